@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use analysis::summary::Study;
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::text::prose::shown;
 use model::text::units::size_bytes;
 
@@ -109,7 +110,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
 }
 
 /// The factor whose levels are releases.
-const VERSION: &str = "server.version";
+const VERSION: &str = keys::server::VERSION.name;
 
 /// The levels of a factor or label in the order of their numbers, or of the cases.
 pub(crate) fn ordered_levels(cases: &[&Case], key: &str) -> Vec<String> {
@@ -145,11 +146,14 @@ fn position(list: &[String], wanted: &str) -> usize {
 
 /// A factor's key as people say it.
 pub(crate) fn factor_words(key: &str) -> String {
+    const BIN_DIR: &str = keys::server::BIN_DIR.name;
+    const NUMA: &str = keys::os::NUMA.name;
+    const HUGE_PAGES: &str = keys::os::HUGE_PAGES.name;
     match key {
-        "server.version" => "PostgreSQL version".to_string(),
-        "server.bin_dir" => "binaries".to_string(),
-        "os.numa" => "NUMA".to_string(),
-        "os.huge_pages" => "huge pages".to_string(),
+        VERSION => "PostgreSQL version".to_string(),
+        BIN_DIR => "binaries".to_string(),
+        NUMA => "NUMA".to_string(),
+        HUGE_PAGES => "huge pages".to_string(),
         _ => key.rsplit('.').next().unwrap_or(key).to_string(),
     }
 }
@@ -162,9 +166,9 @@ fn axis_key(study: &Study, cases: &[&Case]) -> Option<String> {
         .filter(|key| distinct(cases.iter().map(|case| level(case, key))).len() > 1)
         .collect();
     let is_numeric = |key: &&&String| cases.iter().all(|case| number(&level(case, key)).is_some());
-    let clients = varying.iter().find(|key| key.as_str() == "workload.clients");
+    let clients = varying.iter().find(|key| key.as_str() == keys::workload::CLIENTS.name);
     let chosen = clients
-        .or_else(|| varying.iter().find(|key| key.as_str() == "workload.pace"))
+        .or_else(|| varying.iter().find(|key| key.as_str() == keys::workload::PACE.name))
         .or_else(|| varying.iter().find(is_numeric))
         .or(varying.first());
     chosen.map(|key| (*key).clone())
@@ -174,13 +178,15 @@ fn level(case: &Case, key: &str) -> String {
     case.level(key).unwrap_or_default().to_string()
 }
 
-fn group_name(case: &Case, keys: &[&String]) -> String {
-    let parts: Vec<String> = keys
+fn group_name(case: &Case, factors: &[&String]) -> String {
+    const KIND: &str = keys::workload::KIND.name;
+    let parts: Vec<String> = factors
         .iter()
         .map(|key| match key.as_str() {
-            "server.version" => format!("PostgreSQL {}", level(case, key)),
-            "workload.kind" | "target" | "target.provider" | "target.region" | "target.size"
-            | "target.disk" => level(case, key),
+            VERSION => format!("PostgreSQL {}", level(case, key)),
+            KIND | keys::TARGET | "target.provider" | "target.region" | "target.size" | "target.disk" => {
+                level(case, key)
+            }
             _ => format!("{} {}", factor_words(key), shown(&level(case, key))),
         })
         .collect();

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::keys;
 use model::experiment::target::LABEL;
 
 use crate::case::labels;
 use crate::summary::{CaseSummary, Study};
 
 /// The key along which throughput first grows and then falls.
-pub(crate) const CLIENTS: &str = "workload.clients";
+pub(crate) const CLIENTS: &str = keys::workload::CLIENTS.name;
 
 /// The case that others are compared with: the plan's, or the first one with a number.
 pub fn baseline(study: &Study) -> Option<&CaseSummary> {

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::case::{Case, WorkloadSpec, carried};
+use model::experiment::keys;
+use model::experiment::keys::row::{Differs, Row};
 use model::experiment::os::WalPolicy;
 use model::load::drive::Ready;
 use model::load::sessions::SessionSetting;
@@ -227,6 +229,7 @@ impl List {
         }
         self.system(a, b);
         self.load(a, b, is_one_experiment);
+        self.carried(carried::rows(), [a, b], is_one_experiment);
     }
 
     /// Compares values of the operating system, and the WAL policy. What follows from them is not reported again.
@@ -241,7 +244,7 @@ impl List {
                 self.set.extend(implied.settings.iter().map(|name| name.to_string()));
             }
         }
-        self.note(true, Severity::Note, "run.wal", &a.wal.to_string(), &b.wal.to_string());
+        self.note(true, Severity::Note, keys::run::WAL.name, &a.wal.to_string(), &b.wal.to_string());
         // A server by URL keeps its settings.
         let is_decided = |case: &Case| case.wal != WalPolicy::AsIs && case.server.source.is_embedded();
         if is_decided(a) || is_decided(b) {
@@ -295,6 +298,24 @@ impl List {
         self.note(asked, Severity::Doubt, "lengths of a run", &windows[0], &windows[1]);
         let steps = [a, b].map(|case| wording::preparation(&case.prepare));
         self.note(asked, Severity::Doubt, "preparation", &steps[0], &steps[1]);
+    }
+
+    /// Compares the values of keys that cases carry, as their rows say.
+    fn carried(
+        &mut self,
+        rows: impl Iterator<Item = (&'static Row, &'static str, Differs)>,
+        [a, b]: [&Case; 2],
+        asked: bool,
+    ) {
+        for (row, _, differs) in rows {
+            let severity = match differs {
+                Differs::Nothing => continue,
+                Differs::Figures => Severity::Doubt,
+                Differs::Question => Severity::Void,
+            };
+            let value = |case: &Case| case.carried.text(row).unwrap_or_else(|| row.default.replace('`', ""));
+            self.note(asked, severity, row.name, &value(a), &value(b));
+        }
     }
 
     /// Compares what was recorded on the machines.
@@ -454,5 +475,39 @@ impl List {
                 self.note(asked, Severity::Doubt, &format!("{of}{name}"), value, other);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind};
+    use model::experiment::keys::run::PERF;
+    use model::load::Window;
+
+    use super::*;
+
+    #[test]
+    fn what_cases_carry_is_compared_as_its_row_says() {
+        let server = ServerSpec::of(ServerSource::BinDir("/x".into()));
+        let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
+        let a = Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window);
+        let mut b = a.clone();
+        b.set(PERF, true);
+        let found = |differs: Differs, asked: bool| {
+            let row = keys::find(PERF.name).unwrap();
+            let mut list = List::default();
+            list.carried([(row, "perf", differs)].into_iter(), [&a, &b], asked);
+            (list.declared, list.undeclared)
+        };
+        let difference = |severity: Severity| Difference {
+            what: "run.perf".to_string(),
+            a: "false".to_string(),
+            b: "true".to_string(),
+            severity,
+        };
+        assert_eq!(found(Differs::Nothing, false), (Vec::new(), Vec::new()));
+        assert_eq!(found(Differs::Figures, false), (Vec::new(), vec![difference(Severity::Doubt)]));
+        assert_eq!(found(Differs::Question, false), (Vec::new(), vec![difference(Severity::Void)]));
+        assert_eq!(found(Differs::Question, true), (vec![difference(Severity::Void)], Vec::new()));
     }
 }

@@ -4,6 +4,7 @@ pub(super) mod concurrent;
 pub(super) mod drivers;
 
 use model::experiment::case::Think;
+use model::experiment::keys::run::MAX_FAILED;
 use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::drive::Ending;
@@ -72,7 +73,7 @@ fn transactions_failed(context: &RunContext) -> Option<Finding> {
         return None;
     }
     let share = counts.failed as f64 / counts.ended() as f64;
-    let max_failed = context.data.record.case.max_failed.unwrap_or(Share::PERCENT).value();
+    let max_failed = context.data.record.case.get(MAX_FAILED).unwrap_or(Share::PERCENT).value();
     let n = plural(counts.failed, "transaction");
     let example = context.summary.errors.first().map_or(String::new(), |error| {
         format!("; most often {} {}", error.sqlstate, excerpt(&error.message))

@@ -1,5 +1,6 @@
 //! Counters of processor and kernel over the measurement of a run, and over the runs of a case.
 
+use model::experiment::keys::run::COUNTERS;
 use model::load::interval::Counts;
 use model::run::RunData;
 use model::telemetry::metric::METRICS;
@@ -13,7 +14,7 @@ const PREFIX: &str = "counters.";
 
 /// The counts of a run that asked for them.
 pub(crate) fn of_run(data: &RunData, line: &Timeline, usage: &Usage, counts: Counts) -> Option<Counters> {
-    if !data.record.case.counters {
+    if !data.record.case.get(COUNTERS) {
         return None;
     }
     let unavailable = data.record.telemetry_unavailable.iter();

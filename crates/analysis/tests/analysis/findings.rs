@@ -103,11 +103,11 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         fail_each_second(data, 110)
     }),
     ("transactions-failed", Severity::Note, "800 transactions (2.7 %) failed", |data| {
-        data.record.case.max_failed = "5%".parse().ok();
+        data.record.case.set(model::experiment::keys::run::MAX_FAILED, "5%".parse().ok());
         end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 800, 800));
     }),
     ("transactions-failed", Severity::Doubt, "15000 transactions (50 %) failed", |data| {
-        data.record.case.max_failed = "20%".parse().ok();
+        data.record.case.set(model::experiment::keys::run::MAX_FAILED, "20%".parse().ok());
         fail_each_second(data, 500);
     }),
     ("transactions-failed", Severity::Note, "1 transaction (0.003 %) failed", |data| {

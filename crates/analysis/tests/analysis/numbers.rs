@@ -454,7 +454,7 @@ fn labels_of_targets_choose_counterparts_pools_and_cases() {
 fn counters_are_instructions_per_cycle_and_numbers_per_transaction() {
     let counted = |instructions: f64, share: Option<f64>| {
         let mut data = quiet::run(1);
-        data.record.case.counters = true;
+        data.record.case.set(model::experiment::keys::run::COUNTERS, true);
         data.record.telemetry_unavailable.insert("counters.dtlb_misses".to_string(), "no PMU".to_string());
         for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
             let mut put = |name: &str, value: f64| tick.values.insert(name, value);

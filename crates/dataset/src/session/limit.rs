@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use model::experiment::keys;
 use wire::Limit;
 use wire::session::Session;
 
@@ -43,7 +44,7 @@ pub fn database_bytes(session: &mut Session) -> Result<u64> {
 /// # Errors
 /// Those of the step.
 pub fn within<T>(what: &str, longest: Duration, step: impl FnOnce() -> Result<T>) -> Result<T> {
-    within_option(what, longest, "run.phase_timeout", step)
+    within_option(what, longest, keys::run::PHASE_TIMEOUT.name, step)
 }
 
 /// As [`within`], for a limit that `option` sets.

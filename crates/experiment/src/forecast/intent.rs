@@ -10,6 +10,7 @@ use dataset::state::{Home, access};
 use model::experiment::RestoreBy;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::text::prose::plural;
@@ -86,8 +87,8 @@ fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
     let has =
         |step: fn(&Case) -> bool| runs.iter().any(|case| case.workload.data != CaseData::None && step(case));
     let done = [
-        (has(|case| case.prepare.vacuum), "VACUUM", "prepare.vacuum"),
-        (has(|case| case.prepare.analyze), "ANALYZE", "prepare.analyze"),
+        (has(|case| case.prepare.vacuum), "VACUUM", keys::prepare::VACUUM.name),
+        (has(|case| case.prepare.analyze), "ANALYZE", keys::prepare::ANALYZE.name),
     ];
     let done: Vec<(&str, &str)> =
         done.into_iter().filter(|(is_done, ..)| *is_done).map(|(_, what, key)| (what, key)).collect();

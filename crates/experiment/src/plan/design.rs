@@ -4,6 +4,7 @@ pub(crate) mod choice;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::plan::{Design, RunOrder, RunSpec};
 use model::experiment::selector::{Selector, is_level, names};
@@ -59,7 +60,7 @@ impl Combine<'_> {
         let mut combinations: Vec<Combination> =
             chosen.iter().map(|levels| spread(&bundles, levels, dimensions.len())).collect();
         for selector in self.exclude {
-            check_levels("experiment.exclude", selector, dimensions)?;
+            check_levels(keys::header::EXCLUDE.name, selector, dimensions)?;
             let before = combinations.len();
             combinations.retain(|combination| !selector.selects(&levels_of(dimensions, combination)));
             if combinations.len() == before {
@@ -134,7 +135,7 @@ fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usiz
     let mut is_zipped = vec![false; dimensions.len()];
     for keys in zip {
         let members: Result<Vec<usize>, String> =
-            keys.iter().map(|key| dimension_named("experiment.zip", key, dimensions)).collect();
+            keys.iter().map(|key| dimension_named(keys::header::ZIP.name, key, dimensions)).collect();
         let members = members?;
         let first = members.iter().copied().min().ok_or("experiment.zip: an empty list")?;
         for &member in &members {

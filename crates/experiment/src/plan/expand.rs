@@ -25,7 +25,6 @@ use model::workload::Dataset;
 
 use self::grid::Grid;
 use self::workload_spec::workload_spec;
-pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::plan::design::choice::Choice;
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
@@ -102,14 +101,6 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
 /// The plan, unless there are problems that leave none.
 fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Option<Plan> {
     let header = &experiment.experiment;
-    if !(1..=1000).contains(&header.repeats) {
-        problems.say(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
-    }
-    problems.take(check_name(&header.name));
-    problems.take(experiment.limits.check());
-    for target in &experiment.target {
-        problems.take(target.limits.check().map_err(|error| format!("target `{}`: {error}", target.name)));
-    }
     problems.take(Import::check_all(&experiment.import));
     let grid = Grid::of(experiment, site, problems);
     problems.take(figures::check(experiment, &grid.dimensions));
@@ -117,7 +108,6 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     let labels = Labels::of(experiment);
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
-    let repeat_disturbed = problems.take(windows::repeat_disturbed(&experiment.run));
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
     let follow = threads_follow_clients(&cases);
@@ -144,7 +134,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
         precision: None,
         is_comparison: false,
         origins: Vec::new(),
-        repeat_disturbed: repeat_disturbed?,
+        repeat_disturbed: experiment.run.repeat_disturbed,
         factors,
         runs: runs?,
         order: header.order,
@@ -209,14 +199,8 @@ fn cases(
 fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Vec<RunSpec>, String> {
     let header = &experiment.experiment;
     let runs = design::runs(cases.len() as u32, header.repeats, seed, header.order);
-    match experiment.run.servers_at_a_time {
-        None if header.order != RunOrder::ByServer => return Ok(runs),
-        None | Some(1) => {}
-        Some(n) => {
-            return Err(format!(
-                "run.servers_at_a_time: {n} is not supported; give 1, or leave it out for all"
-            ));
-        }
+    if experiment.run.servers_at_a_time.is_none() && header.order != RunOrder::ByServer {
+        return Ok(runs);
     }
     let is_by_url = cases.iter().any(|case| !case.server.source.is_embedded());
     if experiment.run.servers_at_a_time.is_some() && is_by_url {
@@ -276,17 +260,6 @@ pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     if problems.is_empty() { grid.dimensions } else { Vec::new() }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
-    let fits = (1..=64).contains(&name.len());
-    if fits && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) && !name.starts_with('.')
-    {
-        return Ok(());
-    }
-    Err(format!(
-        "experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"
-    ))
-}
-
 /// One case; `is_sound` says whether its keys are without problems so far, so that what is missing is one.
 fn case(
     id: u32,
@@ -303,7 +276,7 @@ fn case(
     let source = if is_sound { problems.take(source) } else { source.ok() };
     let settings = choice.get(keys::server::SETTINGS);
     let workload = workload_spec(&choice, experiment, target, site, problems);
-    let window = windows::window(&choice, &experiment.run, problems);
+    let window = windows::window(&choice, &experiment.run);
     let wal = choice.get(keys::run::WAL);
     if let Some(workload) = &workload {
         check_load(workload, window, levels.contains_key(keys::run::RAMP_UP.name), problems);
@@ -313,25 +286,22 @@ fn case(
         }
     }
     let transactions = workload.as_ref().and_then(|workload| workload.transactions);
-    if let Some(window) = window
-        && let Some(reason) =
-            wal::contradiction(wal, (window, transactions), &settings, site.url_keywords.is_none())
+    if let Some(reason) =
+        wal::contradiction(wal, (window, transactions), &settings, site.url_keywords.is_none())
     {
         problems.say(reason);
     }
-    let (is_unobserved, counters) = observed(&choice, problems);
-    let adapt = workload.as_ref().zip(window);
-    let adapt = adapt
-        .and_then(|(workload, window)| windows::adapt(&choice, &experiment.run, window, workload, problems));
+    let is_unobserved = is_unobserved(&choice, problems);
+    let adapt =
+        workload.as_ref().map(|workload| windows::adapt(&choice, &experiment.run, workload, problems));
     let space = problems.take(space_spec(&experiment.prepare, site.url_keywords.is_some()));
     let hooks = problems.take(experiment.hooks.spec());
     let is_own = site.url_keywords.is_none();
     for condition in &experiment.experiment.conditions {
         problems.take(check_condition(condition, &settings, is_own));
     }
-    let phase_timeout_s = problems.take(windows::phase_timeout_s(&experiment.run));
     let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));
-    let (workload, window) = workload.zip(window)?;
+    let workload = workload?;
     Some(Case {
         id,
         levels,
@@ -346,31 +316,27 @@ fn case(
         hooks: hooks?,
         wal,
         adapt: adapt?,
-        phase_timeout_s: phase_timeout_s?,
+        phase_timeout_s: experiment.run.phase_timeout.map(windows::seconds),
         limits: target.map_or(experiment.limits, |target| target.limits.or(experiment.limits)),
         is_unobserved,
-        counters,
-        perf: experiment.run.perf,
-        calibrate: experiment.run.calibrate,
-        max_failed: experiment.run.max_failed,
+        carried: choice.carried(),
         conditions: experiment.experiment.conditions.clone(),
         imports: experiment.import.clone(),
         data_settings: None,
     })
 }
 
-/// Whether host and server are left unobserved, and whether counters are read.
-fn observed(choice: &Choice, problems: &mut Problems) -> (bool, bool) {
+/// Whether host and server are left unobserved.
+fn is_unobserved(choice: &Choice, problems: &mut Problems) -> bool {
     let is_unobserved = !choice.get(keys::run::TELEMETRY);
     let wal = choice.get(keys::run::WAL);
     if is_unobserved && !wal.is_as_is() {
         problems.say(format!("run.wal = \"{wal}\" measures the WAL; leave run.telemetry on"));
     }
-    let counters = choice.get(keys::run::COUNTERS);
-    if counters && is_unobserved {
+    if choice.get(keys::run::COUNTERS) && is_unobserved {
         problems.say("run.counters is part of what is observed; leave run.telemetry on".to_string());
     }
-    (is_unobserved, counters)
+    is_unobserved
 }
 
 /// Checks that the settings of a case do not contradict a condition of the study. A condition sets nothing.
@@ -398,14 +364,9 @@ fn check_condition(
 }
 
 /// Checks what a workload's pace and its number of transactions ask of the window.
-fn check_load(
-    workload: &WorkloadSpec,
-    window: Option<Window>,
-    ramp_up_varies: bool,
-    problems: &mut Problems,
-) {
+fn check_load(workload: &WorkloadSpec, window: Window, ramp_up_varies: bool, problems: &mut Problems) {
     if let Some(target) = workload.pace.target() {
-        window.map(|window| problems.take(Probing::of(target, window)));
+        problems.take(Probing::of(target, window));
         if workload.transactions.is_some() {
             problems.say(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
         }

@@ -1,12 +1,17 @@
 //! Reads an experiment file and the options that change it, with errors that name the position.
 
+mod bounds;
 mod mistakes;
 
 use std::fmt;
 
 use model::experiment::Experiment;
+use model::experiment::case::setting;
 use model::experiment::keys::{self, row::Row};
+use model::text::nearest::nearest;
 use toml::{Table, Value};
+
+use self::bounds::OutOfBounds;
 
 /// A key of the experiment file given on the command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +47,7 @@ impl Override {
         })?;
         let key = joined(&parts);
         // A server's address may contain a password, so messages do not repeat it.
-        let origin = format!("{option} {}", if key == "server.url" { &key } else { text });
+        let origin = format!("{option} {}", if key == keys::server::URL.name { &key } else { text });
         Ok(Override { key, value: parse_value(value.trim()), origin })
     }
 
@@ -125,7 +130,10 @@ impl std::error::Error for FileError {}
 pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experiment, FileError> {
     // The file is checked by itself first, so that its mistakes are reported with their position.
     let unchanged: Result<Experiment, _> = toml::from_str(text);
-    let unchanged = unchanged.map_err(|_| mistakes::all(name, text));
+    let unchanged = match unchanged {
+        Ok(experiment) => mistakes::out_of_bounds(name, text).map_or(Ok(experiment), Err),
+        Err(_) => Err(mistakes::all(name, text)),
+    };
     if overrides.is_empty() {
         return unchanged;
     }
@@ -136,9 +144,9 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experimen
     };
     let mut refused: Vec<String> = unchanged.err().map(|error| error.message).into_iter().collect();
     let mut in_order: Vec<&Override> = overrides.iter().collect();
-    if overrides.iter().any(|change| change.key == "server.version") {
+    if overrides.iter().any(|change| change.key == keys::server::VERSION.name) {
         // The releases of a source are named after it, in whatever order both are given.
-        in_order.sort_by_key(|change| change.key != "server.source");
+        in_order.sort_by_key(|change| change.key != keys::server::SOURCE.name);
     }
     for change in in_order {
         // Checked one by one, so that a message can name the option.
@@ -180,7 +188,25 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
         };
         FileError { message: format!("{}: {words}", change.origin) }
     };
-    read.map_err(explain).map(|_| changed)
+    read.map_err(explain)?;
+    expect_in_bounds(change)?;
+    Ok(changed)
+}
+
+/// Fails if the rows of the keys refuse what a change gives.
+fn expect_in_bounds(change: &Override) -> Result<(), FileError> {
+    let mut alone = Table::new();
+    set(&mut alone, change)?;
+    let text = alone.to_string();
+    let read = toml::de::DeTable::parse(&text).ok();
+    let refused = read.map(|alone| bounds::refusals(alone.get_ref())).unwrap_or_default();
+    // The option names the key, or is its own.
+    let line = |OutOfBounds { key, why, .. }: OutOfBounds| match key == change.key {
+        true => format!("{}: {why}", change.origin),
+        false => format!("{}: {key}: {why}", change.origin),
+    };
+    let lines: Vec<String> = refused.into_iter().map(line).collect();
+    if lines.is_empty() { Ok(()) } else { Err(FileError { message: lines.join("\n") }) }
 }
 
 fn is_unknown(message: &str, key: &str) -> bool {
@@ -192,22 +218,34 @@ fn with_section(key: &str, name: &str) -> Option<String> {
     // The server has a setting of the same name, which is meant more often.
     let is_setting = |row: &Row| row.name == keys::os::HUGE_PAGES.name;
     let is_meant = |row: &&Row| !is_setting(row) && row.parts().is_some_and(|(_, known)| known == name);
-    let meant = keys::all().find(is_meant).map(|row| row.name.to_string());
+    let meant = keys::all().find(is_meant).or_else(|| {
+        let names = keys::all().filter_map(|row| Some(row.parts()?.1));
+        let like = if setting::is_known(name) { None } else { nearest(name, names) };
+        like.and_then(|like| keys::all().find(|row| row.parts().is_some_and(|(_, known)| known == like)))
+    });
+    let meant = meant.map(|row| row.name.to_string());
     meant.or_else(|| (name == key).then(|| format!("{SETTINGS}{name}")))
 }
 
 /// The key that stays with another one that names a server: releases are built from a source that is given with them.
 fn kept_with(key: &str, server: &Table) -> Option<&'static str> {
+    const VERSION: &str = keys::server::VERSION.name;
+    const SOURCE: &str = keys::server::SOURCE.name;
     let has = |name: &str| server.contains_key(name);
     match key {
-        "server.version" if has("source") && !has("revision") => Some("source"),
-        "server.source" if has("source") => Some("version"),
+        VERSION if has("source") && !has("revision") => Some("source"),
+        SOURCE if has("source") => Some("version"),
         _ => None,
     }
 }
 
 /// Keys that name a server exclude each other: the last one given wins.
-const SERVER_KEYS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.url"];
+const SERVER_KEYS: [&str; 4] = [
+    keys::server::VERSION.name,
+    keys::server::BIN_DIR.name,
+    keys::server::SOURCE.name,
+    keys::server::URL.name,
+];
 
 fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {
     if SERVER_KEYS.contains(&change.key.as_str())
@@ -274,6 +312,39 @@ mod tests {
             "{both}"
         );
         check("", "x.toml:1:1: missing field `experiment`");
+    }
+
+    #[test]
+    fn values_out_of_the_bounds_of_their_rows_are_reported_with_their_position() {
+        let head = "[experiment]\nname = \"x\"\nrepeats = 0\n";
+        let text = format!(
+            "{head}[workload]\nclients = [1, 0]\n[run]\nmeasure = [\"2s\", \"1s\"]\ngrace = \"1500ms\"\n\
+             [limits]\nwal_iops = -1\n[[target]]\nname = \"a\"\nlimits = {{data_iops = nan}}\n"
+        );
+        let message = parse("x.toml", &text, &[]).unwrap_err().to_string();
+        let lines: Vec<&str> = message.lines().filter(|line| line.starts_with("x.toml")).collect();
+        let expected = [
+            "x.toml:3:11: experiment.repeats: 0 is not in 1..1000",
+            "x.toml:5:15: workload.clients: 0 is not in 1..100000",
+            "x.toml:7:18: run.measure: 1s is too short; give at least 2s",
+            "x.toml:8:9: run.grace: 1500ms is not a whole number of seconds",
+            "x.toml:10:12: limits.wal_iops: -1 is not a positive number; example: 3000",
+            "x.toml:13:23: limits.data_iops: NaN is not a positive number; example: 3000",
+        ];
+        assert_eq!(lines, expected, "{message}");
+
+        // Next to a mistake that the type refuses, and where that refuses the same value.
+        let message = parse("x.toml", &format!("{head}[workload]\nclients = -1\n"), &[]);
+        let message = message.unwrap_err().to_string();
+        assert_eq!(message.matches("x.toml:").count(), 2, "{message}");
+
+        let refused = |option: &str| {
+            let change = Override::parse(option).unwrap();
+            parse("x.toml", FILE, &[change]).unwrap_err().to_string()
+        };
+        assert_eq!(refused("run.measure=0"), "--set run.measure=0: 0s is too short; give at least 2s");
+        let whole = "--set run={measure = [\"2s\", \"1s\"]}: run.measure: 1s is too short; give at least 2s";
+        assert_eq!(refused("run={measure = [\"2s\", \"1s\"]}"), whole);
     }
 
     #[test]
@@ -374,6 +445,12 @@ mod tests {
         check("workload.clients=ten", "--set workload.clients=ten: invalid type");
         check("clients=8", "unknown field `clients`; did you mean `workload.clients`?");
         check("work_mem=8MB", "unknown field `work_mem`; did you mean `server.settings.work_mem`?");
+        check("measur=1s", "unknown field `measur`; did you mean `run.measure`?");
+        check("run.clinets=1", "unknown field `run.clinets`; did you mean `workload.clients`?");
+        check(
+            "shared_bufers=1GB",
+            "unknown field `shared_bufers`; did you mean `server.settings.shared_bufers`?",
+        );
         check("huge_pages=on", "did you mean `server.settings.huge_pages`?");
         check("swappiness=1", "unknown field `swappiness`; did you mean `os.swappiness`?");
         check("before_run=x", "did you mean `hooks.before_run`?");

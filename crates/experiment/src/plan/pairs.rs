@@ -3,6 +3,7 @@
 pub mod what_ifs;
 
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use workload::Prng;
 
@@ -85,7 +86,12 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
 
 /// Refuses another version or build of a server by URL, which keeps its own: the report would name a side after it.
 fn expect_effect(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
-    const OF_OURS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.revision"];
+    const OF_OURS: [&str; 4] = [
+        keys::server::VERSION.name,
+        keys::server::BIN_DIR.name,
+        keys::server::SOURCE.name,
+        keys::server::REVISION.name,
+    ];
     let by_url = cases.iter().zip(changes).filter(|(case, _)| !case.server.source.is_embedded());
     let mut keys = by_url.flat_map(|(_, changes)| changes.iter().map(|(key, _)| key.as_str()));
     match keys.find(|key| OF_OURS.contains(key)) {

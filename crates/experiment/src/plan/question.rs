@@ -1,13 +1,16 @@
 //! The name of an experiment that was asked for by options alone: made from what it varies.
 
 use model::experiment::case::WorkloadKind;
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 
 /// Longest name that is made; an experiment file allows 64 characters.
 const NAME_MAX: usize = 60;
 /// With more levels than this a name does not list them.
 const LEVELS_MAX: usize = 4;
-const CLIENTS: &str = "workload.clients";
+const CLIENTS: &str = keys::workload::CLIENTS.name;
+const KIND: &str = keys::workload::KIND.name;
+const VERSION: &str = keys::server::VERSION.name;
 
 /// What the plan asks, as a name: `versions-15-18`, `settings-shared_buffers`, `clients`. Numbers of clients count only
 /// if `asks_clients`, or if nothing else varies. `None` if nothing was asked but what the experiment has by itself.
@@ -16,7 +19,7 @@ pub fn name(plan: &Plan, asks_clients: bool) -> Option<String> {
         plan.factors.iter().filter(|key| key.as_str() != CLIENTS || asks_clients).collect();
     let mut parts: Vec<String> = varied.iter().map(|key| of_factor(plan, key)).collect();
     let kind = plan.cases.first().map(|case| case.workload.kind);
-    let is_varied = plan.factors.iter().any(|key| key == "workload.kind");
+    let is_varied = plan.factors.iter().any(|key| key == KIND);
     if let Some(kind) = kind.filter(|kind| *kind != WorkloadKind::default() && !is_varied) {
         parts.insert(0, kind.as_str().to_string());
     }
@@ -33,9 +36,9 @@ fn of_factor(plan: &Plan, key: &str) -> String {
     let levels = levels(plan, key);
     let listed = if levels.len() <= LEVELS_MAX { format!("-{}", levels.join("-")) } else { String::new() };
     match key {
-        "server.version" => format!("versions{listed}"),
-        "workload.kind" => format!("workloads{listed}"),
-        "target" => format!("targets{listed}"),
+        VERSION => format!("versions{listed}"),
+        KIND => format!("workloads{listed}"),
+        keys::TARGET => format!("targets{listed}"),
         CLIENTS => format!("clients{listed}"),
         _ => match key.split_once(".settings.") {
             Some((_, setting)) => format!("settings-{setting}"),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use model::experiment::case::WorkloadSpec;
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
@@ -364,11 +365,11 @@ impl<'a> Places<'a> {
 
     /// A message with the position of script number `n`, from 0.
     fn script(&self, n: usize, message: &str) -> String {
-        self.located(&self.scripts, n, "workload.scripts", message)
+        self.located(&self.scripts, n, keys::workload::SCRIPTS.name, message)
     }
 
     fn data(&self, n: usize, message: &str) -> String {
-        self.located(&self.data, n, "workload.data", message)
+        self.located(&self.data, n, keys::workload::DATA.name, message)
     }
 
     fn located(&self, starts: &[usize], n: usize, key: &str, message: &str) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod labels;
 pub mod lanes;
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::target::{HOURS_PER_MONTH, TargetSection};
 
 /// The error for the host of a server that pgdyno runs.
@@ -18,7 +19,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
     if let Some(host) = &server.host {
         host.clone().named().check().map_err(|error| format!("server.host: {error}"))?;
     }
-    check_restart("server.restart", &server.restart, server.url.is_some() || !targets.is_empty())?;
+    check_restart(keys::server::RESTART.name, &server.restart, server.url.is_some() || !targets.is_empty())?;
     if targets.is_empty() {
         return match (&server.host, &server.url) {
             (Some(_), None) => Err(OWN_SERVER_IS_HERE.to_string()),
@@ -170,10 +171,6 @@ mod tests {
         );
         assert_eq!(spec.labels["bid"], "0.1 USD an hour");
         refused(&by_url("spot_price_per_hour = -1\n"), "target `a`: spot_price_per_hour must be above 0");
-        refused(
-            &by_url("limits = {data_iops = 0}\n"),
-            "target `a`: limits.data_iops: 0 is not a positive number",
-        );
         refused(&by_url("price_per_month = 0\n"), "target `a`: price_per_month must be above 0");
         let both = "price_per_hour = 1\nprice_per_month = 730\n";
         refused(&by_url(both), "target `a`: give price_per_hour or price_per_month, not both");

@@ -1,6 +1,7 @@
 //! The title of an experiment that has none of its own: workload, server and what is measured by which factors.
 
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::keys;
 use model::text::prose::joined;
 
 /// `TPC-B-like on bench at db1:5432: throughput by clients`.
@@ -23,10 +24,13 @@ pub(crate) fn title(cases: &[Case], factors: &[String]) -> String {
 }
 
 fn factor(key: &str) -> &str {
+    const BIN_DIR: &str = keys::server::BIN_DIR.name;
+    const URL: &str = keys::server::URL.name;
+    const KIND: &str = keys::workload::KIND.name;
     match key {
-        "server.bin_dir" => "binaries",
-        "server.url" => "server",
-        "workload.kind" => "workload",
+        BIN_DIR => "binaries",
+        URL => "server",
+        KIND => "workload",
         _ => key.rsplit('.').next().unwrap_or(key),
     }
 }

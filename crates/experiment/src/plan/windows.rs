@@ -11,60 +11,34 @@ use crate::plan::design::choice::Choice;
 use crate::plan::problems::Problems;
 
 /// Window of a case, with the maximum of an automatic ramp-up.
-pub(crate) fn window(choice: &Choice, run: &RunSection, problems: &mut Problems) -> Option<Window> {
+pub(crate) fn window(choice: &Choice, run: &RunSection) -> Window {
     let (ramp_up, measure) = (choice.get(keys::run::RAMP_UP), choice.get(keys::run::MEASURE));
-    let grace_s = problems.take(whole(keys::run::GRACE.name, choice.get(keys::run::GRACE)));
-    let measure_s = problems.take(whole(keys::run::MEASURE.name, measure));
-    if let Some(0 | 1) = measure_s {
-        problems.say(format!("{}: {measure} is too short; measure at least 2s", keys::run::MEASURE));
-    }
-    let longest = run.ramp_up_longest(ramp_up, measure);
-    let ramp_up_s = problems.take(whole(keys::run::RAMP_UP.name, longest));
-    Some(Window { ramp_up_s: ramp_up_s?, measure_s: measure_s?, grace_s: grace_s? })
-}
-
-fn whole(key: &str, span: Span) -> Result<u32, String> {
-    span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
-}
-
-/// Fewest seconds in which [`stats::is_warm`] can detect a steady load.
-pub(crate) const RAMP_UP_AUTO_S_MIN: u32 = 20;
-
-/// Limit for each phase except the load, if one is given.
-pub(crate) fn phase_timeout_s(run: &RunSection) -> Result<Option<u32>, String> {
-    let Some(span) = run.phase_timeout else { return Ok(None) };
-    match span.whole_s() {
-        Some(seconds) if seconds > 0 => Ok(Some(seconds)),
-        _ => Err(format!("run.phase_timeout: {span} is not a whole number of seconds, at least 1s")),
+    Window {
+        ramp_up_s: seconds(run.ramp_up_longest(ramp_up, measure)),
+        measure_s: seconds(measure),
+        grace_s: seconds(choice.get(keys::run::GRACE)),
     }
 }
 
-/// More repeats of one run only prove that the machine is unsuitable.
-const REPEAT_DISTURBED_MAX: u32 = 10;
-
-/// How often a disturbed run is repeated.
-pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
-    match run.repeat_disturbed {
-        n if n <= REPEAT_DISTURBED_MAX => Ok(n),
-        n => Err(format!("run.repeat_disturbed: {n} is not in 0..{REPEAT_DISTURBED_MAX}")),
-    }
+/// Seconds of a duration that was read as a whole number of them.
+pub(crate) fn seconds(span: Span) -> u32 {
+    span.whole_s().expect("rows of durations allow whole seconds alone")
 }
 
 /// Which parts of the window are determined while the load runs.
 pub(crate) fn adapt(
     choice: &Choice,
     run: &RunSection,
-    window: Window,
     workload: &WorkloadSpec,
     problems: &mut Problems,
-) -> Option<Adapt> {
+) -> Adapt {
     if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) {
         problems.say("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of the two".to_string());
     }
-    let extend_s = problems.take(whole(keys::run::EXTEND.name, run.extend))?;
+    let extend_s = seconds(run.extend);
     let adapt = Adapt { ramp_up: choice.get(keys::run::RAMP_UP) == RampUp::Auto, extend_s };
     if adapt.is_none() {
-        return Some(adapt);
+        return adapt;
     }
     if workload.transactions.is_some() {
         problems.say(
@@ -80,18 +54,12 @@ pub(crate) fn adapt(
             workload.pace
         ));
     }
-    if adapt.ramp_up && window.ramp_up_s < RAMP_UP_AUTO_S_MIN {
-        let given = window.ramp_up_s;
-        problems.say(format!(
-            "run.ramp_up_max: {given}s is too short to find a steady load in; give at least {RAMP_UP_AUTO_S_MIN}s"
-        ));
-    }
     let wal = choice.get(keys::run::WAL);
     if extend_s > 0 && !wal.is_as_is() {
         problems
             .say(format!("run.wal = \"{wal}\" sizes the WAL by the length of the run; remove run.extend"));
     }
-    Some(adapt)
+    adapt
 }
 
 #[cfg(test)]
@@ -128,7 +96,7 @@ mod tests {
         check("[run]\nramp_up_max = \"1min\"", "run.ramp_up_max is for run.ramp_up = \"auto\"");
         check("[run]\nramp_up = \"auto\"\nramp_up_max = \"10s\"", "give at least 20s");
         check("[run]\nrepeat_disturbed = 11", "run.repeat_disturbed: 11 is not in 0..10");
-        check("[run]\nphase_timeout = \"0s\"", "run.phase_timeout: 0s is not a whole number of seconds");
+        check("[run]\nphase_timeout = \"0s\"", "run.phase_timeout: 0s is too short; give at least 1s");
         check("[run]\nphase_timeout = \"500ms\"", "run.phase_timeout: 500ms is not");
         check("[run]\nextend = \"500ms\"", "run.extend: 500ms is not a whole number");
         check("[run]\nextend = \"10s\"\n[workload]\ntransactions = 5", "ends the load by number");

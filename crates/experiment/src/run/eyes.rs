@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use fleet::{Eyes, Seen};
+use model::experiment::keys;
 use model::run::RunRecord;
 use model::telemetry::watch::WatchOrder;
 use observe::Observer;
@@ -31,7 +32,7 @@ impl OneRun<'_> {
             data_directory: data_directory(session),
             log_path: log_path(session),
             backend: backend_of(session),
-            counters: self.case.counters,
+            counters: self.case.get(keys::run::COUNTERS),
             spot_notice: self.site.spot.map(|spot| spot.url.clone()),
         };
         let eyes = Eyes::open(host, order, self.program.to_path_buf(), self.site.stop)

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
@@ -133,7 +134,7 @@ impl OneRun<'_> {
 
     /// Attaches counters to the server, before the load's backends are there; eyes on its host do so themselves.
     fn counters(&self, place: &ServerPlace, has_eyes: bool, record: &mut RunRecord) -> Option<Counters> {
-        if !self.case.counters || has_eyes {
+        if !self.case.get(keys::run::COUNTERS) || has_eyes {
             return None;
         }
         if place.postmaster_pid.is_none() {

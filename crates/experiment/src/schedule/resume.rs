@@ -204,7 +204,7 @@ mod tests {
         };
         assert!(is_all_done(&plan));
         let mut with_profile = plan.clone();
-        with_profile.cases[0].perf = true;
+        with_profile.cases[0].set(model::experiment::keys::run::PERF, true);
         assert!(!is_all_done(&with_profile), "its profile is still to be made");
         std::fs::write(dir.path().join("runs/0003/intervals.jsonl"), "").unwrap();
         assert!(!is_all_done(&plan), "3 is made again");

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result};
 use ceiling::{Effort, MACHINE, kept};
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::run::ceilings::{Calibration, Ceilings};
 use model::text::prose::plural;
@@ -30,7 +31,7 @@ pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()
         kept::newest(&site.cache.dir, &machine, place).is_some_and(|made| kept::spares_another(&made, now))
     };
     let mut seen = BTreeSet::new();
-    for case in plan.cases.iter().filter(|case| case.calibrate) {
+    for case in plan.cases.iter().filter(|case| case.get(keys::run::CALIBRATE)) {
         for wanted in wanted(case, site)? {
             let place = wanted.place()?;
             if !seen.insert(place.clone()) || is_known(&place) || site.stop.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@ use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSpec, Tls};
+use model::experiment::keys;
 use model::experiment::script::CaseData;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
@@ -147,7 +148,7 @@ impl Embedded {
         making.server.settings = setting::of_its_data(case).clone();
         let settings = self.settings_of(&making, site, Adding::Everything)?;
         // What is written here stays in memory, and without a snapshot the run finds it there.
-        let binding = os::placement_of(case).context("os.numa")?;
+        let binding = os::placement_of(case).context(keys::os::NUMA.name)?;
         self.loaded_on = binding.as_ref().map(Binding::words);
         self.start(StartOptions { settings, binding, ..StartOptions::default() })?;
         let loaded = self.load(case, site, watch);
@@ -300,7 +301,7 @@ impl Embedded {
     }
 
     fn restore_snapshot(&mut self, case: &Case) -> Result<BTreeMap<String, String>> {
-        let Some(binding) = os::placement_of(case).context("os.numa")? else {
+        let Some(binding) = os::placement_of(case).context(keys::os::NUMA.name)? else {
             return Ok(self.cluster.restore(LOADED)?.detail());
         };
         // The kernel puts the cached pages of a file where the process that reads or writes it first may have memory.
@@ -336,7 +337,7 @@ impl Embedded {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         // A name without a schema is looked up as the load's sessions do.
         session.restore_for_user()?;
-        effect::expect(&mut session, chosen).context("server.settings")
+        effect::expect(&mut session, chosen).context(keys::server::SETTINGS.name)
     }
 
     /// Checks that the restored data matches its key.
@@ -416,7 +417,7 @@ impl Embedded {
         let settings = &mut self.settings;
         self.wal_needs
             .within(|room| server::cluster::space::fit_wal(&self.cluster, &chosen, room, settings))
-            .context("run.wal")?;
+            .context(keys::run::WAL.name)?;
         self.running()?.reconfigure(&self.cluster, &self.settings)?;
         Ok(format!("{name} = {value} (was {before})"))
     }

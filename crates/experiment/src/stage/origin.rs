@@ -6,6 +6,7 @@ use std::env;
 use anyhow::{Context, Result};
 use model::experiment::Experiment;
 use model::experiment::case::{Build, Case, REPOSITORY, ServerSource};
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::text::units::PgVersion;
@@ -56,7 +57,7 @@ fn versions_of(asked: Vec<PgVersion>, build: Option<Build>) -> Result<Versions> 
             asked
                 .iter()
                 .try_for_each(|version| installed::server(version).map(drop))
-                .context("server.build")?;
+                .context(keys::server::BUILD.name)?;
             true
         }
         // What is built from source has the compiler of this machine and -O2, as packages have.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use host::pages::Pool;
 use host::{Disk, Keeper, Machine, Undone};
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::os::HugePages;
 use model::text::units::size_bytes;
 use server::Cluster;
@@ -173,7 +174,7 @@ impl ReservedPages {
             return Ok(None);
         }
         let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        self.pool.reserve(&machine, &mut keeper, self.n_pages).context("os.huge_pages").map(Some)
+        self.pool.reserve(&machine, &mut keeper, self.n_pages).context(keys::os::HUGE_PAGES.name).map(Some)
     }
 }
 
@@ -256,9 +257,10 @@ fn use_huge_pages(
     let mut words = wanted.to_string();
     if wanted == HugePages::On {
         let node = applied.binding.as_ref().and_then(Binding::memory_node);
-        let pool = Pool::find(machine, page_bytes(settings)?, node).context("os.huge_pages")?;
+        let pool = Pool::find(machine, page_bytes(settings)?, node).context(keys::os::HUGE_PAGES.name)?;
         let n_pages = huge_pages::needed(cluster, settings, pool.page_bytes())?;
-        applied.page_cache_lost_bytes = pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
+        applied.page_cache_lost_bytes =
+            pool.reserve(machine, keeper, n_pages).context(keys::os::HUGE_PAGES.name)?;
         let place = node.map(|node| format!(" on node {node}")).unwrap_or_default();
         words = format!("on: {n_pages} of {} kB{place}", pool.page_bytes() / 1024);
         applied.pages = Some(ReservedPages { pool, n_pages });

@@ -1,5 +1,6 @@
 //! One combination of factor levels with every value resolved: what a run measures.
 
+pub mod carried;
 pub mod setting;
 pub mod workload;
 
@@ -10,8 +11,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::case::carried::Carried;
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
+use crate::experiment::keys::key::Key;
+use crate::experiment::keys::value::KeyValue;
 use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSpec, WalPolicy};
 use crate::experiment::plan::condition::Condition;
@@ -22,7 +26,6 @@ use crate::load::course::Adapt;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::telemetry::import::Import;
 use crate::text::prose::{plural, shown};
-use crate::text::share::Share;
 use crate::text::units::PgVersion;
 use crate::text::word_enum::words;
 
@@ -70,18 +73,9 @@ pub struct Case {
     /// Whether host and server are not observed while the load runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unobserved: bool,
-    /// Whether counters of processor and kernel are read over the server's processes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub counters: bool,
-    /// Whether an extra run of the case records where the server spends its processor time.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub perf: bool,
-    /// Whether ceilings that are not known are measured before the first run.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub calibrate: bool,
-    /// The share of failed transactions above which the run is doubtful; if absent, 1 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_failed: Option<Share>,
+    /// Values of keys as the experiment chose them, each by its name in its section.
+    #[serde(flatten)]
+    pub carried: Carried,
     /// Conditions of the study, which are no doubts about its numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -112,14 +106,21 @@ impl Case {
             phase_timeout_s: None,
             limits: Limits::default(),
             is_unobserved: false,
-            counters: false,
-            perf: false,
-            calibrate: false,
-            max_failed: None,
+            carried: Carried::default(),
             conditions: Vec::new(),
             imports: Vec::new(),
             data_settings: None,
         }
+    }
+
+    /// The value of a key that [cases carry](Carried).
+    pub fn get<T: KeyValue>(&self, key: Key<T>) -> T::Chosen {
+        self.carried.get(key)
+    }
+
+    /// Gives such a key a value.
+    pub fn set<T: KeyValue>(&mut self, key: Key<T>, value: T::Chosen) {
+        self.carried.set(key, &value);
     }
 
     /// The condition of the study about a setting that a server has with this value, if it states one.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use crate::experiment::keys::hooks::HooksSection;
+use crate::text::units::Span;
 use crate::text::word_enum::words;
 
 /// Seconds that a command may take if the file does not say.
@@ -37,19 +38,12 @@ impl HooksSection {
     /// # Errors
     /// Names the key that is wrong.
     pub fn spec(&self) -> Result<HooksSpec, String> {
-        let timeout_s = match self.timeout.map(|span| (span, span.whole_s())) {
-            None => TIMEOUT_S,
-            Some((_, Some(seconds))) if seconds > 0 => seconds,
-            Some((span, _)) => {
-                return Err(format!("hooks.timeout: {span} is not a whole number of seconds, at least 1s"));
-            }
-        };
         let spec = HooksSpec {
             before_case: self.before_case.clone(),
             after_case: self.after_case.clone(),
             before_run: self.before_run.clone(),
             after_run: self.after_run.clone(),
-            timeout_s,
+            timeout_s: self.timeout.and_then(Span::whole_s).unwrap_or(TIMEOUT_S),
         };
         // A case without hooks is recorded without any trace of them.
         if spec.is_empty() {

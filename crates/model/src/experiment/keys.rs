@@ -4,6 +4,7 @@
 //! words. The section that serde reads, the levels that the plan varies, the JSON Schema and the tables of the documents
 //! are made from the rows.
 
+pub mod bounds;
 pub mod header;
 pub mod hooks;
 pub mod key;
@@ -48,6 +49,10 @@ macro_rules! section {
             pub const $key: super::key::Key<$type> = super::key::Key {
                 name: concat!(stringify!($section), ".", stringify!($field)),
                 read: |experiment| &experiment.$section.$field,
+                is_carried: {
+                    const ROW: super::row::Row = $row;
+                    ROW.carried.is_some()
+                },
             };
         )+
 
@@ -63,6 +68,8 @@ macro_rules! section {
             keep: |experiment, is_kept| {
                 super::value::KeyValue::keep(&mut experiment.$section.$field, is_kept)
             },
+            chosen: |experiment, level| super::value::value_of(&$key.chosen(experiment, level)),
+            reads: super::value::reads::<$type>,
             as_cases_write: <$type as super::value::KeyValue>::as_cases_write,
             ..$row
         }),+];
@@ -97,7 +104,8 @@ const TARGETS: &[Row] = &[Row {
 }];
 
 /// What only the user's hooks know, by name.
-pub const FACTORS: Key<Named> = Key { name: "factors", read: |experiment| &experiment.factors };
+pub const FACTORS: Key<Named> =
+    Key { name: "factors", read: |experiment| &experiment.factors, is_carried: false };
 
 const FREE: &[Row] = &[Row {
     name: "factors.NAME",
@@ -136,6 +144,7 @@ pub fn find(key: &str) -> Option<&'static Row> {
 
 #[cfg(test)]
 mod tests {
+    use super::row::Kind;
     use super::*;
     use crate::experiment::Experiment;
     use crate::experiment::selector::is_level;
@@ -155,6 +164,35 @@ mod tests {
             assert!(!row.what().is_empty() && !row.what().ends_with('.'), "{}", row.name);
             assert!(!row.what().contains(['|', '\n']) && !row.what().contains("  "), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn bounds_that_a_row_says_are_those_of_its_kind() {
+        let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok();
+        let mut n = 0;
+        for row in all() {
+            let words: Vec<&str> = row.what().split(' ').collect();
+            let ranges = words.windows(3).filter(|words| words[1] == "to");
+            let said = ranges.filter_map(|words| number(words[0]).zip(number(words[2]))).next();
+            let least_s = row.what().split_once("at least `").and_then(|(_, rest)| rest.split_once("s`"));
+            let seconds = row.kinds().iter().find_map(|kind| match kind {
+                Kind::Seconds(least) => Some(least.to_string()),
+                _ => None,
+            });
+            let whole = row.kinds().iter().find_map(|kind| match kind {
+                Kind::Whole(least, most) => Some((*least, *most)),
+                _ => None,
+            });
+            if let Some(bounds) = whole.and(said) {
+                assert_eq!(Some(bounds), whole, "{}", row.name);
+                n += 1;
+            }
+            if let Some((least, _)) = seconds.as_ref().and(least_s) {
+                assert_eq!(Some(least), seconds.as_deref(), "{}", row.name);
+                n += 1;
+            }
+        }
+        assert!(n > 10, "{n}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::Case;
+use crate::experiment::keys::run::PERF;
 use crate::experiment::origin::Origin;
 use crate::experiment::target::lane::Lane;
 use crate::text::word_enum::words;
@@ -105,7 +106,7 @@ impl Plan {
 
     /// The cases that have an extra run for a profile.
     pub fn profiled(&self) -> impl Iterator<Item = &Case> {
-        self.cases.iter().filter(|case| case.perf && self.runs.iter().any(|spec| spec.case == case.id))
+        self.cases.iter().filter(|case| case.get(PERF) && self.runs.iter().any(|spec| spec.case == case.id))
     }
 }
 

@@ -147,10 +147,13 @@ pub fn expect_no_group(text: &str) -> Result<(), String> {
 }
 
 impl Scale {
+    /// Most scale units.
+    pub const UNITS_MAX: u32 = 1_000_000;
+
     fn from_int(n: i64) -> Result<Scale, String> {
         match u32::try_from(n) {
-            Ok(units) if (1..=1_000_000).contains(&units) => Ok(Scale::Units(units)),
-            _ => Err(format!("scale {n} is not in 1..1000000")),
+            Ok(units) if (1..=Scale::UNITS_MAX).contains(&units) => Ok(Scale::Units(units)),
+            _ => Err(format!("scale {n} is not in 1..{}", Scale::UNITS_MAX)),
         }
     }
 }

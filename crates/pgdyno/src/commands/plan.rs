@@ -12,8 +12,7 @@ use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
 use experiment::site::keys::contents_words;
 use experiment::stage::disk::Peak;
-use model::experiment::case::setting;
-use model::experiment::case::{Case, Tls, WorkloadSpec};
+use model::experiment::case::{Case, Tls, WorkloadSpec, carried, setting};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::{Plan, RunOrder};
@@ -184,9 +183,6 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if let Some(seconds) = case.phase_timeout_s {
             writeln!(out, "          run.phase_timeout = {seconds}s")?;
         }
-        if let Some(share) = case.max_failed {
-            writeln!(out, "          run.max_failed = {share}")?;
-        }
         observation(&mut out, case)?;
     }
     writeln!(out)?;
@@ -208,11 +204,10 @@ fn observation(out: &mut String, case: &Case) -> Result<()> {
     if case.is_unobserved {
         writeln!(out, "          run.telemetry = false")?;
     }
-    if case.perf {
-        writeln!(out, "          run.perf = true")?;
-    }
-    if case.counters {
-        writeln!(out, "          run.counters = true")?;
+    for (row, ..) in carried::rows() {
+        if let Some(value) = case.carried.text(row) {
+            writeln!(out, "          {} = {value}", row.name)?;
+        }
     }
     Ok(())
 }

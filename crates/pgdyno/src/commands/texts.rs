@@ -17,7 +17,7 @@ const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Prints an experiment file to start from.
 pub(crate) fn template(template: Template) -> Result<Exit> {
-    print_exact(template.text())?;
+    print_exact(&template.text())?;
     Ok(Exit::Done)
 }
 
@@ -96,9 +96,9 @@ mod tests {
         for template in Template::value_variants() {
             let text = template.text();
             assert!(text.starts_with(schema::FIRST_LINE), "{template:?}");
-            let mut experiment = file::parse("x.toml", text, &[]).unwrap();
+            let mut experiment = file::parse("x.toml", &text, &[]).unwrap();
             let stop = std::sync::atomic::AtomicBool::new(false);
-            let origin = Origin { name: "x.toml", text, dir: dir.path(), stop: &stop };
+            let origin = Origin { name: "x.toml", text: &text, dir: dir.path(), stop: &stop };
             scripts::read(&mut experiment, &origin).unwrap();
             let mut site = Resources { memory_bytes: Some(24 << 30), n_cpus: 4, ..Resources::default() };
             for target in &experiment.target {

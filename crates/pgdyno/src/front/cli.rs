@@ -221,7 +221,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     pub(crate) defines: Vec<String>,
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true)]
     pub(crate) set: Vec<String>,
     /// What one side of a comparison changes.
     #[arg(skip)]

@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn no_consent_helps_where_it_cannot_be_said_what_it_would_allow() {
-        for text in ["[workload]\nclients = 0", "[run]\nmeasure = \"0s\""] {
+        for text in ["[workload]\nclients = [1, 1]", "[run]\nramp_up_max = \"1min\""] {
             let hidden = format!("{text}\n{HOOKS}");
             for allowed in [None, Some(&Allowed::All)] {
                 let error = refused([HOOKS, &hidden], allowed);

@@ -63,7 +63,7 @@ fn option(arg: &Arg) -> String {
         .filter(|value| !value.is_hide_set())
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
-    if !words.is_empty() && arg.get_action().takes_values() {
+    if !words.is_empty() && arg.get_action().takes_values() && !arg.is_hide_possible_values_set() {
         more.push(format!("One of {}.", words.join(", ")));
     }
     let defaults: Vec<String> =

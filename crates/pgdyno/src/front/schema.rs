@@ -86,15 +86,20 @@ fn with_words(mut value: Value, row: &Row) -> Value {
 /// The form of a duration.
 const SPAN: &str = "^[0-9]+(\\.[0-9]+)? ?(ms|s|min|h|d)$";
 
+/// The form of a name; [`keys::bounds`] reads it.
+const NAME_FORM: &str = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$";
+
 fn of_kind(kind: &Kind) -> Value {
     match kind {
         Kind::Text => json!({"type": "string"}),
         Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
+        Kind::Name => json!({"type": "string", "pattern": NAME_FORM}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number => json!({"type": "number"}),
+        Kind::Positive => json!({"type": "number", "exclusiveMinimum": 0}),
         Kind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Kind::Words(words) => json!({"type": "string", "enum": words}),
-        Kind::Span => json!({"type": "string", "pattern": SPAN}),
+        Kind::Span | Kind::Seconds(_) => json!({"type": "string", "pattern": SPAN}),
         Kind::Or(kinds) => json!({"anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>()}),
         Kind::List(of) => json!({"type": "array", "items": of_kind(of)}),
         Kind::Table => json!({"type": "object"}),

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use experiment::plan::file::Override;
+use model::experiment::keys;
 use model::secret;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;
@@ -204,10 +205,12 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
 fn clean_setting(option: &str, setting: &str) -> Result<Option<Carried>> {
     expect_no_password(option, setting)?;
     let Ok(change) = Override::parse(setting) else { return Ok(None) };
-    match (change.key.as_str(), &change.value) {
-        ("server.url", Value::String(target)) => Ok(without_password(target)),
-        ("server.url", _) => bail!("{option} server.url takes one server, as a string"),
-        _ => Ok(None),
+    if change.key != keys::server::URL.name {
+        return Ok(None);
+    }
+    match &change.value {
+        Value::String(target) => Ok(without_password(target)),
+        _ => bail!("{option} {} takes one server, as a string", keys::server::URL),
     }
 }
 
@@ -219,7 +222,7 @@ fn clean_setting(option: &str, setting: &str) -> Result<Option<Carried>> {
 pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
     let change = Override::parse(setting).ok();
     let key = change.as_ref().map_or("KEY=VALUE", |change| change.key.as_str());
-    if key == "server.url" {
+    if key == keys::server::URL.name {
         return Ok(());
     }
     change.as_ref().map_or(Ok(()), |change| expect_no_password_in(option, change))?;

@@ -110,7 +110,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     };
     let mut plan =
         expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
-    let has_name = args.experiment.is_some() || changes.iter().any(|change| change.key == "experiment.name");
+    let has_name =
+        args.experiment.is_some() || changes.iter().any(|change| change.key == keys::header::NAME.name);
     if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS)).filter(|_| !has_name) {
         experiment.experiment.name.clone_from(&made);
         plan.name = made;
@@ -238,7 +239,7 @@ fn read_scripts(
     changes: &[Override],
 ) -> Result<()> {
     let dir = dir_of(args);
-    let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
+    let is_changed = changes.iter().any(|change| change.key == keys::workload::SCRIPTS.name);
     let origin = Origin { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
@@ -367,7 +368,7 @@ fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
     changes.extend(agents::overrides(args.agents.as_ref(), &args.nats));
     if let Some(host) = &args.host {
         let value = Value::try_from(host)?;
-        changes.push(Override { key: "server.host".into(), value, origin: "--host".into() });
+        changes.push(Override { key: keys::server::HOST.name.into(), value, origin: "--host".into() });
     }
     Ok(changes)
 }
@@ -377,7 +378,8 @@ fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = server_overrides(&args.server);
     let Labels { name, title, .. } = &args.labels;
-    for (key, option, value) in [("experiment.name", "--name", name), ("experiment.title", "--title", title)]
+    for (key, option, value) in
+        [(keys::header::NAME.name, "--name", name), (keys::header::TITLE.name, "--title", title)]
     {
         let value = value.iter().map(|text| Value::String(text.clone()));
         changes.extend(value.map(|value| Override { key: key.into(), value, origin: option.to_string() }));
@@ -429,8 +431,12 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let entries: Result<Vec<Value>> = args.scripts.iter().map(|text| script_entry(text)).collect();
     let origin = format!("-f {}", args.scripts.join(" -f "));
     let kind = Value::String("scripts".to_string());
-    changes.push(Override { key: "workload.kind".into(), value: kind, origin: origin.clone() });
-    changes.push(Override { key: "workload.scripts".into(), value: Value::Array(entries?), origin });
+    changes.push(Override { key: keys::workload::KIND.name.into(), value: kind, origin: origin.clone() });
+    changes.push(Override {
+        key: keys::workload::SCRIPTS.name.into(),
+        value: Value::Array(entries?),
+        origin,
+    });
     Ok(changes)
 }
 
@@ -448,15 +454,19 @@ fn server_overrides(args: &ServerArgs) -> Vec<Override> {
     let mut changes = Vec::new();
     if let Some(target) = &args.server {
         // The option's text may contain a password; messages name only the option.
-        changes.push(Override::levels("server.url", std::slice::from_ref(target), "--server".into()));
+        changes.push(Override::levels(
+            keys::server::URL.name,
+            std::slice::from_ref(target),
+            "--server".into(),
+        ));
     }
     if !args.versions.is_empty() {
         let origin = format!("--version {}", args.versions.join(","));
-        changes.push(Override::levels("server.version", &args.versions, origin));
+        changes.push(Override::levels(keys::server::VERSION.name, &args.versions, origin));
     }
     if !args.bin_dir.is_empty() {
         let dirs: Vec<String> = args.bin_dir.iter().map(|dir| dir.display().to_string()).collect();
-        changes.push(Override::levels("server.bin_dir", &dirs, "--bin-dir".into()));
+        changes.push(Override::levels(keys::server::BIN_DIR.name, &dirs, "--bin-dir".into()));
     }
     changes
 }

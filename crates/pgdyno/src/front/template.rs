@@ -1,5 +1,8 @@
 //! Templates of experiment files, by what they ask.
 
+use model::experiment::keys;
+use model::experiment::keys::row::Row;
+
 /// Questions for which there is a template.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Template {
@@ -17,14 +20,69 @@ pub(crate) enum Template {
 }
 
 impl Template {
-    /// The experiment file, with comments.
-    pub(crate) fn text(self) -> &'static str {
+    /// The experiment file, with comments. Those that say what a key is are its row's.
+    pub(crate) fn text(self) -> String {
+        commented(self.written())
+    }
+
+    /// The same with an empty comment where a row has the words.
+    fn written(self) -> &'static str {
         match self {
             Template::Clients => include_str!("../../templates/clients.toml"),
             Template::Versions => include_str!("../../templates/versions.toml"),
             Template::Settings => include_str!("../../templates/settings.toml"),
             Template::Targets => include_str!("../../templates/targets.toml"),
             Template::Scripts => include_str!("../../templates/scripts.toml"),
+        }
+    }
+}
+
+/// Puts the words of rows after empty comments.
+fn commented(written: &str) -> String {
+    let mut section = "";
+    let mut text = String::new();
+    for line in written.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name;
+        }
+        let key = line.split_once(" = ").map(|(name, _)| format!("{section}.{name}"));
+        let row = key.filter(|_| line.ends_with(" #")).and_then(|key| keys::find(&key));
+        text.push_str(line);
+        if let Some(row) = row {
+            text.push_str(&format!(" {}", words(row)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What a key is, in one clause: the help of its option, else its documentation.
+fn words(row: &Row) -> String {
+    let long = row.option.map_or(row.what(), |option| option.help);
+    let ends = ["; ", ". ", " ("].map(|end| long.find(end).unwrap_or(long.len()));
+    let clause = &long[..ends.into_iter().min().unwrap_or(long.len())];
+    let mut letters = clause.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().collect::<String>() + letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn comments_that_say_what_a_key_is_are_those_of_its_row() {
+        let text = Template::Clients.text();
+        for line in [
+            "title = \"Throughput by clients\"     # title of the reports",
+            "measure = \"60s\"                     # length of the measurement window of each run: 30s, 5min",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+        for template in Template::value_variants() {
+            let text = template.text();
+            assert!(!text.lines().any(|line| line.ends_with('#')), "{text}");
         }
     }
 }

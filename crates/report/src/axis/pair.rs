@@ -4,6 +4,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::experiment::case::Case;
 
 use super::{factor_words, group_name, is_numeric, level, ordered_levels, position};
+use model::experiment::keys;
 
 /// Fewer cells say no more than the table of cases.
 const CELLS_MIN: usize = 6;
@@ -47,10 +48,12 @@ pub(crate) fn of(study: &Study) -> Option<Pair> {
     let is_number = |key: &&String| {
         let levels = ordered_levels(&cases, key);
         // Versions are names that look like numbers.
-        key.as_str() != "server.version" && levels.len() > 1 && is_numeric(&levels)
+        key.as_str() != keys::server::VERSION.name && levels.len() > 1 && is_numeric(&levels)
     };
     let mut keys: Vec<&String> = study.plan.factors.iter().filter(is_number).collect();
-    keys.sort_by_key(|key| (key.as_str() != "workload.clients", key.as_str() != "workload.transactions"));
+    keys.sort_by_key(|key| {
+        (key.as_str() != keys::workload::CLIENTS.name, key.as_str() != keys::workload::TRANSACTIONS.name)
+    });
     let [across, along] = keys.get(..2)? else { return None };
     let others: Vec<&String> =
         study.plan.factors.iter().filter(|key| *key != *across && *key != *along).collect();

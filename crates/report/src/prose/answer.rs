@@ -7,10 +7,11 @@ use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
 use crate::prose::{format, phrases};
+use model::experiment::keys;
 use model::text::prose::shown;
 
 /// The key whose levels are numbers of clients.
-const CLIENTS: &str = "workload.clients";
+const CLIENTS: &str = keys::workload::CLIENTS.name;
 /// More clauses about other groups than this are left to the table.
 const CLAUSES_MAX: usize = 3;
 
@@ -399,12 +400,12 @@ impl Words<'_> {
 
     /// A level without the name of the factor. A connection string is shown as a place.
     fn bare(&self, level: &str) -> String {
-        if self.answer.factor != "server.url" {
+        if self.answer.factor != keys::server::URL.name {
             return shown(level).to_string();
         }
         let mut cases = self.study.cases.iter().map(|case| &case.case);
         let of = |case: &&model::experiment::case::Case| {
-            case.levels.get("server.url").is_some_and(|url| url == level)
+            case.levels.get(keys::server::URL.name).is_some_and(|url| url == level)
         };
         cases.find(of).map_or_else(|| level.to_string(), |case| case.server.source.to_string())
     }
@@ -436,14 +437,18 @@ impl Words<'_> {
 
 /// Levels with the name of their factor, as people say it: `4, 8 and 16 clients`, `work_mem 4MB`.
 fn name(key: &str, levels: &[String]) -> String {
+    const KIND: &str = keys::workload::KIND.name;
+    const PACE: &str = keys::workload::PACE.name;
+    const URL: &str = keys::server::URL.name;
+    const VERSION: &str = keys::server::VERSION.name;
     let list = match key {
         CLIENTS => ranges(levels),
         _ => joined(levels),
     };
     match key {
         CLIENTS => phrases::plural_of(&list, "client"),
-        "" | "target" | "workload.kind" | "workload.pace" | "server.url" | "compare.side" => list,
-        "server.version" => format!("PostgreSQL {list}"),
+        "" | keys::TARGET | KIND | PACE | URL | "compare.side" => list,
+        VERSION => format!("PostgreSQL {list}"),
         _ => format!("{} {list}", axis::factor_words(key)),
     }
 }

@@ -3,6 +3,7 @@
 use analysis::case::factors::{self, Counterparts};
 use analysis::case::money as prices;
 use analysis::summary::{CaseSummary, Study};
+use model::experiment::keys;
 use model::experiment::target::LABEL;
 use model::text::prose::shown;
 
@@ -112,9 +113,10 @@ fn ipc(study: &Study, baseline: &CaseSummary) -> Vec<[String; 2]> {
 
 /// Why there is no column of instructions per cycle next to New-Orders by placement of memory, where one would be looked for.
 pub(crate) fn about_cycles(study: &Study) -> Option<String> {
-    let is_about_memory =
-        columns(study).iter().any(|key| ["os.numa", "os.huge_pages"].contains(&key.as_str()));
-    let is_asked_for = study.cases.iter().any(|case| case.case.counters);
+    let is_about_memory = columns(study)
+        .iter()
+        .any(|key| [keys::os::NUMA.name, keys::os::HUGE_PAGES.name].contains(&key.as_str()));
+    let is_asked_for = study.cases.iter().any(|case| case.case.get(keys::run::COUNTERS));
     if counters::have_ipc(study) || is_asked_for || !is_about_memory {
         return None;
     }

@@ -7,6 +7,7 @@ use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::{self, format, phrases};
+use model::experiment::keys;
 
 /// Title of the experiment for people.
 pub(crate) fn title(study: &Study) -> String {
@@ -123,7 +124,7 @@ fn why_void(study: &Study) -> Option<String> {
 
 /// The case as people say it: `64 clients`, not `clients 64`.
 pub(crate) fn name(case: &CaseSummary) -> String {
-    match case.case.levels.get("workload.clients") {
+    match case.case.levels.get(keys::workload::CLIENTS.name) {
         Some(n) if case.case.levels.len() == 1 => phrases::plural_of(n, "client"),
         _ => phrases::one_line(&case.label),
     }

@@ -1,6 +1,7 @@
 //! Changes and their reasons: levels before and after, by key.
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::selector::{Selector, is_level, names};
 
 use super::Change;
@@ -20,12 +21,15 @@ impl LevelsBefore {
             dimensions.insert(0, Dimension { key: key.to_string(), levels: vec![value] });
         };
         let run = &experiment.run;
-        add("run.repeat_disturbed", run.repeat_disturbed.to_string());
-        add("run.extend", run.extend.to_string());
-        add("run.ramp_up_max", run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()));
+        add(keys::run::REPEAT_DISTURBED.name, run.repeat_disturbed.to_string());
+        add(keys::run::EXTEND.name, run.extend.to_string());
+        add(
+            keys::run::RAMP_UP_MAX.name,
+            run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()),
+        );
         let headroom = experiment.prepare.wal_headroom.as_deref().unwrap_or("by max_wal_size");
-        add("prepare.wal_headroom", headroom.to_string());
-        add("experiment.repeats", experiment.experiment.repeats.to_string());
+        add(keys::prepare::WAL_HEADROOM.name, headroom.to_string());
+        add(keys::header::REPEATS.name, experiment.experiment.repeats.to_string());
         LevelsBefore { dimensions }
     }
 
@@ -61,21 +65,19 @@ impl LevelsBefore {
 }
 
 fn why(key: &str) -> &'static str {
+    const CLIENTS: &str = keys::workload::CLIENTS.name;
+    const THREADS: &str = keys::workload::THREADS.name;
+    const SCALE: &str = keys::workload::SCALE.name;
+    const WAL_HEADROOM: &str = keys::prepare::WAL_HEADROOM.name;
     match key {
-        "workload.clients" => {
-            "time, and at most 32 clients per processor, or 4 if their number does not vary"
-        }
-        "workload.threads" => "at most one thread per client",
-        "workload.scale" => {
-            "time to load it, disk and memory; data that was to exceed memory may fit into it now"
-        }
+        CLIENTS => "time, and at most 32 clients per processor, or 4 if their number does not vary",
+        THREADS => "at most one thread per client",
+        SCALE => "time to load it, disk and memory; data that was to exceed memory may fit into it now",
         "server.settings.shared_buffers" => "memory of this machine",
         "server.settings.effective_cache_size" => {
             "memory of this machine; in the same relation to shared_buffers"
         }
-        "server.settings.max_wal_size" | "server.settings.min_wal_size" | "prepare.wal_headroom" => {
-            "free disk"
-        }
+        "server.settings.max_wal_size" | "server.settings.min_wal_size" | WAL_HEADROOM => "free disk",
         _ => "time",
     }
 }
@@ -102,18 +104,18 @@ pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
     if let Some(baseline) = header.baseline.take() {
         header.baseline = reduced(&baseline);
         if header.baseline.is_none() {
-            changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+            changes.push(dropped(keys::header::BASELINE.name, LEVELS_LEFT_OUT));
         }
     }
     let n_before = header.exclude.len();
     header.exclude = header.exclude.iter().filter_map(reduced).collect();
     if header.exclude.len() < n_before {
-        changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
+        changes.push(dropped(keys::header::EXCLUDE.name, LEVELS_LEFT_OUT));
     }
     let n_before = header.zip.len();
     header.zip.retain(|keys| !is_unlike(keys));
     if header.zip.len() < n_before {
-        changes.push(dropped("experiment.zip", "its factors no longer have equal numbers of levels"));
+        changes.push(dropped(keys::header::ZIP.name, "its factors no longer have equal numbers of levels"));
     }
     changes
 }

@@ -1,13 +1,13 @@
 //! Durations of runs: a ladder of lengths, from the shortest that says anything to those that were asked for.
 
 use model::experiment::keys::levels::Levels;
+use model::experiment::keys::run::RAMP_UP_AUTO_S_MIN;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
 use model::load::capacity::Probing;
 use model::load::course::RampUp;
 use model::text::units::Span;
 
 use super::replace;
-use crate::plan::windows::RAMP_UP_AUTO_S_MIN;
 use crate::site::wal;
 
 /// Minimum for the shorter ones of several durations: the shortest that a plan accepts.

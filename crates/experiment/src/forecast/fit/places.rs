@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::experiment::Experiment;
 use model::experiment::driver::inventory::DriverSection;
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::os::limits::Limits;
 use model::experiment::target::{ExporterSection, TargetSection};
@@ -99,7 +100,7 @@ fn drivers(experiment: &mut Experiment, changes: &mut Vec<Change>) {
     });
     if let Some(listen) = experiment.server.listen.take() {
         changes.push(Change {
-            key: "server.listen".to_string(),
+            key: keys::server::LISTEN.name.to_string(),
             from: listen,
             to: "a unix socket".to_string(),
             why: "the driver is on this machine".to_string(),
@@ -137,7 +138,7 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
     });
     if let Some(names) = experiment.workload.tablespace.take() {
         changes.push(Change {
-            key: "workload.tablespace".to_string(),
+            key: keys::workload::TABLESPACE.name.to_string(),
             from: names.all().join(", "),
             to: "left out".to_string(),
             why: "a server that pgdyno runs has no tablespaces".to_string(),
@@ -186,7 +187,7 @@ fn conditions(experiment: &mut Experiment, changes: &mut Vec<Change>) {
     experiment.experiment.conditions = kept;
     if !left_out.is_empty() {
         changes.push(Change {
-            key: "experiment.conditions".to_string(),
+            key: keys::header::CONDITIONS.name.to_string(),
             from: left_out.join(", "),
             to: "left out".to_string(),
             why: "not so on this machine".to_string(),
@@ -224,14 +225,14 @@ fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
     *versions = fetched;
     if let Some(tree) = tree {
         changes.push(Change {
-            key: "server.source".to_string(),
+            key: keys::server::SOURCE.name.to_string(),
             from: tree.all().join(", "),
             to: "binaries that are fetched".to_string(),
             why: why.to_string(),
         });
     }
     changes.push(Change {
-        key: "server.version".to_string(),
+        key: keys::server::VERSION.name.to_string(),
         from: before,
         to: as_texts(versions),
         why: "binaries are fetched from 9.6 on, each the last release of its series".to_string(),
@@ -267,7 +268,7 @@ fn directories(experiment: &mut Experiment, missing: &[PathBuf], changes: &mut V
         to = levels.all().iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ");
     }
     let why = "the directory above is not here".to_string();
-    changes.push(Change { key: "server.wal_directory".to_string(), from, to, why });
+    changes.push(Change { key: keys::server::WAL_DIRECTORY.name.to_string(), from, to, why });
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! How much of an experiment is kept: numbers of levels, repeats, and the length of runs.
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
+use model::experiment::keys::row::{NAME, Row};
 
 use super::figures::Needs;
 use super::lengths::{self, LENGTHS};
-use super::{keep, system, thin, together};
+use super::{keep, thin, together};
 use crate::plan::expand;
 
 /// A part of an experiment.
@@ -122,11 +124,11 @@ impl Share {
         });
         together::thin_targets(&mut part, self.most(Axis::Targets), needs);
         if let Some(versions) = &mut part.server.version {
-            let key = "server.version";
+            let key = keys::server::VERSION.name;
             thin(versions, most(Axis::Versions, key), |version| wanted(key, &version.to_string()));
         }
         for (name, levels) in &mut part.server.settings {
-            let key = format!("server.settings.{name}");
+            let key = format!("{}.{name}", keys::server::SETTINGS);
             thin(levels, most(Axis::Settings, &key), |level| wanted(&key, &level.0));
         }
         self.thin_others(&mut part, needs);
@@ -137,32 +139,57 @@ impl Share {
     }
 
     fn thin_others(&self, part: &mut Experiment, needs: &Needs) {
-        fn each<T: Clone + ToString>((share, needs): (&Share, &Needs), key: &str, levels: &mut Levels<T>) {
-            let n = share.most(Axis::Others).max(needs.least(key));
-            thin(levels, n, |level| needs.wants(key, &level.to_string()));
-        }
-        let with = (self, needs);
-        let (workload, run) = (&mut part.workload, &mut part.run);
-        each(with, "workload.scale", &mut workload.scale);
-        workload.protocol.iter_mut().for_each(|levels| each(with, "workload.protocol", levels));
-        each(with, "workload.pace", &mut workload.pace);
-        each(with, "workload.partitions", &mut workload.partitions);
-        workload.unlogged.iter_mut().for_each(|levels| each(with, "workload.unlogged", levels));
-        each(with, "run.ramp_up", &mut run.ramp_up);
-        each(with, "run.measure", &mut run.measure);
-        each(with, "run.grace", &mut run.grace);
-        each(with, "run.wal", &mut run.wal);
-        if let Some(levels) = &mut workload.transactions {
+        if let Some(levels) = &mut part.workload.transactions {
             let most = TRANSACTIONS.get(self.most(Axis::Transactions).saturating_sub(1)).unwrap_or(&u64::MAX);
             let n_few = levels.all().iter().filter(|n| *n <= most).count();
             // Three panels of the same few transactions are no figure.
-            if n_few >= needs.least("workload.transactions") {
+            if n_few >= needs.least(keys::workload::TRANSACTIONS.name) {
                 keep(levels, |n| n <= most, *most);
             }
-            each(with, "workload.transactions", levels);
         }
-        part.prepare.steps_mut().into_iter().for_each(|(key, levels)| each(with, key, levels));
-        each(with, "prepare.restore_by", &mut part.prepare.restore_by);
-        system::thin(part, |key| self.most(Axis::Others).max(needs.least(&format!("os.{key}"))));
+        for row in keys::all().filter(|row| !is_apart(row)) {
+            for (key, levels) in (row.dimensions)(part) {
+                let Some(mut levels) = Levels::many(levels) else { continue };
+                let n = self.most(Axis::Others).max(needs.least(&key));
+                thin(&mut levels, n, |level| needs.wants(&key, level));
+                (row.keep)(part, &|level| levels.all().iter().any(|kept| kept == level));
+            }
+        }
     }
+}
+
+/// Keys with an axis of their own.
+const OF_AXES: [&str; 4] =
+    [keys::TARGET, keys::server::VERSION.name, keys::server::SETTINGS.name, keys::workload::CLIENTS.name];
+
+/// Keys of which all levels are kept: threads follow their clients, and of the others each level is another thing, so that none stands for
+/// two.
+const WHOLE: [&str; 20] = [
+    keys::server::BIN_DIR.name,
+    keys::server::SOURCE.name,
+    keys::server::REVISION.name,
+    keys::server::TLS.name,
+    keys::server::WAL_DIRECTORY.name,
+    keys::server::DATA_CHECKSUMS.name,
+    keys::workload::KIND.name,
+    keys::workload::THREADS.name,
+    keys::workload::DRIVERS.name,
+    keys::workload::POLLER.name,
+    keys::workload::BUSY_POLL_US.name,
+    keys::workload::PARTITION_METHOD.name,
+    keys::workload::TABLESPACE.name,
+    keys::workload::DEFINES.name,
+    keys::workload::CALLS.name,
+    keys::workload::THINK.name,
+    keys::workload::ISOLATION.name,
+    keys::workload::ALL_WAREHOUSES.name,
+    keys::run::TELEMETRY.name,
+    keys::run::COUNTERS.name,
+];
+
+/// Whether the levels of a key are not thinned as those of others are.
+fn is_apart(row: &Row) -> bool {
+    let key = row.name.strip_suffix(NAME).map_or(row.name, |start| start.trim_end_matches('.'));
+    let is_free = key == keys::FACTORS.name;
+    !row.may_vary || is_free || OF_AXES.contains(&key) || WHOLE.contains(&key)
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::keys;
-use model::experiment::keys::levels::Levels;
 use model::experiment::selector::names;
 use model::load::Window;
 
@@ -93,19 +92,19 @@ fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
     header.exclude.retain(|selector| !selector.levels.keys().any(|key| names(key, whole)));
     let mut changes = Vec::new();
     if header.exclude.len() < n_before {
-        changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
+        changes.push(dropped(keys::header::EXCLUDE.name, LEVELS_LEFT_OUT));
     }
     let n_before = header.zip.len();
     header.zip.retain(|keys| !keys.iter().any(|key| names(key, whole)));
     if header.zip.len() < n_before {
-        changes.push(dropped("experiment.zip", LEVELS_LEFT_OUT));
+        changes.push(dropped(keys::header::ZIP.name, LEVELS_LEFT_OUT));
     }
     if let Some(baseline) = &mut header.baseline {
         baseline.levels.retain(|key, _| !names(key, whole));
     }
     if header.baseline.as_ref().is_some_and(|baseline| baseline.levels.is_empty()) {
         header.baseline = None;
-        changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+        changes.push(dropped(keys::header::BASELINE.name, LEVELS_LEFT_OUT));
     }
     changes
 }
@@ -119,26 +118,11 @@ fn keep_os(experiment: &mut Experiment, is_kept: &dyn Fn(&str, &str) -> bool) {
     }
 }
 
-/// Keeps at most as many levels of each `[os]` key as `n_of` allows.
-pub(super) fn thin(experiment: &mut Experiment, n_of: impl Fn(&str) -> usize) {
-    let thinned: Vec<(&str, Levels<String>)> = keys::os::levels(experiment)
-        .into_iter()
-        .filter_map(|(key, levels)| {
-            let mut levels = Levels::many(levels)?;
-            super::thin(&mut levels, n_of(key), |_| false);
-            Some((key, levels))
-        })
-        .collect();
-    keep_os(experiment, &|key, level| {
-        thinned.iter().any(|(known, levels)| *known == key && levels.all().iter().any(|kept| kept == level))
-    });
-}
-
 /// The refusal of a machine with one NUMA node.
 #[cfg(test)]
 pub(super) fn one_node() -> Vec<Refusal> {
     let refusal = |level: &str| Refusal {
-        key: "os.numa".to_string(),
+        key: keys::os::NUMA.name.to_string(),
         level: level.to_string(),
         reason: "this machine has one NUMA node".to_string(),
     };

@@ -1,15 +1,16 @@
 //! Levels of clients and targets with those that vary together with them: what is left out of one is left out of all.
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::selector::names;
 
 use super::figures::Needs;
 use super::{keep, replace, thinned_places};
 
-pub(super) const CLIENTS: &str = "workload.clients";
+pub(super) const CLIENTS: &str = keys::workload::CLIENTS.name;
 const TARGET: &str = "target";
-const THREADS: &str = "workload.threads";
+const THREADS: &str = keys::workload::THREADS.name;
 
 /// Keeps the numbers of clients up to `most`, and of those above it the smallest that make `n_least` in all; `most` if there is none.
 pub(super) fn keep_clients(experiment: &mut Experiment, most: u32, n_least: usize) {

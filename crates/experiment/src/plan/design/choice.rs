@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::experiment::Experiment;
+use model::experiment::case::carried::Carried;
 use model::experiment::keys::TARGET;
 use model::experiment::keys::key::Key;
 use model::experiment::keys::row::Row;
@@ -34,6 +35,11 @@ impl<'a> Choice<'a> {
     /// The value of a key, as it was read from the experiment.
     pub(crate) fn get<T: KeyValue>(&self, key: Key<T>) -> T::Chosen {
         key.chosen(self.experiment, |name| Some(self.levels.get(name)?.0))
+    }
+
+    /// What the case carries as it was chosen.
+    pub(crate) fn carried(&self) -> Carried {
+        Carried::of(self.experiment, &|name| Some(self.levels.get(name)?.0))
     }
 
     /// Whether the key varies or could.

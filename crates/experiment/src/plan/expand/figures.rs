@@ -1,6 +1,7 @@
 //! Checks the figures of an experiment: what they need must be there to be kept.
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::plan::figure::{FigureSection, Need};
 use model::experiment::selector::{is_level, names};
 
@@ -27,7 +28,7 @@ fn check_one(
     let labels = Labels::of(experiment);
     let is_label = |key: &str| labels.keys().iter().any(|label| names(key, label));
     for (key, need) in &figure.needs {
-        if names(key, "workload.clients") || *need != Need::Curve {
+        if names(key, keys::workload::CLIENTS.name) || *need != Need::Curve {
             if key != REPEATS && !is_label(key) {
                 design::dimension_named(&place, key, dimensions)?;
             }

@@ -32,7 +32,9 @@ pub(super) fn workload_spec(
 ) -> Option<WorkloadSpec> {
     let section = &experiment.workload;
     let kind = choice.get(keys::KIND);
-    expect_in_range(section, problems);
+    if let Some(name) = &section.schema {
+        problems.take(schema::expect_name(name).map_err(|message| format!("workload.schema: {message}")));
+    }
     let (is_own, options) = (kind.is_own(), &kind.row().options);
     let data = if is_own {
         scripts::data_of(section, site.url_keywords.is_some())
@@ -45,11 +47,6 @@ pub(super) fn workload_spec(
     let people = people(choice, experiment, target, site, problems);
     let tpcc = options.terminals.then(|| problems.take(tpcc_spec(choice)));
     let scale = problems.take(scale(choice, section, &data, site));
-    let busy_poll_us = choice.get(keys::BUSY_POLL_US);
-    if busy_poll_us > BUSY_POLL_US_MAX {
-        problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
-    }
-    let layout = problems.take(layout(choice));
     let People { n_clients, n_threads, drivers } = people?;
     Some(WorkloadSpec {
         kind,
@@ -62,10 +59,10 @@ pub(super) fn workload_spec(
         pace: choice.get(keys::PACE),
         transactions: choice.get(keys::TRANSACTIONS),
         poller: choice.get(keys::POLLER),
-        busy_poll_us,
+        busy_poll_us: choice.get(keys::BUSY_POLL_US),
         session_settings: BTreeMap::new(),
         reply_delay_us: 0,
-        layout: layout?,
+        layout: layout(choice),
         max_message_mib: section.max_message_mib,
         max_tries: section.max_tries,
         on_disconnect: section.on_disconnect.unwrap_or_default(),
@@ -143,17 +140,8 @@ fn people(
     problems: &mut Problems,
 ) -> Option<People> {
     let n_clients = choice.get(keys::CLIENTS);
-    if !(1..=100_000).contains(&n_clients) {
-        problems.say(format!("workload.clients: {n_clients} is not in 1..100000"));
-    }
     let n_threads = choice.get(keys::THREADS);
-    if n_threads == Some(0) {
-        problems.say("workload.threads: 0 is not in 1..clients".to_string());
-    }
     let drivers = problems.take(drivers(choice, experiment, target))?;
-    if n_clients == 0 {
-        return None;
-    }
     let n_clients_each = n_clients / (drivers.len() as u32).max(1);
     if n_clients_each == 0 {
         problems.say(format!(
@@ -188,22 +176,6 @@ fn drivers(
         return Err(format!("workload.drivers: {n} is not in 1..{}, the number of drivers", all.len()));
     }
     Ok(all[..n].to_vec())
-}
-
-/// Checks the values that are no factors.
-fn expect_in_range(section: &WorkloadSection, problems: &mut Problems) {
-    if section.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
-        problems.say("workload.transactions: 0 is not in 1..".to_string());
-    }
-    if section.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
-        problems.say(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
-    }
-    if let Some(name) = &section.schema {
-        problems.take(schema::expect_name(name).map_err(|message| format!("workload.schema: {message}")));
-    }
-    if section.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
-        problems.say(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
-    }
 }
 
 /// The scale units of a case.
@@ -251,25 +223,12 @@ fn archive_scale(scale: Scale) -> Result<u32, String> {
     }
 }
 
-/// Limit for concurrent loading sessions: the server's processors limit loading, not the number of sessions.
-pub const LOAD_STREAMS_MAX: u32 = 256;
-/// One second: the driver reports every second.
-const BUSY_POLL_US_MAX: u32 = 1_000_000;
-/// PostgreSQL's own limit for a field.
-const MAX_MESSAGE_MIB_MAX: u32 = 1024;
-/// Limit for partitions: PostgreSQL's documentation advises a few thousand at most.
-pub const PARTITIONS_MAX: u32 = 10_000;
-
-fn layout(choice: &Choice) -> Result<Layout, String> {
-    let partitions = choice.get(keys::PARTITIONS);
-    if partitions > PARTITIONS_MAX {
-        return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
-    }
-    Ok(Layout {
-        partitions,
+fn layout(choice: &Choice) -> Layout {
+    Layout {
+        partitions: choice.get(keys::PARTITIONS),
         partition_method: choice.get(keys::PARTITION_METHOD),
         unlogged: choice.get(keys::UNLOGGED) == Some(true),
-    })
+    }
 }
 
 /// Values of the keys that only TPC-C has.
@@ -304,7 +263,6 @@ fn resolve_scale(
     let unit_bytes = dataset.estimated_bytes(1).max(1);
     let FitScale { per_client, least } = dataset.row().fit_scale;
     match (scale, site.memory_bytes) {
-        (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
         (Scale::Fit, memory_bytes) => {
             Ok(site.data_scale.get(&dataset).or_else(as_it_is).copied().unwrap_or_else(|| {

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
+use super::bounds::{self, OutOfBounds};
 use super::{FileError, NOTHING};
 
 /// Most mistakes in one message.
@@ -24,14 +25,35 @@ const MISTAKES_MAX: usize = 100;
 pub(super) fn all(name: &str, text: &str) -> FileError {
     let mut found: Vec<(usize, String)> = match DeTable::parse(text) {
         Err(error) => vec![(0, located(name, text, &error))],
-        Ok(tree) => refusals(tree)
-            .iter()
-            .map(|error| (error.span().map_or(usize::MAX, |span| span.start), located(name, text, error)))
-            .collect(),
+        Ok(tree) => {
+            let of_rows = bounds::refusals(tree.get_ref());
+            let mut found: Vec<(usize, String)> = refusals(tree)
+                .iter()
+                .map(|error| (error.span().map_or(usize::MAX, |span| span.start), located(name, text, error)))
+                .collect();
+            // What its type refuses is refused once.
+            let known: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
+            let others = of_rows.into_iter().filter(|one| !known.contains(&one.span.start));
+            found.extend(others.map(|one| (one.span.start, refused(name, text, &one))));
+            found
+        }
     };
     found.sort();
     let lines: Vec<String> = found.into_iter().map(|(_, line)| line).collect();
     FileError { message: lines.join("\n") }
+}
+
+/// The values that the rows of their keys refuse, in a `text` that is an experiment otherwise.
+pub(super) fn out_of_bounds(name: &str, text: &str) -> Option<FileError> {
+    let tree = DeTable::parse(text).ok()?;
+    let mut found = bounds::refusals(tree.get_ref());
+    found.sort_by_key(|one| one.span.start);
+    let lines: Vec<String> = found.iter().map(|one| refused(name, text, one)).collect();
+    (!lines.is_empty()).then(|| FileError { message: lines.join("\n") })
+}
+
+fn refused(name: &str, text: &str, OutOfBounds { key, span, why }: &OutOfBounds) -> String {
+    placed(name, text, span.start, &format!("{key}: {why}"))
 }
 
 /// Why the tree is no experiment, mistake by mistake.
@@ -116,10 +138,15 @@ fn suggested(message: &str) -> Option<String> {
 
 fn located(name: &str, text: &str, error: &toml::de::Error) -> String {
     let message = words(error.message());
-    let Some(span) = error.span() else {
-        return format!("{name}: {message}");
-    };
-    let before = &text[..span.start.min(text.len())];
+    match error.span() {
+        Some(span) => placed(name, text, span.start, &message),
+        None => format!("{name}: {message}"),
+    }
+}
+
+/// A message with its place, the line, and a mark below it.
+fn placed(name: &str, text: &str, at: usize, message: &str) -> String {
+    let before = &text[..at.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let column = before[line_start..].chars().count() + 1;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::selector::{Selector, is_level, names};
 use model::experiment::target::LABEL;
 
 use crate::plan::design::{self, Combination, Dimension};
 
 /// The key in messages.
-const PLACE: &str = "experiment.baseline";
+const PLACE: &str = keys::header::BASELINE.name;
 
 /// The labels of all targets.
 pub(crate) struct Labels {

@@ -15,7 +15,7 @@ section! {
     experiment: Header {
         /// 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.`; becomes part of the directory's name
         NAME = name: String,
-            row(Kind::Pattern(NAME_PATTERN), "required");
+            row(Kind::Name, "required");
 
         /// title of the reports
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -83,9 +83,6 @@ section! {
             row(Kind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");
     }
 }
-
-/// What a name of results may be; `expand` checks it, too.
-const NAME_PATTERN: &str = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$";
 
 fn three() -> u32 {
     3

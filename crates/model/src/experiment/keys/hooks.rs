@@ -33,6 +33,6 @@ section! {
         /// time limit of each command of a hook
         #[serde(skip_serializing_if = "Option::is_none")]
         TIMEOUT = timeout: Option<Span>,
-            of_place(Kind::Span, "`10min`");
+            of_place(Kind::Seconds(1), "`10min`");
     }
 }

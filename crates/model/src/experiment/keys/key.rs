@@ -11,6 +11,8 @@ pub struct Key<T: 'static> {
     pub name: &'static str,
     /// Reads what an experiment says.
     pub(super) read: fn(&Experiment) -> &T,
+    /// Whether cases carry its value as it was chosen.
+    pub is_carried: bool,
 }
 
 impl<T: KeyValue> Key<T> {

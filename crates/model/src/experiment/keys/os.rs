@@ -91,37 +91,37 @@ section! {
         /// processors whose time the server may use, by the quota of a control group: 1.5 is 150 ms of each 100 ms
         #[serde(skip_serializing_if = "Option::is_none")]
         CPU_QUOTA = cpu_quota: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_IOPS = data_read_iops: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_IOPS = data_write_iops: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// MB (10^6 bytes) per second that the server may read or write there, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_MB_S = data_read_mb_s: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// MB (10^6 bytes) per second that the server may read or write there, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_MB_S = data_write_mb_s: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_IOPS = wal_write_iops: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
 
         /// MB (10^6 bytes) per second that the server may read or write there, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_MB_S = wal_write_mb_s: Option<Levels<f64>>,
-            of_place(Kind::Number, "all");
+            of_place(Kind::Positive, "all");
     }
 }
 

@@ -68,21 +68,6 @@ section! {
     }
 }
 
-impl PrepareSection {
-    /// The steps that are on or off, with their keys.
-    pub fn steps_mut(&mut self) -> [(&'static str, &mut Levels<bool>); 7] {
-        [
-            (RESTORE.name, &mut self.restore),
-            (CHECKSUMS.name, &mut self.checksums),
-            (VACUUM.name, &mut self.vacuum),
-            (ANALYZE.name, &mut self.analyze),
-            (PREWARM.name, &mut self.prewarm),
-            (CHECKPOINT.name, &mut self.checkpoint),
-            (SETTLE.name, &mut self.settle),
-        ]
-    }
-}
-
 fn is_true(yes: &bool) -> bool {
     *yes
 }

@@ -1,5 +1,7 @@
 //! A row of the table of keys, and the kinds of values that a key may have.
 
+use serde_json::Value;
+
 use crate::experiment::Experiment;
 use crate::experiment::keys::option::KeyOption;
 
@@ -25,12 +27,21 @@ pub struct Row {
     pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
     pub keep: KeepLevels,
+    /// What its value changes for a comparison, if cases carry it as it was chosen.
+    pub carried: Option<Differs>,
+    /// What a combination has, given the number of the level that it has of a key.
+    pub chosen: ReadChosen,
+    /// Fails for what is no value that a combination can have.
+    pub reads: fn(&Value) -> Result<(), serde_json::Error>,
     /// Writes a level as cases do, if they have a form of their own for it.
     pub as_cases_write: fn(&str) -> Option<String>,
 }
 
 /// Reads what of a key varies or could, each name with its levels as text.
 pub type ReadDimensions = fn(&Experiment) -> Vec<(String, Vec<String>)>;
+
+/// Reads what a combination has of a key, given the number of the level by key.
+pub type ReadChosen = fn(&Experiment, &dyn Fn(&str) -> Option<usize>) -> Value;
 
 /// Keeps the levels of a key whose text is wanted.
 pub type KeepLevels = fn(&mut Experiment, &dyn Fn(&str) -> bool);
@@ -44,9 +55,22 @@ impl Row {
         self.what.trim_start()
     }
 
+    /// The kinds of its value: one, or several.
+    pub fn kinds(&self) -> &[Kind] {
+        match &self.kind {
+            Kind::Or(kinds) => kinds,
+            kind => std::slice::from_ref(kind),
+        }
+    }
+
     /// The same, which an option of the command line gives, too.
     pub(super) const fn given_by(self, option: KeyOption) -> Row {
         Row { option: Some(option), ..self }
+    }
+
+    /// The same, whose value cases carry as it was chosen.
+    pub(super) const fn carried(self, differs: Differs) -> Row {
+        Row { carried: Some(differs), ..self }
     }
 
     /// Its section, and its name there; `None` for a section of its own.
@@ -67,6 +91,9 @@ pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
         option: None,
         dimensions: |_| Vec::new(),
         keep: |_, _| {},
+        carried: None,
+        chosen: |_, _| Value::Null,
+        reads: |_| Ok(()),
         as_cases_write: |_| None,
     }
 }
@@ -76,6 +103,17 @@ pub(super) const fn of_place(kind: Kind, default: &'static str) -> Row {
     Row { is_of_place: true, ..row(kind, default) }
 }
 
+/// What two values of a key change for a comparison of cases that were not made to differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differs {
+    /// Nothing: it is about what is seen, and not about what is measured.
+    Nothing,
+    /// The figures may differ for it.
+    Figures,
+    /// The figures answer another question.
+    Question,
+}
+
 /// The kind of the value of a key.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -83,16 +121,22 @@ pub enum Kind {
     Text,
     /// Text of this form.
     Pattern(&'static str),
+    /// A name that becomes part of a directory's.
+    Name,
     /// On or off.
     Flag,
     /// A number.
     Number,
+    /// A number above 0.
+    Positive,
     /// A whole number from the first to the second.
     Whole(u64, u64),
     /// One of these words.
     Words(&'static [&'static str]),
     /// A duration.
     Span,
+    /// A duration in whole seconds, at least so many.
+    Seconds(u32),
     /// One of several kinds.
     Or(&'static [Kind]),
     /// A list of values.

@@ -81,7 +81,7 @@ section! {
         /// `off` encrypts none
         #[serde(skip_serializing_if = "Option::is_none")]
         TLS = tls: Option<Levels<Tls>>,
-            row(Kind::Text, "`off`");
+            row(Kind::Words(&Tls::WORDS), "`off`");
 
         /// directory for the WAL of an embedded server; owned by root or by you, and writable by nobody else
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::experiment::case::{
     Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
 };
@@ -31,7 +35,7 @@ pub trait KeyValue {
     const IS_NAMED: bool = false;
 
     /// The value that a combination has.
-    type Chosen;
+    type Chosen: Serialize + DeserializeOwned;
 
     /// The level that a combination has, given its number by key; `None` for a key that does not vary there.
     fn chosen(&self, key: &str, level: &dyn Fn(&str) -> Option<usize>) -> Self::Chosen;
@@ -55,6 +59,21 @@ pub(super) const fn name<T: KeyValue>(key: &'static str, with_name: &'static str
     if T::IS_NAMED { with_name } else { key }
 }
 
+/// What one level of a key may be.
+pub trait Level: LevelText + Clone + Serialize + DeserializeOwned {}
+
+impl<T: LevelText + Clone + Serialize + DeserializeOwned> Level for T {}
+
+/// What a combination has of a key, as cases carry it.
+pub(super) fn value_of<T: Serialize>(chosen: &T) -> Value {
+    serde_json::to_value(chosen).expect("values of keys are JSON")
+}
+
+/// Fails for what is no value that a combination can have.
+pub(super) fn reads<T: KeyValue>(value: &Value) -> Result<(), serde_json::Error> {
+    <T::Chosen as serde::Deserialize>::deserialize(value).map(drop)
+}
+
 /// A level as plans and selectors write it.
 pub trait LevelText {
     /// The text.
@@ -74,7 +93,7 @@ fn texts<T: LevelText>(levels: &Levels<T>) -> Vec<String> {
     levels.all().iter().map(LevelText::text).collect()
 }
 
-impl<T: LevelText + Clone> KeyValue for Levels<T> {
+impl<T: Level> KeyValue for Levels<T> {
     const MAY_VARY: bool = true;
 
     type Chosen = T;
@@ -98,7 +117,7 @@ impl<T: LevelText + Clone> KeyValue for Levels<T> {
     }
 }
 
-impl<T: LevelText + Clone> KeyValue for Option<Levels<T>> {
+impl<T: Level> KeyValue for Option<Levels<T>> {
     const MAY_VARY: bool = true;
 
     type Chosen = Option<T>;

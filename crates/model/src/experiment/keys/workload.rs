@@ -25,7 +25,7 @@ section! {
 
         /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)
         SCALE = scale: Levels<Scale> = Levels::one(Scale::Fit),
-            row(Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]), "`\"fit\"`")
+            row(Kind::Or(&[Kind::Whole(1, Scale::UNITS_MAX as u64), Kind::Text]), "`\"fit\"`")
                 .given_by(KeyOption::quantity("scale", "N,...", "Scale units of data, `fit`, or a multiple of memory such as \"3x RAM\"").short('s').both("Scale units of data"));
 
         /// `simple`, `extended`, `prepared`
@@ -59,6 +59,7 @@ section! {
         /// 1000000: more accurate latencies at the cost of a processor per thread
         /// ([METHODOLOGY](METHODOLOGY.md#our-own-bias))
         BUSY_POLL_US = busy_poll_us: Levels<u32> = Levels::one(0),
+            // One second: the driver reports every second.
             row(Kind::Whole(0, 1_000_000), "0");
 
         /// transactions per client. The run ends when they are done: there is no ramp-up, and `run.measure` is a time
@@ -77,6 +78,7 @@ section! {
 
         /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),
+            // PostgreSQL's documentation advises a few thousand at most.
             row(Kind::Whole(0, 10_000), "0");
 
         /// `range` or `hash`
@@ -93,6 +95,7 @@ section! {
         /// MiB. Increase it for scripts that read larger rows
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_MESSAGE_MIB = max_message_mib: Option<u32>,
+            // PostgreSQL's own limit for a field.
             row(Kind::Whole(1, 1024), "16");
 
         /// most tries of a transaction that fails with 40001 (serialization failure) or 40P01 (deadlock), as pgbench's
@@ -115,6 +118,7 @@ section! {
         /// number of sessions that load data concurrently, 1 to 256; the data do not depend on it
         #[serde(skip_serializing_if = "Option::is_none")]
         LOAD_STREAMS = load_streams: Option<u32>,
+            // The server's processors limit loading, not the number of sessions.
             row(Kind::Whole(1, 256), "one per partition, for `tpcc` and `tproc-c` 3; at most one per processor");
 
         /// schema of the tables that pgdyno loads; every statement names it. Not available for your own data

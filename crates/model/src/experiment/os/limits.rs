@@ -30,17 +30,6 @@ impl Limits {
     pub fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
-
-    /// Checks that each value is a positive number.
-    ///
-    /// # Errors
-    /// In words, with the key.
-    pub fn check(&self) -> Result<(), String> {
-        let wrong = self.all().into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0));
-        wrong.map_or(Ok(()), |(key, value)| {
-            Err(format!("limits.{key}: {value} is not a positive number; example: 3000"))
-        })
-    }
 }
 
 #[cfg(test)]
@@ -52,14 +41,5 @@ mod tests {
         let all = Limits { data_iops: Some(2000.0), network_mb_s: Some(100.0), ..Limits::default() };
         let target = Limits { data_iops: Some(16_000.0), ..Limits::default() };
         assert_eq!(target.or(all).all(), [("data_iops", 16_000.0), ("network_mb_s", 100.0)]);
-    }
-
-    #[test]
-    fn limits_are_positive_numbers() {
-        let limits = |data_iops| Limits { data_iops: Some(data_iops), ..Limits::default() };
-        limits(2000.0).check().unwrap();
-        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(limits(wrong).check().unwrap_err().starts_with("limits.data_iops: "), "{wrong}");
-        }
     }
 }

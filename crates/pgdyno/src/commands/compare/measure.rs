@@ -288,7 +288,9 @@ fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
     let level_or_default = |key: &str| match (level_of(key), source) {
         (Some(level), _) => Some(level),
         (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
-        (None, Some(source)) if key == "server.version" => source.version().map(ToString::to_string),
+        (None, Some(source)) if key == keys::server::VERSION.name => {
+            source.version().map(ToString::to_string)
+        }
         (None, _) if key == keys::workload::PROTOCOL.name => {
             case.map(|case| case.workload.protocol.to_string())
         }

@@ -1,92 +1,63 @@
 //! Tests: cases that differ in one key differ in what the plan, the terminal and the spreadsheet call them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use model::experiment::case::Case;
 use model::experiment::keys;
+use model::experiment::keys::row::{Kind, Row};
 use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
-/// Every key that may be a list, two of its levels, and what else its experiment needs.
-const GRIDS: &[(&str, &str, &str)] = &[
+/// What the experiment of a key needs besides two of its levels, which are given where its kind does not say any.
+const NEEDS: &[(&str, &str, &str)] = &[
     (
-        "target",
+        keys::TARGET,
         "",
         "[[target]]\nname = \"a\"\nurl = \"postgresql://h/a\"\n[[target]]\nname = \"b\"\nurl = \"postgresql://h/b\"",
     ),
-    ("server.version", r#"["14", "15"]"#, ""),
-    ("server.bin_dir", r#"["/a/bin", "/b/bin"]"#, ""),
-    ("server.source", r#"["/a/src", "/b/src"]"#, ""),
-    ("server.revision", r#"["REL_15_1", "REL_15_2"]"#, "server.source = \"/a/src\""),
-    ("server.tls", r#"["off", "on"]"#, "server.listen = \"127.0.0.1\""),
-    ("server.wal_directory", r#"["/a/wal", "/b/wal"]"#, ""),
-    ("server.data_checksums", "[true, false]", ""),
+    (keys::server::VERSION.name, r#"["14", "15"]"#, ""),
+    (keys::server::BIN_DIR.name, r#"["/a/bin", "/b/bin"]"#, ""),
+    (keys::server::SOURCE.name, r#"["/a/src", "/b/src"]"#, ""),
+    (keys::server::REVISION.name, "", "server.source = \"/a/src\""),
+    (keys::server::TLS.name, "", "server.listen = \"127.0.0.1\""),
+    (keys::server::WAL_DIRECTORY.name, r#"["/a/wal", "/b/wal"]"#, ""),
     ("server.settings.NAME", r#"["on", "off"]"#, ""),
-    ("workload.kind", r#"["tpcb", "tpcb-simple"]"#, ""),
-    ("workload.scale", "[1, 2]", ""),
-    ("workload.protocol", r#"["simple", "prepared"]"#, ""),
-    ("workload.clients", "[4, 8]", ""),
-    ("workload.threads", "[1, 2]", "workload.clients = 8"),
+    (keys::workload::THREADS.name, "", "workload.clients = 8"),
     (
-        "workload.drivers",
-        "[1, 2]",
+        keys::workload::DRIVERS.name,
+        "",
         "server.listen = \"127.0.0.1\"\nworkload.clients = 8\n[[driver]]\nname = \"a\"\nvia = [\"ssh\", \"a\"]\n\
-      [[driver]]\nname = \"b\"\nvia = [\"ssh\", \"b\"]",
+         [[driver]]\nname = \"b\"\nvia = [\"ssh\", \"b\"]",
     ),
-    ("workload.poller", r#"["auto", "epoll"]"#, ""),
-    ("workload.busy_poll_us", "[0, 50]", ""),
-    ("workload.transactions", "[10, 20]", ""),
-    ("workload.pace", r#"["closed", "100/s"]"#, ""),
-    ("workload.partitions", "[0, 16]", ""),
-    ("workload.partition_method", r#"["range", "hash"]"#, "workload.partitions = 2"),
-    ("workload.tablespace", r#"["fast", "slow"]"#, "server.url = \"postgresql://h/a\""),
-    ("workload.unlogged", "[true, false]", ""),
+    (keys::workload::PACE.name, r#"["closed", "100/s"]"#, ""),
+    (keys::workload::PARTITION_METHOD.name, "", "workload.partitions = 2"),
+    (keys::workload::TABLESPACE.name, "", "server.url = \"postgresql://h/a\""),
     (
         "workload.defines.NAME",
-        "[1, 2]",
-        "workload.kind = \"scripts\"\nworkload.data = \"none\"\n\
-      [[workload.scripts]]\nname = \"s\"\ntext = \"select :NAME\"",
+        "",
+        "workload.kind = \"scripts\"\nworkload.data = \"none\"\n[[workload.scripts]]\nname = \"s\"\ntext = \"select :NAME\"",
     ),
-    ("workload.calls", r#"["statements", "functions"]"#, "workload.kind = \"tpcc\""),
-    ("workload.think", r#"["none", "spec"]"#, "workload.kind = \"tpcc\""),
-    ("workload.isolation", r#"["read committed", "serializable"]"#, "workload.kind = \"tpcc\""),
-    ("workload.all_warehouses", "[true, false]", "workload.kind = \"tproc-c\""),
-    ("run.ramp_up", r#"["1s", "2s"]"#, ""),
-    ("run.measure", r#"["10s", "20s"]"#, ""),
-    ("run.grace", r#"["1s", "2s"]"#, ""),
-    ("run.wal", r#"["as-is", "no-checkpoint"]"#, ""),
-    ("run.telemetry", "[true, false]", ""),
-    ("run.counters", "[true, false]", ""),
-    ("prepare.restore", "[true, false]", ""),
-    ("prepare.restore_by", r#"["auto", "load"]"#, "server.url = \"postgresql://h/a\""),
-    ("prepare.checksums", "[true, false]", ""),
-    ("prepare.vacuum", "[true, false]", ""),
-    ("prepare.analyze", "[true, false]", ""),
-    ("prepare.prewarm", "[true, false]", ""),
-    ("prepare.checkpoint", "[true, false]", ""),
-    ("prepare.settle", "[true, false]", ""),
-    ("os.huge_pages", r#"["on", "off"]"#, ""),
-    ("os.transparent_huge_pages", r#"["always", "never"]"#, ""),
-    ("os.transparent_huge_pages_defrag", r#"["always", "never"]"#, ""),
-    ("os.shmmax", "[1000000, 2000000]", ""),
-    ("os.shmall", "[1000, 2000]", ""),
-    ("os.swappiness", "[1, 60]", ""),
-    ("os.overcommit_memory", "[0, 2]", ""),
-    ("os.read_ahead_kb", "[128, 4096]", ""),
-    ("os.io_scheduler", r#"["none", "mq-deadline"]"#, ""),
-    ("os.somaxconn", "[128, 4096]", ""),
-    ("os.max_map_count", "[65530, 100000]", ""),
-    ("os.cpu_governor", r#"["performance", "powersave"]"#, ""),
-    ("os.numa", r#"["local", "interleave"]"#, ""),
-    ("os.processors", "[1, 2]", ""),
-    ("os.cpu_quota", "[1, 1.5]", ""),
-    ("os.data_read_iops", "[100, 200]", ""),
-    ("os.data_write_iops", "[100, 200]", ""),
-    ("os.wal_write_iops", "[100, 200]", ""),
-    ("os.data_read_mb_s", "[100, 200]", ""),
-    ("os.data_write_mb_s", "[100, 200]", ""),
-    ("os.wal_write_mb_s", "[100, 200]", ""),
-    ("factors.NAME", r#"["a", "b"]"#, "hooks.before_case = [\"true\"]"),
+    (keys::workload::CALLS.name, "", "workload.kind = \"tpcc\""),
+    (keys::workload::THINK.name, "", "workload.kind = \"tpcc\""),
+    (keys::workload::ISOLATION.name, "", "workload.kind = \"tpcc\""),
+    (keys::workload::ALL_WAREHOUSES.name, "", "workload.kind = \"tproc-c\""),
+    (keys::prepare::RESTORE_BY.name, r#"["auto", "load"]"#, "server.url = \"postgresql://h/a\""),
+    ("factors.NAME", "", "hooks.before_case = [\"true\"]"),
 ];
+
+/// Two levels of a key by its kind, as TOML.
+fn levels(row: &Row) -> String {
+    let of_kind = |kind: &Kind| match kind {
+        Kind::Flag => Some("[true, false]".to_string()),
+        Kind::Words([first, second, ..]) => Some(format!("[\"{first}\", \"{second}\"]")),
+        Kind::Whole(least, _) => Some(format!("[{least}, {}]", least + 1)),
+        Kind::Positive | Kind::Number => Some("[1, 1.5]".to_string()),
+        Kind::Seconds(least) => Some(format!("[\"{}s\", \"{}s\"]", least + 1, least + 2)),
+        Kind::Text => Some(r#"["a", "b"]"#.to_string()),
+        _ => None,
+    };
+    row.kinds().iter().find_map(of_kind).unwrap_or_else(|| panic!("{}: {:?}", row.name, row.kind))
+}
 
 fn plan_of(text: &str) -> Result<Plan, String> {
     let experiment = experiment::plan::file::parse("x", text, &[]).map_err(|error| error.to_string())?;
@@ -105,15 +76,21 @@ fn are_distinct(all: &[String], n: usize) -> bool {
 }
 
 #[test]
-fn every_factor_shows_in_the_plan_on_the_terminal_and_in_csv() {
-    let covered: BTreeSet<&str> = GRIDS.iter().map(|(key, ..)| *key).collect();
-    let known: BTreeSet<&str> = keys::all().filter(|row| row.may_vary).map(|row| row.name).collect();
-    assert_eq!(covered, known, "every key that may be a list is tried");
+fn every_factor_is_in_the_plan_its_file_the_terminal_and_csv() {
+    let may_vary = |key: &str| keys::all().any(|row| row.may_vary && row.name == key);
+    assert!(NEEDS.iter().all(|(key, ..)| may_vary(key)), "each is a key that may be a list");
     let mut hidden = Vec::new();
-    for (key, levels, rest) in GRIDS {
+    for row in keys::all().filter(|row| row.may_vary) {
+        let key = row.name;
+        let needs = NEEDS.iter().find(|(known, ..)| *known == key);
+        let (_, given, rest) = needs.copied().unwrap_or_default();
         let named = key.replace("NAME", if key.starts_with("server") { "jit" } else { "NAME" });
         let named = if key.starts_with("factors") { "factors.name".to_string() } else { named };
-        let factor = if levels.is_empty() { String::new() } else { format!("{named} = {levels}\n") };
+        let factor = match given {
+            _ if key == keys::TARGET => String::new(),
+            "" => format!("{named} = {}\n", levels(row)),
+            given => format!("{named} = {given}\n"),
+        };
         let plan =
             match plan_of(&format!("experiment.name = \"x\"\nexperiment.repeats = 1\n{factor}{rest}\n")) {
                 Ok(plan) => plan,
@@ -127,6 +104,12 @@ fn every_factor_shows_in_the_plan_on_the_terminal_and_in_csv() {
             |place: &str, is_shown: bool| (!is_shown).then(|| hidden.push(format!("{key}: {place}")));
         find("plan", are_distinct(&of_cases(&super::text(&plan, None).unwrap()), plan.cases.len()));
         find("two cases", plan.cases.len() == 2);
+        let file = serde_json::to_string(&plan).unwrap();
+        find("plan.json", serde_json::from_str::<Plan>(&file).unwrap() == plan);
+        let [a, b] = [&plan.cases[0], &plan.cases[1]];
+        let plain = |case: &Case| Case { id: 0, levels: BTreeMap::new(), ..case.clone() };
+        find("what cases measure", plain(a) != plain(b));
+        find("what cases carry", row.carried.is_none() || a.carried != b.carried);
 
         let data = ExperimentData {
             plan,

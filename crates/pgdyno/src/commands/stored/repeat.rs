@@ -12,6 +12,7 @@ use anyhow::{Context, Error, Result, anyhow, ensure};
 use experiment::plan::file;
 use experiment::schedule::{conduct, duet};
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::plan::{Plan, RunState};
 use model::load::duet::Slicing;
 use model::secret;
@@ -258,5 +259,5 @@ fn describe(plan: &mut Plan, original: &Original) {
     plan.description.push_str(&from);
     plan.made_unix_ns = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
     plan.tool_version = env!("CARGO_PKG_VERSION").to_string();
-    plan.cases.iter_mut().for_each(|case| case.perf = false);
+    plan.cases.iter_mut().for_each(|case| case.set(keys::run::PERF, false));
 }

@@ -76,10 +76,10 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
     /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
-    #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    #[arg(long = "a", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with_all = ["results", "aa"])]
     pub(crate) a: Vec<String>,
     /// What B changes in the experiment. Repeatable.
-    #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    #[arg(long = "b", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with_all = ["results", "aa"])]
     pub(crate) b: Vec<String>,
     /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
     #[arg(long, conflicts_with = "results")]
@@ -133,7 +133,7 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", conflicts_with = "results")]
     pub(crate) defines: Vec<String>,
     /// Any key of the experiment file, for both sides. Repeatable.
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with = "results")]
     pub(crate) set: Vec<String>,
     /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
     #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results", allow_hyphen_values = true)]

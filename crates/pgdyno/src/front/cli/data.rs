@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use model::experiment::keys::workload::{LOAD_STREAMS, PARTITIONS};
 
+use super::numbers::of_key;
 use crate::front::cli::ServerArgs;
 
 /// Options of `init`.
@@ -24,7 +26,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "NAME", requires = "server")]
     pub(crate) tablespace: Option<String>,
     /// Number of partitions of pgbench_accounts; 0: not partitioned.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000), allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = of_key(PARTITIONS, "--partitions 16"), allow_hyphen_values = true)]
     pub(crate) partitions: u32,
     /// Partition method: range, hash.
     #[arg(long, value_name = "METHOD", default_value = "range")]
@@ -33,7 +35,7 @@ pub(crate) struct InitArgs {
     #[arg(long)]
     pub(crate) unlogged: bool,
     /// Sessions that load data in parallel [default: one per partition, at most one per processor].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = of_key(LOAD_STREAMS, "--streams 4"), allow_hyphen_values = true)]
     pub(crate) streams: Option<u32>,
     /// Drop tables and routines of the same names in that schema that pgdyno did not create.
     #[arg(long)]

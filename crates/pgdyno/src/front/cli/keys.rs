@@ -1,14 +1,16 @@
 //! Options that give keys of the experiment file, made from the rows of the keys.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::sync::LazyLock;
 
-use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use experiment::plan::file::Override;
 use model::experiment::keys;
 use model::experiment::keys::key::Key;
 use model::experiment::keys::option::{Form, KeyOption};
-use model::experiment::keys::row::{Kind, Row};
+use model::experiment::keys::row::{Kind, NAME, Row};
 use toml::Value;
 
 use super::numbers::in_range;
@@ -81,7 +83,11 @@ fn arg(row: &'static Row, option: &'static KeyOption) -> Arg {
         Form::Number(_) | Form::Quantity => arg.allow_hyphen_values(true),
         Form::Text => arg,
     };
-    let arg = arg.value_name(option.value_name).value_parser(parser(row, option));
+    // The help of those that take any text says its words itself.
+    let is_any =
+        matches!(option.form, Form::Text | Form::Quantity) && (row.may_vary || words(row).is_empty());
+    let arg =
+        arg.value_name(option.value_name).value_parser(parser(row, option)).hide_possible_values(is_any);
     if option.takes_several() {
         arg.value_delimiter(',').action(ArgAction::Append)
     } else {
@@ -89,7 +95,7 @@ fn arg(row: &'static Row, option: &'static KeyOption) -> Arg {
     }
 }
 
-/// Refuses at once what the key cannot have.
+/// Refuses at once what the key cannot have, and offers its words to completions.
 fn parser(row: &'static Row, option: &'static KeyOption) -> ValueParser {
     match (option.form, row.kind) {
         (Form::Number(example), Kind::Whole(least, most)) => ValueParser::new(move |text: &str| {
@@ -98,7 +104,52 @@ fn parser(row: &'static Row, option: &'static KeyOption) -> ValueParser {
         (Form::Text, Kind::Words(words)) if !row.may_vary => {
             PossibleValuesParser::new(words.iter().copied()).into()
         }
-        _ => ValueParser::string(),
+        _ => ValueParser::new(Offering(words(row))),
+    }
+}
+
+/// The words among the values of a key.
+fn words(row: &Row) -> Vec<&'static str> {
+    let of_kind = |kind: &Kind| match kind {
+        Kind::Words(words) => words.to_vec(),
+        Kind::Flag => vec!["true", "false"],
+        _ => Vec::new(),
+    };
+    // Shells take a value with a space for two.
+    row.kinds().iter().flat_map(of_kind).filter(|word| !word.contains(' ')).collect()
+}
+
+/// Each key with `=`, and with its words where it has some.
+static ASSIGNMENTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let of_row = |row: &Row| {
+        let key = row.name.strip_suffix(NAME).map_or_else(|| format!("{}=", row.name), str::to_string);
+        match words(row).as_slice() {
+            words if row.name.ends_with(NAME) || words.is_empty() => vec![key],
+            words => words.iter().map(|word| format!("{key}{word}")).collect(),
+        }
+    };
+    keys::all().filter(|row| row.parts().is_some()).flat_map(of_row).collect()
+});
+
+/// Reads `KEY=VALUE` as text, and offers each key to completions.
+pub(crate) fn assignments() -> ValueParser {
+    ValueParser::new(Offering(ASSIGNMENTS.iter().map(String::as_str).collect()))
+}
+
+/// Takes any text, which its key reads later, and offers some to completions.
+#[derive(Clone)]
+struct Offering(Vec<&'static str>);
+
+impl TypedValueParser for Offering {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = self.0.iter().map(|text| PossibleValue::new(*text));
+        (!self.0.is_empty()).then(|| Box::new(values) as Box<dyn Iterator<Item = PossibleValue>>)
     }
 }
 
@@ -233,6 +284,33 @@ mod tests {
         assert_eq!(changes, expected.join("\n"));
         assert!(options.has(keys::run::PERF) && !options.has(keys::run::CALIBRATE));
         assert_eq!(options.texts(keys::workload::SCALE), ["fit", "10"]);
+    }
+
+    #[test]
+    fn completions_offer_the_words_of_the_rows() {
+        let command = KeyOptions::augment_args(Command::new("run"));
+        let offered = |command: &Command, name: &str| {
+            let arg = command.get_arguments().find(|arg| arg.get_long() == Some(name)).unwrap();
+            let values = arg.get_possible_values();
+            values.iter().map(|value| value.get_name().to_string()).collect::<Vec<String>>()
+        };
+        assert_eq!(offered(&command, "protocol"), ["simple", "extended", "prepared"]);
+        assert_eq!(offered(&command, "ramp-up"), ["auto"]);
+        assert_eq!(offered(&command, "measure"), Vec::<String>::new());
+        let help = command.clone().render_long_help().to_string();
+        assert_eq!(help.matches("possible values").count(), 1, "{help}");
+
+        let command = Command::new("run").arg(Arg::new("set").long("set").value_parser(assignments()));
+        let all = offered(&command, "set");
+        for expected in ["run.measure=", "workload.protocol=simple", "run.perf=true", "server.settings."] {
+            assert!(all.iter().any(|one| one == expected), "{expected}: {all:?}");
+        }
+        for row in keys::all().filter(|row| row.parts().is_some()) {
+            let start = row.name.trim_end_matches(NAME);
+            assert!(all.iter().any(|one| one.starts_with(start)), "{start}");
+        }
+        let other = command.try_get_matches_from(["run", "--set", "run.measure=5s"]).unwrap();
+        assert_eq!(other.get_one::<String>("set").unwrap(), "run.measure=5s");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use model::experiment::keys;
+use model::experiment::keys::key::Key;
+use model::experiment::keys::row::Kind;
 use model::text::units::{Span, expect_no_group};
 
 /// Pairs of a comparison.
@@ -25,6 +28,22 @@ pub(super) fn pairs(text: &str) -> Result<u32, String> {
 pub(super) fn some_time(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
     if span.ms == 0 { Err(format!("`{text}` is too short; at least 1ms (example: 5min)")) } else { Ok(span) }
+}
+
+/// Reads a number within the bounds of a key's row, for an option of a command without an experiment file.
+pub(super) fn of_key<T>(
+    key: Key<T>,
+    example: &'static str,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    let kind = keys::find(key.name).map(|row| row.kind);
+    move |text| {
+        let (least, most) = match kind {
+            Some(Kind::Whole(least, most)) => (least, most),
+            _ => (0, u32::MAX.into()),
+        };
+        let n = in_range(text, least..=most, example)?;
+        u32::try_from(n).map_err(|_| format!("{n} is not in {least}..{most}"))
+    }
 }
 
 /// A whole number; below 0 it is out of range, like any other that is too small.

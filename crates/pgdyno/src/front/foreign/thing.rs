@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use wire::conninfo;
 
@@ -58,21 +59,21 @@ impl Thing {
     /// The key of the experiment file, as people look for it.
     pub(super) fn key(self) -> &'static str {
         match self {
-            Thing::Servers => "server.url",
+            Thing::Servers => keys::server::URL.name,
             Thing::Hooks => "hooks",
-            Thing::Restart => "server.restart",
-            Thing::Scripts => "workload.scripts",
-            Thing::Data => "workload.data",
-            Thing::Source => "server.source",
-            Thing::BinDir => "server.bin_dir",
-            Thing::Settings => "server.settings",
+            Thing::Restart => keys::server::RESTART.name,
+            Thing::Scripts => keys::workload::SCRIPTS.name,
+            Thing::Data => keys::workload::DATA.name,
+            Thing::Source => keys::server::SOURCE.name,
+            Thing::BinDir => keys::server::BIN_DIR.name,
+            Thing::Settings => keys::server::SETTINGS.name,
             Thing::Drivers => "driver",
-            Thing::Eyes => "server.host",
-            Thing::Tablespace => "workload.tablespace",
-            Thing::WalDirectory => "server.wal_directory",
-            Thing::SnapshotDirectory => "prepare.snapshot_directory",
+            Thing::Eyes => keys::server::HOST.name,
+            Thing::Tablespace => keys::workload::TABLESPACE.name,
+            Thing::WalDirectory => keys::server::WAL_DIRECTORY.name,
+            Thing::SnapshotDirectory => keys::prepare::SNAPSHOT_DIRECTORY.name,
             Thing::TargetDirectory => "target.directory",
-            Thing::Listen => "server.listen",
+            Thing::Listen => keys::server::LISTEN.name,
             Thing::Exporter => "target.telemetry",
             Thing::Imports => "import",
             Thing::Os => "os",
@@ -83,21 +84,21 @@ impl Thing {
     #[cfg(test)]
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Thing::Servers => &["server.url", "target.url"],
+            Thing::Servers => &[keys::server::URL.name, "target.url"],
             Thing::Hooks => &["hooks"],
-            Thing::Restart => &["server.restart", "target.restart"],
-            Thing::Scripts => &["workload.scripts", "workload.defines"],
-            Thing::Data => &["workload.data", "workload.restore_from"],
-            Thing::Source => &["server.source", "server.revision"],
-            Thing::BinDir => &["server.bin_dir"],
-            Thing::Settings => &["server.settings"],
-            Thing::Drivers => &["driver", "agents", "workload.drivers", "target.driver"],
-            Thing::Eyes => &["server.host", "target.host"],
-            Thing::Tablespace => &["workload.tablespace"],
-            Thing::WalDirectory => &["server.wal_directory"],
-            Thing::SnapshotDirectory => &["prepare.snapshot_directory"],
+            Thing::Restart => &[keys::server::RESTART.name, "target.restart"],
+            Thing::Scripts => &[keys::workload::SCRIPTS.name, keys::workload::DEFINES.name],
+            Thing::Data => &[keys::workload::DATA.name, keys::workload::RESTORE_FROM.name],
+            Thing::Source => &[keys::server::SOURCE.name, keys::server::REVISION.name],
+            Thing::BinDir => &[keys::server::BIN_DIR.name],
+            Thing::Settings => &[keys::server::SETTINGS.name],
+            Thing::Drivers => &["driver", "agents", keys::workload::DRIVERS.name, "target.driver"],
+            Thing::Eyes => &[keys::server::HOST.name, "target.host"],
+            Thing::Tablespace => &[keys::workload::TABLESPACE.name],
+            Thing::WalDirectory => &[keys::server::WAL_DIRECTORY.name],
+            Thing::SnapshotDirectory => &[keys::prepare::SNAPSHOT_DIRECTORY.name],
             Thing::TargetDirectory => &["target.directory"],
-            Thing::Listen => &["server.listen"],
+            Thing::Listen => &[keys::server::LISTEN.name],
             Thing::Exporter => &["target.telemetry", "target.exporter"],
             Thing::Imports => &["import"],
             Thing::Os => &["os"],
@@ -122,23 +123,23 @@ impl Thing {
     /// Beginnings of the factors whose levels it defines: without it, cases would be equal under names that say otherwise.
     fn factors(self) -> &'static [&'static str] {
         match self {
-            Thing::Servers => &["server.url"],
+            Thing::Servers => &[keys::server::URL.name],
             Thing::Hooks => &["hooks"],
-            Thing::Restart => &["server.restart"],
-            Thing::Scripts => &["workload.scripts"],
-            Thing::Data => &["workload.data"],
-            Thing::Source => &["server.source"],
-            Thing::BinDir => &["server.bin_dir"],
-            Thing::Settings => &["server.settings"],
-            Thing::Drivers => &["driver", "workload.drivers"],
-            Thing::Eyes => &["server.host"],
-            Thing::Tablespace => &["workload.tablespace"],
-            Thing::WalDirectory => &["server.wal_directory"],
-            Thing::SnapshotDirectory => &["prepare.snapshot_directory"],
+            Thing::Restart => &[keys::server::RESTART.name],
+            Thing::Scripts => &[keys::workload::SCRIPTS.name],
+            Thing::Data => &[keys::workload::DATA.name],
+            Thing::Source => &[keys::server::SOURCE.name],
+            Thing::BinDir => &[keys::server::BIN_DIR.name],
+            Thing::Settings => &[keys::server::SETTINGS.name],
+            Thing::Drivers => &["driver", keys::workload::DRIVERS.name],
+            Thing::Eyes => &[keys::server::HOST.name],
+            Thing::Tablespace => &[keys::workload::TABLESPACE.name],
+            Thing::WalDirectory => &[keys::server::WAL_DIRECTORY.name],
+            Thing::SnapshotDirectory => &[keys::prepare::SNAPSHOT_DIRECTORY.name],
             // Targets that pgdyno runs differ by the disk that they stand for.
             Thing::TargetDirectory => &["target"],
             // Without an address there is no TLS.
-            Thing::Listen => &["server.listen", "server.tls"],
+            Thing::Listen => &[keys::server::LISTEN.name, keys::server::TLS.name],
             Thing::Exporter => &["target.telemetry"],
             Thing::Imports => &["import"],
             Thing::Os => &["os."],

@@ -54,11 +54,11 @@ const MANUALS: [(&str, &str); 11] = [
 fn key(row: &Row) -> String {
     let schema = of_kind(&row.kind);
     // Many descriptions are the list of the values.
-    let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_said = schema["enum"].is_array() && words.into_iter().all(|word| row.what().contains(word));
+    let known = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let is_said = schema["enum"].is_array() && known.into_iter().all(|word| row.what().contains(word));
     let mut facts = Vec::new();
     if !is_said {
-        facts.push(format!("*Value:* {}.", values(&schema)));
+        facts.push(format!("*Value:* {}.", words(&row.kind)));
     }
     if row.may_vary {
         facts.push("A list makes it a factor.".to_string());
@@ -80,6 +80,18 @@ fn linked(text: &str) -> String {
     })
 }
 
+/// The values of a kind, in words.
+fn words(kind: &Kind) -> String {
+    match kind {
+        Kind::Seconds(0) => "a duration in whole seconds: `\"30s\"`, `\"5min\"`".to_string(),
+        Kind::Seconds(least) => {
+            format!("a duration in whole seconds, at least `{least}s`: `\"30s\"`, `\"5min\"`")
+        }
+        Kind::Or(kinds) => kinds.iter().map(words).collect::<Vec<_>>().join(", or "),
+        _ => values(&of_kind(kind)),
+    }
+}
+
 /// The values that a schema allows, in words.
 fn values(schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
@@ -92,6 +104,7 @@ fn values(schema: &Value) -> String {
         "string" if schema["pattern"] == SPAN => "a duration: `\"30s\"`, `\"5min\"`".to_string(),
         "string" => "text".to_string(),
         "boolean" => "`true`, `false`".to_string(),
+        "number" if schema["exclusiveMinimum"].is_number() => "a number above 0".to_string(),
         "number" => "a number".to_string(),
         "integer" => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
             (Some(least), Some(most)) if least == most => format!("`{least}`"),
@@ -129,8 +142,10 @@ fn capital(text: &str) -> String {
 
 #[test]
 fn values_and_links_are_those_of_the_page() {
-    let values_of = |key: &str| values(&of_kind(&keys::find(key).unwrap().kind));
-    assert_eq!(values_of("run.measure"), "a duration: `\"30s\"`, `\"5min\"`");
+    let values_of = |key: &str| words(&keys::find(key).unwrap().kind);
+    let seconds = "a duration in whole seconds, at least `2s`: `\"30s\"`, `\"5min\"`";
+    assert_eq!(values_of("run.measure"), seconds);
+    assert_eq!(values_of("limits.data_iops"), "a number above 0");
     assert_eq!(values_of("workload.scale"), "a whole number from 1 to 1000000, or text");
     assert_eq!(values_of("os.huge_pages"), "`\"on\"`, `\"off\"`");
     assert_eq!(

@@ -13,6 +13,7 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
         "enum",
         "pattern",
         "minimum",
+        "exclusiveMinimum",
         "maximum",
         "minItems",
         "items",
@@ -41,6 +42,7 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
                 .as_str()
                 .is_none_or(|text| regex_lite::Regex::new(of.as_str().unwrap()).unwrap().is_match(text)),
             "minimum" => value.as_f64().is_none_or(|n| n >= of.as_f64().unwrap()),
+            "exclusiveMinimum" => value.as_f64().is_none_or(|n| n > of.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|n| n <= of.as_f64().unwrap()),
             "minItems" => value.as_array().is_none_or(|list| list.len() as u64 >= of.as_u64().unwrap()),
             "items" => value.as_array().is_none_or(|list| list.iter().all(|item| is_valid(item, of))),
@@ -160,6 +162,8 @@ fn experiments_are_valid_and_mistakes_are_not() {
         (false, "[[target]]\nurl = \"x\"\n"),
         (true, "[[driver]]\nhosts = \"hosts.txt\"\n[[driver]]\nkubernetes = {selector = \"app=x\"}\n"),
         (false, "[[driver]]\nkubernetes = {namespace = \"x\"}\n"),
+        (false, "[limits]\ndata_iops = 0\n"),
+        (false, "[workload]\nthreads = [1, 0]\n"),
         (true, "[server.settings]\nwork_mem = [\"4MB\", 65536]\njit = false\n"),
     ] {
         let text = format!("{head}{text}");

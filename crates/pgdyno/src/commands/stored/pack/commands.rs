@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use experiment::run::hooks::levels_for_hooks;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use toml::Value;
@@ -80,7 +81,7 @@ fn of_case(case: &Case) -> Vec<String> {
         add(format!("hooks.{hook}"), case.hooks.words(hook));
     }
     let has_hooks = Hook::ALL.iter().any(|hook| !case.hooks.words(*hook).is_empty());
-    add("server.restart".to_string(), &case.server.restart);
+    add(keys::server::RESTART.name.to_string(), &case.server.restart);
     for driver in &case.workload.drivers {
         add("driver.via".to_string(), &driver.via);
     }
