@@ -16,8 +16,8 @@ use stats::{Comparison, Design};
 
 pub use differences::Difference;
 pub use provisional::Provisional;
-pub use sample::Sample;
-pub use supplement::{Adjusted, Supplement};
+pub use sample::FigureSample;
+pub use supplement::{AdjustedRatio, Supplement};
 
 use crate::finding::{Finding, Grade};
 use crate::summary::{RunSummary, Study};
@@ -27,34 +27,34 @@ pub const MARGIN: f64 = 0.02;
 
 /// Why two cases are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ComparisonPurpose {
     /// To learn what a change does.
     Change,
     /// B repeats A, on another machine or later: where and when it was measured is what is compared.
     Repeat,
 }
 
-impl Purpose {
+impl ComparisonPurpose {
     /// What A and B are called. A and B of a repetition would be taken for the sides of the comparison that it may repeat.
     pub fn names(self) -> [&'static str; 2] {
         match self {
-            Purpose::Change => ["A", "B"],
-            Purpose::Repeat => ["theirs", "here"],
+            ComparisonPurpose::Change => ["A", "B"],
+            ComparisonPurpose::Repeat => ["theirs", "here"],
         }
     }
 
     /// The same behind what belongs to them: `runs of A`, `runs here`.
     pub fn owners(self) -> [&'static str; 2] {
         match self {
-            Purpose::Change => ["of A", "of B"],
-            Purpose::Repeat => ["of theirs", "here"],
+            ComparisonPurpose::Change => ["of A", "of B"],
+            ComparisonPurpose::Repeat => ["of theirs", "here"],
         }
     }
 }
 
 /// One side: a case of an experiment.
 #[derive(Debug, Clone, Copy)]
-pub struct Side<'a> {
+pub struct ComparedSide<'a> {
     /// The records.
     pub data: &'a ExperimentData,
     /// The explained experiment.
@@ -63,7 +63,7 @@ pub struct Side<'a> {
     pub case: u32,
 }
 
-impl<'a> Side<'a> {
+impl<'a> ComparedSide<'a> {
     pub(crate) fn runs(self) -> impl Iterator<Item = &'a RunSummary> {
         self.study.runs.iter().filter(move |run| run.case == self.case)
     }
@@ -86,7 +86,7 @@ impl<'a> Side<'a> {
 /// A compared figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Figure {
+pub enum ComparedFigure {
     /// Committed transactions per second.
     #[default]
     Throughput,
@@ -100,18 +100,19 @@ pub enum Figure {
     Ratio,
 }
 
-impl Figure {
+impl ComparedFigure {
     /// All figures of runs, in the order of tables.
-    pub const ALL: [Figure; 4] = [Figure::Throughput, Figure::P50, Figure::P95, Figure::P99];
+    pub const ALL: [ComparedFigure; 4] =
+        [ComparedFigure::Throughput, ComparedFigure::P50, ComparedFigure::P95, ComparedFigure::P99];
 
     /// The word for people.
     pub fn as_str(self) -> &'static str {
         match self {
-            Figure::Throughput => "throughput",
-            Figure::P50 => "p50",
-            Figure::P95 => "p95",
-            Figure::P99 => "p99",
-            Figure::Ratio => "ratio",
+            ComparedFigure::Throughput => "throughput",
+            ComparedFigure::P50 => "p50",
+            ComparedFigure::P95 => "p95",
+            ComparedFigure::P99 => "p99",
+            ComparedFigure::Ratio => "ratio",
         }
     }
 
@@ -119,12 +120,12 @@ impl Figure {
         let latency =
             |of: fn(&crate::summary::LatencySummary) -> u64| run.latency.as_ref().map(|l| of(l) as f64);
         match self {
-            Figure::Throughput => run.tps,
-            Figure::P50 => latency(|l| l.p50_ns),
-            Figure::P95 => latency(|l| l.p95_ns),
-            Figure::P99 => latency(|l| l.p99_ns),
+            ComparedFigure::Throughput => run.tps,
+            ComparedFigure::P50 => latency(|l| l.p50_ns),
+            ComparedFigure::P95 => latency(|l| l.p95_ns),
+            ComparedFigure::P99 => latency(|l| l.p99_ns),
             // It takes two.
-            Figure::Ratio => None,
+            ComparedFigure::Ratio => None,
         }
     }
 }
@@ -132,7 +133,7 @@ impl Figure {
 /// The verdict on B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// More throughput, a higher ratio, or less latency.
     Faster,
     /// Less throughput, a lower ratio, or more latency.
@@ -147,7 +148,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Serialize)]
 pub struct FigureComparison {
     /// The figure that is compared.
-    pub figure: Figure,
+    pub figure: ComparedFigure,
     /// Median of A's runs: transactions per second, nanoseconds, or a ratio.
     pub a_median: Option<f64>,
     /// Median of B's runs.
@@ -158,16 +159,16 @@ pub struct FigureComparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisional: Option<Provisional>,
     /// The values behind it.
-    pub sample: Sample,
+    pub sample: FigureSample,
 }
 
 impl FigureComparison {
     /// A figure with the medians of A and of B, and what the sample shows if there is no result.
     pub fn new(
-        figure: Figure,
+        figure: ComparedFigure,
         (a_median, b_median): (Option<f64>, Option<f64>),
         result: Option<Ratio>,
-        sample: Sample,
+        sample: FigureSample,
         pairing: Pairing,
     ) -> FigureComparison {
         let provisional = match result {
@@ -190,7 +191,7 @@ pub struct Ratio {
     /// Level of the interval: 0.95.
     pub level: f64,
     /// The verdict on B.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
     /// Two-sided chance of such a difference between identical servers.
     pub p: f64,
     /// The same after Holm's correction for all cases compared at once.
@@ -243,7 +244,7 @@ impl Pairing {
 pub struct CaseComparison {
     /// Why they are compared, and with it what A and B are called. JSON calls them `a` and `b`.
     #[serde(skip)]
-    pub purpose: Purpose,
+    pub purpose: ComparisonPurpose,
     /// Name of A.
     pub a: String,
     /// Name of B.
@@ -255,7 +256,7 @@ pub struct CaseComparison {
     /// The share up to which a difference does not matter.
     pub margin: f64,
     /// The deciding figure: throughput in a closed loop, the 99th percentile if the rate is given.
-    pub lead: Figure,
+    pub lead: ComparedFigure,
     /// The option with which more is measured, of `compare` or of `run`: `--pairs`, `--rounds` or `--repeats`.
     pub more_with: &'static str,
     /// All figures; for a duet, throughput only, and for its repetition, the ratio.
@@ -291,10 +292,10 @@ impl CaseComparison {
     }
 
     /// The verdict that counts: with several cases, a difference must also pass Holm's correction.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<ComparisonVerdict> {
         let ratio = self.leading()?;
-        let is_difference = matches!(ratio.verdict, Verdict::Faster | Verdict::Slower);
-        Some(if is_difference && ratio.p_adjusted > 0.05 { Verdict::Unsure } else { ratio.verdict })
+        let is_difference = matches!(ratio.verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower);
+        Some(if is_difference && ratio.p_adjusted > 0.05 { ComparisonVerdict::Unsure } else { ratio.verdict })
     }
 }
 
@@ -306,7 +307,7 @@ pub(crate) struct Samples<'a> {
 
 impl<'a> Samples<'a> {
     /// Blocks in which the runs of both sides count.
-    pub(crate) fn paired(a: Side<'a>, b: Side<'a>) -> Samples<'a> {
+    pub(crate) fn paired(a: ComparedSide<'a>, b: ComparedSide<'a>) -> Samples<'a> {
         let partner = |run: &RunSummary| b.counting().find(|other| other.block == run.block);
         let (a, b) = a.counting().filter_map(|run| Some((run, partner(run)?))).unzip();
         Samples { a, b }
@@ -314,7 +315,7 @@ impl<'a> Samples<'a> {
 
     pub(crate) fn compare(
         &self,
-        figure: Figure,
+        figure: ComparedFigure,
         pairing: Pairing,
         design: Design,
         margin: f64,
@@ -331,8 +332,8 @@ impl<'a> Samples<'a> {
             stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b))
         };
         let sample = match pairing.is_paired() {
-            true => Sample::of_blocks(figure, &self.a, &self.b),
-            false => Sample::of_runs(figure, &self.a, &self.b),
+            true => FigureSample::of_blocks(figure, &self.a, &self.b),
+            false => FigureSample::of_runs(figure, &self.a, &self.b),
         };
         let medians = (medians(&self.a), medians(&self.b));
         FigureComparison::new(
@@ -345,7 +346,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Logarithms of a figure on both sides; a run without it is left out, with its partner if it has one.
-    pub(crate) fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn logs(&self, figure: ComparedFigure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
         match pairing.is_paired() {
@@ -356,29 +357,29 @@ impl<'a> Samples<'a> {
 
     /// Runs that count but lack a figure.
     pub(crate) fn without_figure(&self) -> Vec<u32> {
-        let lacks = |run: &RunSummary| Figure::ALL.iter().any(|figure| log(*figure, run).is_none());
+        let lacks = |run: &RunSummary| ComparedFigure::ALL.iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
 }
 
 /// The logarithm of a run's figure. A run without latency has none, and nothing is a multiple of zero throughput.
-fn log(figure: Figure, run: &RunSummary) -> Option<f64> {
+fn log(figure: ComparedFigure, run: &RunSummary) -> Option<f64> {
     figure.of(run).filter(|value| *value > 0.0).map(f64::ln)
 }
 
-pub(crate) fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {
-    let higher_is_faster = matches!(figure, Figure::Throughput | Figure::Ratio);
+pub(crate) fn ratio(figure: ComparedFigure, comparison: Comparison, p: f64) -> Ratio {
+    let higher_is_faster = matches!(figure, ComparedFigure::Throughput | ComparedFigure::Ratio);
     Ratio {
         ratio: comparison.ratio.point,
         low: comparison.ratio.low,
         high: comparison.ratio.high,
         level: comparison.ratio.level,
         verdict: match comparison.verdict {
-            stats::Verdict::Same => Verdict::Same,
-            stats::Verdict::Unsure => Verdict::Unsure,
-            stats::Verdict::Higher if higher_is_faster => Verdict::Faster,
-            stats::Verdict::Lower if !higher_is_faster => Verdict::Faster,
-            stats::Verdict::Higher | stats::Verdict::Lower => Verdict::Slower,
+            stats::Verdict::Same => ComparisonVerdict::Same,
+            stats::Verdict::Unsure => ComparisonVerdict::Unsure,
+            stats::Verdict::Higher if higher_is_faster => ComparisonVerdict::Faster,
+            stats::Verdict::Lower if !higher_is_faster => ComparisonVerdict::Faster,
+            stats::Verdict::Higher | stats::Verdict::Lower => ComparisonVerdict::Slower,
         },
         p,
         p_adjusted: p,

@@ -18,16 +18,16 @@ mod wal;
 use std::collections::BTreeMap;
 
 use model::run::host::{HostRecord, MountRecord};
-use model::run::rights::Rights;
+use model::run::rights::RoleRights;
 use model::run::server::ServerRecord;
 use serde::Serialize;
 
-use crate::doctor::sight::{SIGHTS, Seen};
+use crate::doctor::sight::{SIGHTS, Sighted};
 
 /// How much a row weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DoctorVerdict {
     /// As it should be.
     Fine,
     /// It cannot be seen from here.
@@ -43,7 +43,7 @@ pub enum Verdict {
 /// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum RowScope {
     /// The machine.
     Host,
     /// File systems and devices of data and WAL.
@@ -78,7 +78,7 @@ pub struct Examined<'a> {
     /// The server, if one was named.
     pub server: Option<&'a ServerRecord>,
     /// Rights of the role on it.
-    pub rights: &'a Rights,
+    pub rights: &'a RoleRights,
     /// Client sessions on it, those of this look included.
     pub n_sessions: Option<u32>,
     /// Names that fixes need.
@@ -108,11 +108,11 @@ pub fn is_as_wanted((key, values): Knob, now: &str) -> bool {
 
 /// One row: what is looked at, and the function that judges.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct DoctorRow {
     /// Identifier: `swappiness`.
     pub id: &'static str,
     /// Subject.
-    pub scope: Scope,
+    pub scope: RowScope,
     /// Whether it matters on a machine that only drives.
     pub for_driver: bool,
     /// Wanted value.
@@ -125,13 +125,13 @@ pub struct Row {
     pub fix: &'static str,
     /// Value that `--apply` sets.
     pub knob: Option<Knob>,
-    pub(crate) judge: fn(&Examined) -> Judged,
+    pub(crate) judge: fn(&Examined) -> RowVerdict,
 }
 
 /// Verdict of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) verdict: Verdict,
+pub(crate) struct RowVerdict {
+    pub(crate) verdict: DoctorVerdict,
     pub(crate) found: String,
     /// How to mend it here, if that is more than the row's words.
     pub(crate) fix: Option<String>,
@@ -139,13 +139,13 @@ pub(crate) struct Judged {
 
 /// A row of one examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct DoctorOutcome {
     /// Identifier of the row.
     pub id: &'static str,
     /// Subject.
-    pub scope: Scope,
+    pub scope: RowScope,
     /// How much it weighs.
-    pub verdict: Verdict,
+    pub verdict: DoctorVerdict,
     /// What was found, or why nothing was.
     pub found: String,
     /// Wanted value.
@@ -167,19 +167,19 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// Rows, the worst first; rows of equal weight as in [`COSTLY`], then as in [`ROWS`].
-    pub rows: Vec<Outcome>,
+    pub rows: Vec<DoctorOutcome>,
     /// What pgdyno can see and do there, as in [`SIGHTS`]; empty without a server.
-    pub sights: Vec<Seen>,
+    pub sights: Vec<Sighted>,
 }
 
 impl Diagnosis {
     /// The heaviest verdict.
-    pub fn worst(&self) -> Verdict {
-        self.rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::Fine)
+    pub fn worst(&self) -> DoctorVerdict {
+        self.rows.iter().map(|row| row.verdict).max().unwrap_or(DoctorVerdict::Fine)
     }
 
     /// Rows of a verdict.
-    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Outcome> {
+    pub fn of(&self, verdict: DoctorVerdict) -> impl Iterator<Item = &DoctorOutcome> {
         self.rows.iter().filter(move |row| row.verdict == verdict)
     }
 }
@@ -210,7 +210,7 @@ pub const COSTLY: &[&str] = &[
 ];
 
 /// All rows: of the host, of data and WAL, of the server.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[DoctorRow] = &[
     host::QUIET,
     host::CPU_QUOTA,
     host::MEMORY_LIMIT,
@@ -273,10 +273,10 @@ pub const ROWS: &[Row] = &[
 
 /// Judges what was seen.
 pub fn diagnose(examined: &Examined) -> Diagnosis {
-    let is_asked = |row: &&Row| row.scope != Scope::Server || examined.server.is_some();
-    let mut rows: Vec<Outcome> =
+    let is_asked = |row: &&DoctorRow| row.scope != RowScope::Server || examined.server.is_some();
+    let mut rows: Vec<DoctorOutcome> =
         ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row), examined)).collect();
-    let rank = |row: &Outcome| COSTLY.iter().position(|id| *id == row.id).unwrap_or(COSTLY.len());
+    let rank = |row: &DoctorOutcome| COSTLY.iter().position(|id| *id == row.id).unwrap_or(COSTLY.len());
     // A stable sort: the table's order stays for what costs little.
     rows.sort_by_key(|row| (std::cmp::Reverse(row.verdict), rank(row)));
     let sights = match examined.server {
@@ -286,10 +286,10 @@ pub fn diagnose(examined: &Examined) -> Diagnosis {
     Diagnosis { rows, sights }
 }
 
-impl Row {
-    fn outcome(&self, judged: Judged, examined: &Examined) -> Outcome {
+impl DoctorRow {
+    fn outcome(&self, judged: RowVerdict, examined: &Examined) -> DoctorOutcome {
         let findings = crate::findings::DOCTOR_ROWS.iter().filter(|(_, row)| *row == self.id);
-        Outcome {
+        DoctorOutcome {
             id: self.id,
             scope: self.scope,
             verdict: judged.verdict,
@@ -305,52 +305,52 @@ impl Row {
 }
 
 impl<'a> Examined<'a> {
-    fn judged(&self, row: &Row) -> Judged {
-        let is_elsewhere = self.host_of == HostOf::Driver && !row.for_driver && row.scope != Scope::Server;
+    fn judged(&self, row: &DoctorRow) -> RowVerdict {
+        let is_elsewhere = self.host_of == HostOf::Driver && !row.for_driver && row.scope != RowScope::Server;
         if is_elsewhere {
-            return Judged::unseen(ELSEWHERE);
+            return RowVerdict::unseen(ELSEWHERE);
         }
         let judged = (row.judge)(self);
         let is_idle =
             IDLE_ON_STANDBYS.contains(&row.id) && self.server.is_some_and(|server| server.in_recovery);
-        if is_idle && judged.verdict > Verdict::Unseen {
-            return Judged::fine(format!("{}; a standby neither vacuums nor writes WAL", judged.found));
+        if is_idle && judged.verdict > DoctorVerdict::Unseen {
+            return RowVerdict::fine(format!("{}; a standby neither vacuums nor writes WAL", judged.found));
         }
         judged
     }
 
     /// A fact of the host, or the verdict that it is not visible.
-    fn fact(&self, name: &str) -> Result<&'a str, Judged> {
+    fn fact(&self, name: &str) -> Result<&'a str, RowVerdict> {
         let value = self.host.facts.get(name).map(String::as_str);
-        value.ok_or_else(|| Judged::unseen("the kernel does not show it here"))
+        value.ok_or_else(|| RowVerdict::unseen("the kernel does not show it here"))
     }
 
     /// A fact of the host that is a number.
-    fn number(&self, name: &str) -> Result<f64, Judged> {
+    fn number(&self, name: &str) -> Result<f64, RowVerdict> {
         let text = self.fact(name)?;
-        text.parse().map_err(|_| Judged::unseen(format!("`{text}` is no number")))
+        text.parse().map_err(|_| RowVerdict::unseen(format!("`{text}` is no number")))
     }
 
     /// A setting of the server, or the verdict that it has none.
-    fn setting(&self, name: &str) -> Result<&'a str, Judged> {
-        let server = self.server.ok_or_else(|| Judged::unseen("no server was named"))?;
+    fn setting(&self, name: &str) -> Result<&'a str, RowVerdict> {
+        let server = self.server.ok_or_else(|| RowVerdict::unseen("no server was named"))?;
         match server.setting(name) {
             Some(value) => Ok(value),
-            None if server.hides(name) => Err(Judged::unseen(format!("{name} is hidden from this role"))),
-            None => Err(Judged::fine(format!("PostgreSQL {} has no {name}", server.release()))),
+            None if server.hides(name) => Err(RowVerdict::unseen(format!("{name} is hidden from this role"))),
+            None => Err(RowVerdict::fine(format!("PostgreSQL {} has no {name}", server.release()))),
         }
     }
 
     /// A setting that is a number.
-    fn number_setting(&self, name: &str) -> Result<f64, Judged> {
+    fn number_setting(&self, name: &str) -> Result<f64, RowVerdict> {
         let text = self.setting(name)?;
-        text.parse().map_err(|_| Judged::unseen(format!("`{text}` is no number")))
+        text.parse().map_err(|_| RowVerdict::unseen(format!("`{text}` is no number")))
     }
 
     /// A setting that is a size, as the server writes it and in bytes.
-    fn size(&self, name: &str) -> Result<(&'a str, f64), Judged> {
+    fn size(&self, name: &str) -> Result<(&'a str, f64), RowVerdict> {
         let text = self.setting(name)?;
-        let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+        let bytes = value::bytes(text).ok_or_else(|| RowVerdict::unseen(format!("`{text}` is no size")))?;
         Ok((text, bytes))
     }
 
@@ -368,12 +368,12 @@ impl<'a> Examined<'a> {
     }
 
     /// The file systems of data and WAL, or why they are not seen.
-    fn mounts(&self) -> Result<Vec<(&'a str, &'a MountRecord)>, Judged> {
+    fn mounts(&self) -> Result<Vec<(&'a str, &'a MountRecord)>, RowVerdict> {
         let all = ["data", "wal"].into_iter();
         let found: Vec<_> = all.filter_map(|role| Some((role, self.host.mounts.get(role)?))).collect();
         let reason =
             || self.missing.get("disk (data)").map_or("no directory of data is known", String::as_str);
-        if found.is_empty() { Err(Judged::unseen(reason())) } else { Ok(found) }
+        if found.is_empty() { Err(RowVerdict::unseen(reason())) } else { Ok(found) }
     }
 }
 
@@ -384,33 +384,33 @@ const IDLE_ON_STANDBYS: [&str; 5] =
 /// Why rows of the server's host are not seen.
 const ELSEWHERE: &str = "the server was not found on this machine: --host ssh:HOST looks there";
 
-impl Judged {
-    fn of(verdict: Verdict, found: impl Into<String>) -> Judged {
-        Judged { verdict, found: found.into(), fix: None }
+impl RowVerdict {
+    fn of(verdict: DoctorVerdict, found: impl Into<String>) -> RowVerdict {
+        RowVerdict { verdict, found: found.into(), fix: None }
     }
 
-    fn fine(found: impl Into<String>) -> Judged {
-        Judged::of(Verdict::Fine, found)
+    fn fine(found: impl Into<String>) -> RowVerdict {
+        RowVerdict::of(DoctorVerdict::Fine, found)
     }
 
-    fn unseen(reason: impl Into<String>) -> Judged {
-        Judged::of(Verdict::Unseen, reason)
+    fn unseen(reason: impl Into<String>) -> RowVerdict {
+        RowVerdict::of(DoctorVerdict::Unseen, reason)
     }
 
     /// Fine, or else this verdict.
-    fn unless(is_fine: bool, verdict: Verdict, found: impl Into<String>) -> Judged {
-        Judged::of(if is_fine { Verdict::Fine } else { verdict }, found)
+    fn unless(is_fine: bool, verdict: DoctorVerdict, found: impl Into<String>) -> RowVerdict {
+        RowVerdict::of(if is_fine { DoctorVerdict::Fine } else { verdict }, found)
     }
 
-    fn fix(self, fix: impl Into<String>) -> Judged {
-        Judged { fix: Some(fix.into()), ..self }
+    fn fix(self, fix: impl Into<String>) -> RowVerdict {
+        RowVerdict { fix: Some(fix.into()), ..self }
     }
 }
 
 /// What a function of a row returns: a verdict either way, the second as soon as something is missing.
-type Look = Result<Judged, Judged>;
+type Look = Result<RowVerdict, RowVerdict>;
 
-fn either(look: Look) -> Judged {
+fn either(look: Look) -> RowVerdict {
     look.unwrap_or_else(|verdict| verdict)
 }
 

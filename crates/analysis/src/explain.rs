@@ -11,7 +11,7 @@ pub(crate) mod study;
 
 pub use comparison::{compare, compare_repeat};
 pub use disturbance::judge;
-pub use duet::{Played, compare_duet, compare_duet_repeat};
+pub use duet::{PlayedDuet, compare_duet, compare_duet_repeat};
 pub use fetched::{fetched_build, fetched_servers};
 pub use run::explain as explain_run;
 pub use study::{partner_of, study, study_of};

@@ -28,7 +28,7 @@ pub(crate) use server::{forgetful, statement_records};
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
 
-use crate::comparison::{Difference, Pairing, Purpose, Ratio, Side};
+use crate::comparison::{ComparedSide, ComparisonPurpose, Difference, Pairing, Ratio};
 use crate::finding::{Finding, Severity};
 use crate::run::ExplainedRun;
 use crate::run::seconds::Recorded;
@@ -55,7 +55,7 @@ pub struct Rule {
     pub why: &'static str,
     /// The situation in which a test saw the rule fire, or that no test builds it on a real server.
     pub tested: &'static str,
-    pub(crate) check: Check,
+    pub(crate) check: RuleCheck,
 }
 
 /// What [`Rule::tested`] says of a rule whose situation no test builds on a real server.
@@ -63,7 +63,7 @@ pub(crate) const ON_RECORDS: &str = "Made-up records; no test builds the situati
 
 /// The function of a rule, by what it looks at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Check {
+pub(crate) enum RuleCheck {
     Run(fn(&RunContext) -> Option<Finding>),
     Case(fn(&CaseContext) -> Option<Finding>),
     Study(fn(&StudyContext) -> Option<Finding>),
@@ -276,10 +276,10 @@ pub(crate) struct StudyContext<'a> {
 
 /// What the rules for comparisons see.
 pub(crate) struct ComparisonContext<'a> {
-    pub(crate) a: Side<'a>,
-    pub(crate) b: Side<'a>,
+    pub(crate) a: ComparedSide<'a>,
+    pub(crate) b: ComparedSide<'a>,
     /// The reason for the comparison, which decides the names of the sides.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: ComparisonPurpose,
     pub(crate) pairing: Pairing,
     /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
     pub(crate) n: [usize; 2],
@@ -346,7 +346,7 @@ pub const JUDGED_SO_FAR: &[&str] = &[
 /// Findings of a run, most severe first.
 pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
     heaviest_first(|check| match check {
-        Check::Run(check) => check(context).into_iter().collect(),
+        RuleCheck::Run(check) => check(context).into_iter().collect(),
         _ => Vec::new(),
     })
 }
@@ -354,7 +354,7 @@ pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
 /// Findings of a case, most severe first; those of its runs are with the runs.
 pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
     heaviest_first(|check| match check {
-        Check::Case(check) => check(context).into_iter().collect(),
+        RuleCheck::Case(check) => check(context).into_iter().collect(),
         _ => Vec::new(),
     })
 }
@@ -362,7 +362,7 @@ pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
 /// Findings of an experiment as a whole, most severe first.
 pub(crate) fn of_study(context: &StudyContext) -> Vec<Finding> {
     heaviest_first(|check| match check {
-        Check::Study(check) => check(context).into_iter().collect(),
+        RuleCheck::Study(check) => check(context).into_iter().collect(),
         _ => Vec::new(),
     })
 }
@@ -370,13 +370,13 @@ pub(crate) fn of_study(context: &StudyContext) -> Vec<Finding> {
 /// Findings of a comparison, most severe first.
 pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
     heaviest_first(|check| match check {
-        Check::Comparison(check) => check(context),
+        RuleCheck::Comparison(check) => check(context),
         _ => Vec::new(),
     })
 }
 
 /// What the rules of the catalogue find.
-fn heaviest_first(judge: impl Fn(Check) -> Vec<Finding>) -> Vec<Finding> {
+fn heaviest_first(judge: impl Fn(RuleCheck) -> Vec<Finding>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = CATALOGUE.iter().flat_map(|rule| judge(rule.check)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings

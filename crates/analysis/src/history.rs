@@ -12,15 +12,15 @@ use model::run::{ExperimentData, RunRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::ChangeRule;
 
-pub use conditions::Condition;
 use conditions::Conditions;
+pub use conditions::DifferingCondition;
 
 use crate::comparison::differences;
 use crate::summary::Study;
 
 /// One run of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct HistoryPoint {
     /// The experiment's location, as the caller names it.
     pub experiment: String,
     /// Number of the run.
@@ -35,11 +35,11 @@ pub struct Point {
 
 /// One change of level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct LevelChange {
     /// The last run before the change.
-    pub last_before: Point,
+    pub last_before: HistoryPoint,
     /// The first run after the change.
-    pub first_after: Point,
+    pub first_after: HistoryPoint,
     /// Median throughput since the previous change.
     pub before: f64,
     /// Median throughput up to the next change.
@@ -47,12 +47,12 @@ pub struct Change {
     /// `p` of the test between both: Student's t, or the exact rank sum if that shows it more clearly.
     pub p: f64,
     /// Recorded conditions that differ between the runs since the previous change and those up to the next one.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<DifferingCondition>,
     /// What was not recorded of some of these runs, so that nobody knows whether it differs.
     pub unrecorded: Vec<String>,
 }
 
-impl Change {
+impl LevelChange {
     /// What is known where no recorded condition differs: `no recorded condition differs: …`.
     pub fn no_condition(&self) -> String {
         match self.unrecorded.as_slice() {
@@ -67,7 +67,7 @@ impl Change {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pending {
     /// The first run after it.
-    pub first_after: Point,
+    pub first_after: HistoryPoint,
     /// Runs before it, since the last change.
     pub n_before: usize,
     /// Runs after it.
@@ -88,7 +88,7 @@ pub struct Pending {
 impl Pending {
     /// A change over all runs of a history: so many before it and after it, with these medians.
     pub fn new(
-        first_after: Point,
+        first_after: HistoryPoint,
         n: [usize; 2],
         medians: [f64; 2],
         p: f64,
@@ -125,9 +125,9 @@ pub struct History {
     /// Name of the machine; figures of two machines are never one history.
     pub hostname: String,
     /// Runs that count, the oldest first.
-    pub points: Vec<Point>,
+    pub points: Vec<HistoryPoint>,
     /// Changes of level, in order: at least 2 %, p below 0.001, four runs on each side.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LevelChange>,
     /// What the runs since the last change suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -141,7 +141,7 @@ pub struct PastRun {
     hostname: String,
     seed: u64,
     is_of_merged: bool,
-    point: Point,
+    point: HistoryPoint,
     /// Written by [`packed`] alone.
     #[serde(skip)]
     conditions: Arc<Conditions>,
@@ -174,7 +174,7 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
         let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
         let revision = revision(record);
-        let point = Point { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
+        let point = HistoryPoint { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
         let mut conditions = Conditions::of(record);
@@ -246,7 +246,7 @@ fn label_among(i: usize, histories: &[(Key, History)]) -> String {
     parts.join(", ")
 }
 
-/// See [`Point::revision`].
+/// See [`HistoryPoint::revision`].
 fn revision(record: &RunRecord) -> String {
     let Some(server) = &record.server else { return String::new() };
     let hash = server
@@ -302,7 +302,7 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
     let change = |(n, change): (usize, &stats::ChangePoint)| {
         let from = n.checked_sub(1).map_or(0, |previous| changes[previous].at);
         let to = changes.get(n + 1).map_or(tps.len(), |next| next.at);
-        Change {
+        LevelChange {
             last_before: history.points[change.at - 1].clone(),
             first_after: history.points[change.at].clone(),
             before: change.before,

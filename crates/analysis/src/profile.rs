@@ -3,14 +3,14 @@
 pub mod subsystem;
 pub mod tree;
 
-use model::run::profile::{Profile, Stack};
+use model::run::profile::{Stack, StoredProfile};
 
 use crate::case::factors::{self, Counterparts};
 use crate::profile::subsystem::Subsystem;
 use crate::summary::{CaseSummary, Study};
 
 /// Time of each subsystem itself, as a share of all samples, the largest first.
-pub fn by_subsystem(profile: &Profile) -> Vec<(Subsystem, f64)> {
+pub fn by_subsystem(profile: &StoredProfile) -> Vec<(Subsystem, f64)> {
     let all: u64 = profile.stacks.iter().map(|stack| stack.n).sum();
     let mut shares: Vec<(Subsystem, f64)> = Subsystem::ALL.iter().map(|one| (*one, 0.0)).collect();
     for stack in &profile.stacks {
@@ -23,7 +23,7 @@ pub fn by_subsystem(profile: &Profile) -> Vec<(Subsystem, f64)> {
 }
 
 /// The profile of a case, if it has samples.
-pub fn of_case(profiles: &[Profile], case: u32) -> Option<&Profile> {
+pub fn of_case(profiles: &[StoredProfile], case: u32) -> Option<&StoredProfile> {
     profiles
         .iter()
         .find(|one| one.record.case == case && one.record.reason.is_empty() && !one.stacks.is_empty())
@@ -31,7 +31,7 @@ pub fn of_case(profiles: &[Profile], case: u32) -> Option<&Profile> {
 
 /// Pairs of cases whose profiles are compared: each with the case that it is compared with against the baseline, or of two cases the
 /// first with the second.
-pub fn pairs<'a>(study: &'a Study, profiles: &[Profile]) -> Vec<(&'a CaseSummary, &'a CaseSummary)> {
+pub fn pairs<'a>(study: &'a Study, profiles: &[StoredProfile]) -> Vec<(&'a CaseSummary, &'a CaseSummary)> {
     let profiled: Vec<&CaseSummary> =
         study.cases.iter().filter(|case| of_case(profiles, case.case.id).is_some()).collect();
     if let [a, b] = profiled[..] {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn shares_of_subsystems_add_up_and_the_largest_is_first() {
         let stacks = unfold("PostgresMain;XLogInsert 6\nPostgresMain;f_[k] 3\nx 1\n");
-        let shares = by_subsystem(&Profile { record: Default::default(), stacks });
+        let shares = by_subsystem(&StoredProfile { record: Default::default(), stacks });
         assert_eq!(shares.len(), Subsystem::ALL.len());
         let first = [(Subsystem::Wal, 0.6), (Subsystem::Kernel, 0.3), (Subsystem::Other, 0.1)];
         assert_eq!(shares[..3], first);

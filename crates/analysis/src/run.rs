@@ -16,7 +16,7 @@ pub(crate) mod usage;
 
 use seconds::Distributions;
 
-use crate::summary::{RunSummary, Series};
+use crate::summary::{RunSummary, TelemetrySeries};
 
 /// A run's summary, its distributions, which can still be added to those of other runs, and what cases need of its measurements.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl ExplainedRun {
     }
 
     /// Telemetry over time alone.
-    pub fn into_series(self) -> Vec<Series> {
+    pub fn into_series(self) -> Vec<TelemetrySeries> {
         self.summary.series
     }
 }

@@ -17,12 +17,12 @@ pub mod tpcc;
 pub mod variation;
 
 pub use case::CaseSummary;
-pub use counters::{Counters, EventCount};
+pub use counters::{CounterSummary, EventCount};
 pub use imported::ImportedSummary;
-pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, Resources, UnknownFigure};
+pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
 pub use run::{
-    Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,
-    StatementSummary,
+    Disturbance, ErrorSummary, LatencySummary, RunSummary, ScriptSummary, Second, StatementSummary,
+    TelemetrySeries, TimelineMark,
 };
 pub(crate) use run::{TOO_FEW_TRANSACTIONS, UNREACHABLE};
 pub use study::Study;

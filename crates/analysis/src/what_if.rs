@@ -14,12 +14,12 @@ mod settings;
 
 use model::experiment::case::Case;
 
-pub use choose::{Circumstances, Groups, telling_run, what_ifs};
+pub use choose::{Circumstances, GroupAbilities, telling_run, what_ifs};
 pub use judge::{confirm, judge};
 pub use settings::OF_SESSIONS;
 
 use crate::summary::limiter::Bottleneck;
-use crate::summary::proof::Kind;
+use crate::summary::proof::ProofKind;
 
 /// A change of one thing.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct WhatIf {
     /// The limiter that it tests.
     pub limiter: Bottleneck,
     /// How it tests it.
-    pub kind: Kind,
+    pub kind: ProofKind,
     /// The change as a user would write it: `synchronous_commit=off`.
     pub change: String,
     /// Throughput with the change over throughput without it that the limiter would explain.

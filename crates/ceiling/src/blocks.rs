@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 
 use crate::Effort;
-use crate::rounds::Round;
+use crate::rounds::CeilingRound;
 
 /// O_DIRECT asks for memory and offsets at multiples of the device's block, which is at most a page.
 const ALIGNMENT: usize = 4096;
@@ -53,7 +53,7 @@ pub(crate) fn splitmix64(state: &mut u64) -> u64 {
 
 /// Where the blocks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum BlockOrder {
     Random,
     Sequential,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Pattern {
     pub(crate) block_bytes: usize,
     /// Blocks under way at a time.
     pub(crate) depth: u32,
-    pub(crate) order: Order,
+    pub(crate) order: BlockOrder,
     pub(crate) direction: Direction,
 }
 
@@ -85,17 +85,17 @@ pub(crate) fn round(
     pattern: Pattern,
     length: Duration,
     effort: &Effort,
-) -> Result<Round> {
+) -> Result<CeilingRound> {
     let n_blocks = (file_bytes / pattern.block_bytes as u64).max(1);
     let next = AtomicU64::new(0);
     let begun = Instant::now();
-    let work = |thread: u32| -> Result<Round> {
+    let work = |thread: u32| -> Result<CeilingRound> {
         let mut buffer = Buffer::new(pattern.block_bytes);
         let mut state = u64::from(thread) << 32 | begun.elapsed().as_nanos() as u64 & 0xffff_ffff;
-        Round::take(length.saturating_sub(begun.elapsed()), effort, |_| {
+        CeilingRound::take(length.saturating_sub(begun.elapsed()), effort, |_| {
             let number = match pattern.order {
-                Order::Random => splitmix64(&mut state),
-                Order::Sequential => next.fetch_add(1, Ordering::Relaxed),
+                BlockOrder::Random => splitmix64(&mut state),
+                BlockOrder::Sequential => next.fetch_add(1, Ordering::Relaxed),
             };
             let offset = number % n_blocks * pattern.block_bytes as u64;
             match pattern.direction {
@@ -108,14 +108,14 @@ pub(crate) fn round(
             }
         })
     };
-    let rounds: Vec<Result<Round>> = std::thread::scope(|scope| {
+    let rounds: Vec<Result<CeilingRound>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..pattern.depth).map(|thread| scope.spawn(move || work(thread))).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
             .collect()
     });
-    let mut all = Round { seconds: begun.elapsed().as_secs_f64(), ..Round::default() };
+    let mut all = CeilingRound { seconds: begun.elapsed().as_secs_f64(), ..CeilingRound::default() };
     for made in rounds {
         let made = made?;
         all.n += made.n;
@@ -142,12 +142,12 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let effort = Effort { part: Duration::from_millis(30), stop: &GO_ON };
         let pattern =
-            Pattern { block_bytes: 8192, depth: 4, order: Order::Random, direction: Direction::Write };
+            Pattern { block_bytes: 8192, depth: 4, order: BlockOrder::Random, direction: Direction::Write };
         let made = round(&file, 64 << 10, pattern, Duration::from_millis(20), &effort).unwrap();
         assert!(made.n >= 4 && made.seconds < 5.0, "{made:?}");
         assert!(file.metadata().unwrap().len() <= 64 << 10);
         file.set_len(64 << 10).unwrap();
-        let reading = Pattern { direction: Direction::Read, order: Order::Sequential, ..pattern };
+        let reading = Pattern { direction: Direction::Read, order: BlockOrder::Sequential, ..pattern };
         assert!(round(&file, 64 << 10, reading, Duration::from_millis(5), &effort).unwrap().n >= 4);
         let beyond = round(&file, 1 << 30, Pattern { depth: 1, ..reading }, Duration::from_secs(5), &effort);
         assert!(beyond.unwrap_err().to_string().contains("read past the page cache"));

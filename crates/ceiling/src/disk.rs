@@ -12,9 +12,9 @@ use model::run::ceilings::Calibration;
 use model::telemetry::host::MountRecord;
 use nix::unistd::fsync;
 
-use crate::blocks::{self, Buffer, Direction, Order, Pattern};
+use crate::blocks::{self, BlockOrder, Buffer, Direction, Pattern};
 use crate::rounds::{expect_wanted, median};
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFile;
 use crate::{Effort, Found, sync};
 
 /// Largest file: more than the caches of most disks, and a small part of most devices.
@@ -42,7 +42,7 @@ pub fn disk(dir: &Path, effort: &Effort) -> Result<Calibration> {
         PLACES_BYTES_MIN >> 20
     );
     let mut found = Found::default();
-    let scratch = Scratch::make(dir)?;
+    let scratch = ScratchFile::make(dir)?;
     let wanted_bytes = (mount.free_bytes / FREE_PART).min(FILE_BYTES_MAX) / MIB as u64 * MIB as u64;
     let file_bytes = fill(&scratch, wanted_bytes, effort)?;
     found.put("file_bytes", None, file_bytes as f64);
@@ -83,7 +83,7 @@ fn place(mount: &MountRecord) -> String {
 }
 
 /// Writes the file once, so that its blocks are allocated; stops early on a slow device. Returns its size.
-fn fill(scratch: &Scratch, wanted_bytes: u64, effort: &Effort) -> Result<u64> {
+fn fill(scratch: &ScratchFile, wanted_bytes: u64, effort: &Effort) -> Result<u64> {
     let file = scratch.direct.as_ref().unwrap_or(&scratch.plain);
     let buffer = Buffer::new(MIB);
     let begun = Instant::now();
@@ -103,11 +103,12 @@ fn direct(file: &File, file_bytes: u64, effort: &Effort, found: &mut Found) -> R
     for direction in [Direction::Read, Direction::Write] {
         let word = if direction == Direction::Read { "read" } else { "write" };
         for depth in DEPTHS {
-            let pace = paced(Pattern { block_bytes: PAGE_BYTES, depth, order: Order::Random, direction })?;
+            let pace =
+                paced(Pattern { block_bytes: PAGE_BYTES, depth, order: BlockOrder::Random, direction })?;
             found.put(&format!("{word}_rate"), Some(&depth.to_string()), pace.rate);
             found.put(&format!("{word}_time"), Some(&depth.to_string()), pace.time_s);
         }
-        let in_order = Pattern { block_bytes: MIB, depth: 4, order: Order::Sequential, direction };
+        let in_order = Pattern { block_bytes: MIB, depth: 4, order: BlockOrder::Sequential, direction };
         found.put(&format!("{word}_throughput"), None, paced(in_order)?.rate * MIB as f64);
     }
     Ok(())

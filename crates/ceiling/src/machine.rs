@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use model::run::ceilings::Calibration;
 
 use crate::blocks::splitmix64;
-use crate::rounds::{Round, median};
+use crate::rounds::{CeilingRound, median};
 use crate::{Effort, Found, MACHINE};
 
 /// Steps of the generator between two looks at the clock.
@@ -50,7 +50,7 @@ pub fn machine(effort: &Effort) -> Result<Calibration> {
         }
     }
     let clock = median(effort, |length| {
-        Round::take(length.min(Duration::from_millis(100)), effort, |_| {
+        CeilingRound::take(length.min(Duration::from_millis(100)), effort, |_| {
             read_clock();
             Ok(())
         })
@@ -83,15 +83,15 @@ fn generate() {
 }
 
 /// One round of `work` on several threads at once: their steps together.
-fn at_once(n: usize, length: Duration, effort: &Effort, work: impl Fn(usize) + Sync) -> Result<Round> {
+fn at_once(n: usize, length: Duration, effort: &Effort, work: impl Fn(usize) + Sync) -> Result<CeilingRound> {
     let take = |thread: usize| {
         let work = &work;
-        Round::take(length, effort, move |_| {
+        CeilingRound::take(length, effort, move |_| {
             work(thread);
             Ok(())
         })
     };
-    let rounds: Vec<Result<Round>> = std::thread::scope(|scope| {
+    let rounds: Vec<Result<CeilingRound>> = std::thread::scope(|scope| {
         let take = &take;
         let threads: Vec<_> = (0..n).map(|thread| scope.spawn(move || take(thread))).collect();
         threads
@@ -103,13 +103,13 @@ fn at_once(n: usize, length: Duration, effort: &Effort, work: impl Fn(usize) + S
 }
 
 /// One round of STREAM's triad, each thread on arrays of its own.
-fn triads(arrays: &mut [[Vec<f64>; 3]], length: Duration, effort: &Effort) -> Result<Round> {
-    let rounds: Vec<Result<Round>> = std::thread::scope(|scope| {
+fn triads(arrays: &mut [[Vec<f64>; 3]], length: Duration, effort: &Effort) -> Result<CeilingRound> {
+    let rounds: Vec<Result<CeilingRound>> = std::thread::scope(|scope| {
         let threads: Vec<_> = arrays
             .iter_mut()
             .map(|[a, b, c]| {
                 scope.spawn(move || {
-                    Round::take(length, effort, |_| {
+                    CeilingRound::take(length, effort, |_| {
                         let scalar = black_box(3.0);
                         a.iter_mut().zip(b.iter().zip(c.iter())).for_each(|(a, (b, c))| *a = b + scalar * c);
                         black_box(a.as_mut_slice());
@@ -127,8 +127,8 @@ fn triads(arrays: &mut [[Vec<f64>; 3]], length: Duration, effort: &Effort) -> Re
 }
 
 /// The steps of threads that worked at once. Each has its own time, since a step is not interrupted.
-fn sum(rounds: Vec<Result<Round>>) -> Result<Round> {
-    let mut all = Round { seconds: 1e-3, ..Round::default() };
+fn sum(rounds: Vec<Result<CeilingRound>>) -> Result<CeilingRound> {
+    let mut all = CeilingRound { seconds: 1e-3, ..CeilingRound::default() };
     let mut rate = 0.0;
     for made in rounds {
         let made = made?;
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn steps_of_threads_add_up_by_their_rates() {
-        let round = |n, seconds| Ok(Round { n, seconds, times_ns: vec![n] });
+        let round = |n, seconds| Ok(CeilingRound { n, seconds, times_ns: vec![n] });
         let all = sum(vec![round(100, 1.0), round(100, 2.0)]).unwrap();
         assert_eq!((all.n, all.seconds, all.times_ns.len()), (300, 2.0, 2));
         assert!(sum(vec![round(1, 1.0), Err(anyhow!("no"))]).is_err());

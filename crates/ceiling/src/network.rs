@@ -5,7 +5,7 @@ use model::run::ceilings::Calibration;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::rounds::{Round, median};
+use crate::rounds::{CeilingRound, median};
 use crate::{Effort, Found};
 
 /// Bytes of the row that is received, and of the text that is sent.
@@ -21,13 +21,13 @@ pub fn network(conninfo: &Conninfo, effort: &Effort) -> Result<Calibration> {
     session.empty_search_path()?;
     let mut found = Found::default();
     let trip = median(effort, |length| {
-        Round::take(length, effort, |_| session.query("select 1").map(drop).context("`select 1`"))
+        CeilingRound::take(length, effort, |_| session.query("select 1").map(drop).context("`select 1`"))
     })?;
     found.put("round_trip_rate", None, trip.rate);
     found.put("round_trip_time", None, trip.time_s);
     let sql = format!("select pg_catalog.repeat('x', {ROW_BYTES})");
     let received = median(effort, |length| {
-        Round::take(length, effort, |_| {
+        CeilingRound::take(length, effort, |_| {
             let rows = session.query(&sql).context("receive 1 MiB")?;
             let n_bytes = rows.scalar().map(str::len);
             ensure!(n_bytes == Some(ROW_BYTES), "the server answers with another row than the one of 1 MiB");
@@ -37,7 +37,7 @@ pub fn network(conninfo: &Conninfo, effort: &Effort) -> Result<Calibration> {
     found.put("receive_throughput", None, received.rate * ROW_BYTES as f64);
     let sql = format!("select pg_catalog.octet_length('{}')", "x".repeat(ROW_BYTES));
     let sent = median(effort, |length| {
-        Round::take(length, effort, |_| {
+        CeilingRound::take(length, effort, |_| {
             let rows = session.query(&sql).context("send 1 MiB")?;
             let n_bytes = rows.scalar().and_then(|n| n.parse().ok());
             ensure!(n_bytes == Some(ROW_BYTES), "the server received another text than the one of 1 MiB");
@@ -59,7 +59,7 @@ mod tests {
     use std::time::Duration;
 
     use model::run::ceilings::CEILINGS;
-    use testbed::{Options, Server};
+    use testbed::{ClusterOptions, TestServer};
 
     use super::*;
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_way_to_a_server_has_a_time_and_a_throughput_in_each_direction() {
-        let server = Server::start(&Options::default());
+        let server = TestServer::start(&ClusterOptions::default());
         let conninfo = server.socket("postgres");
         let effort = Effort { part: Duration::from_millis(60), stop: &GO_ON };
         let made = network(&conninfo, &effort).unwrap();

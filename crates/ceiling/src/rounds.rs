@@ -14,13 +14,13 @@ const TIMES_MAX: usize = 1 << 16;
 
 /// One round: steps per second, and the time of each, nanoseconds, as far as they are kept.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Round {
+pub(crate) struct CeilingRound {
     pub(crate) n: u64,
     pub(crate) seconds: f64,
     pub(crate) times_ns: Vec<u64>,
 }
 
-impl Round {
+impl CeilingRound {
     /// Takes steps until the time is over, at least one. A single step is not interrupted.
     ///
     /// # Errors
@@ -29,9 +29,9 @@ impl Round {
         length: Duration,
         effort: &Effort,
         mut step: impl FnMut(u64) -> Result<()>,
-    ) -> Result<Round> {
+    ) -> Result<CeilingRound> {
         let begun = Instant::now();
-        let mut round = Round::default();
+        let mut round = CeilingRound::default();
         let mut before = begun;
         loop {
             step(round.n)?;
@@ -55,7 +55,7 @@ impl Round {
 
 /// A part: steps per second, and the median time of a step, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Speed {
+pub(crate) struct CeilingSpeed {
     pub(crate) rate: f64,
     pub(crate) time_s: f64,
 }
@@ -64,7 +64,10 @@ pub(crate) struct Speed {
 ///
 /// # Errors
 /// Those of a round, and when the user wants to stop.
-pub(crate) fn median(effort: &Effort, mut round: impl FnMut(Duration) -> Result<Round>) -> Result<Speed> {
+pub(crate) fn median(
+    effort: &Effort,
+    mut round: impl FnMut(Duration) -> Result<CeilingRound>,
+) -> Result<CeilingSpeed> {
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for _ in 0..N_ROUNDS {
         expect_wanted(effort)?;
@@ -73,7 +76,7 @@ pub(crate) fn median(effort: &Effort, mut round: impl FnMut(Duration) -> Result<
         times.push(middle(made.times_ns.iter().map(|ns| *ns as f64 / 1e9).collect()));
     }
     expect_wanted(effort)?;
-    Ok(Speed { rate: middle(rates), time_s: middle(times) })
+    Ok(CeilingSpeed { rate: middle(rates), time_s: middle(times) })
 }
 
 /// Fails when the user wants to stop: a part that was cut off has no value.
@@ -105,9 +108,9 @@ mod tests {
         let mut rounds = [(100, 1.0), (900, 1.0), (300, 2.0)].into_iter();
         let pace = median(&effort, |_| {
             let (n, seconds) = rounds.next().unwrap();
-            Ok(Round { n, seconds, times_ns: vec![n, n, 1] })
+            Ok(CeilingRound { n, seconds, times_ns: vec![n, n, 1] })
         });
-        assert_eq!(pace.unwrap(), Speed { rate: 150.0, time_s: 300e-9 });
+        assert_eq!(pace.unwrap(), CeilingSpeed { rate: 150.0, time_s: 300e-9 });
         let stopped = median(&Effort { stop: &STOPPED, ..effort }, |_| unreachable!());
         assert!(stopped.unwrap_err().to_string().contains("stopped"));
     }
@@ -115,9 +118,9 @@ mod tests {
     #[test]
     fn a_round_takes_at_least_one_step_and_ends() {
         let effort = Effort { part: Duration::ZERO, stop: &GO_ON };
-        let round = Round::take(Duration::ZERO, &effort, |_| Ok(())).unwrap();
+        let round = CeilingRound::take(Duration::ZERO, &effort, |_| Ok(())).unwrap();
         assert_eq!((round.n, round.times_ns.len()), (1, 1));
-        let round = Round::take(Duration::from_millis(2), &effort, |_| Ok(())).unwrap();
+        let round = CeilingRound::take(Duration::from_millis(2), &effort, |_| Ok(())).unwrap();
         assert!(round.n > 1 && round.seconds < 1.0, "{round:?}");
     }
 }

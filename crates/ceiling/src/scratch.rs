@@ -19,7 +19,7 @@ const FILE: &str = "blocks";
 
 /// The directory with its file, opened in each way that is measured.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchFile {
     place: PathBuf,
     name: String,
     account: Account,
@@ -30,12 +30,12 @@ pub(crate) struct Scratch {
     pub(crate) sync: File,
 }
 
-impl Scratch {
+impl ScratchFile {
     /// Makes one in `place`. As root, with the rights of the user who owns `place`, who could put links in the way.
     ///
     /// # Errors
     /// When that user cannot create files there.
-    pub(crate) fn make(place: &Path) -> Result<Scratch> {
+    pub(crate) fn make(place: &Path) -> Result<ScratchFile> {
         let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
         let account = Account::of_owner(&place)?;
         account.act(|| sweep_as(&place, acting(&account)))?;
@@ -49,11 +49,11 @@ impl Scratch {
             account.act(|| remove(&place, &name, acting(&account))).ok();
         }
         let (plain, direct, datasync, sync) = opened.with_context(context)?;
-        Ok(Scratch { place, name, account, plain, direct, datasync, sync })
+        Ok(ScratchFile { place, name, account, plain, direct, datasync, sync })
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         // The next calibration here removes what cannot be removed now.
         self.account.act(|| remove(&self.place, &self.name, acting(&self.account))).ok();
@@ -149,7 +149,7 @@ mod tests {
         let link = format!("{PREFIX}{}-{}-4567abcd", me.pid, me.start_ticks + 1);
         std::os::unix::fs::symlink(place.path().join(format!("{PREFIX}mine")), place.path().join(&link))
             .unwrap();
-        let scratch = Scratch::make(place.path()).unwrap();
+        let scratch = ScratchFile::make(place.path()).unwrap();
         let mut kept = vec![format!("{PREFIX}mine"), format!("{dead}-x"), link];
         kept.sort();
         assert_eq!(names().len(), 4, "{:?}", names());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_place_that_takes_no_files_is_named() {
-        let refused = format!("{:#}", Scratch::make(Path::new("/proc/self")).unwrap_err());
+        let refused = format!("{:#}", ScratchFile::make(Path::new("/proc/self")).unwrap_err());
         assert!(refused.contains("`/proc/"), "{refused}");
     }
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use anyhow::{Context, Result};
 use nix::unistd::{fdatasync, fsync};
 
-use crate::rounds::{Round, median};
-use crate::scratch::Scratch;
+use crate::rounds::{CeilingRound, median};
+use crate::scratch::ScratchFile;
 use crate::{Effort, Found};
 
 /// A page of WAL.
@@ -21,7 +21,12 @@ const SEGMENT_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// When the device fails, or the user wants to stop.
-pub(crate) fn measure(scratch: &Scratch, file_bytes: u64, effort: &Effort, found: &mut Found) -> Result<()> {
+pub(crate) fn measure(
+    scratch: &ScratchFile,
+    file_bytes: u64,
+    effort: &Effort,
+    found: &mut Found,
+) -> Result<()> {
     let page = vec![0x5a_u8; PAGE_BYTES];
     let n_pages = (file_bytes.min(SEGMENT_BYTES) / PAGE_BYTES as u64).max(1);
     type Sync = fn(&File) -> nix::Result<()>;
@@ -34,7 +39,7 @@ pub(crate) fn measure(scratch: &Scratch, file_bytes: u64, effort: &Effort, found
     ];
     for (method, file, sync) in methods {
         let pace = median(effort, |length| {
-            Round::take(length, effort, |n| {
+            CeilingRound::take(length, effort, |n| {
                 let written = file.write_all_at(&page, n % n_pages * PAGE_BYTES as u64);
                 written.with_context(|| format!("write 8 kB ({method})"))?;
                 sync(file).with_context(|| format!("make 8 kB durable ({method})"))

@@ -20,7 +20,7 @@ use anyhow::{Result, bail, ensure};
 use model::workload::{Dataset, WorkloadKind};
 use wire::Conninfo;
 use wire::session::Session;
-use workload::tpcc::{Constants, Order};
+use workload::tpcc::{Constants, NewOrderInputs};
 use workload::{Prng, Schema, tpcc};
 
 use crate::check::CheckReport;
@@ -30,7 +30,7 @@ use crate::state::{self, DataState, inspect};
 use crate::{clearance, schema};
 
 pub use durability::CLAUSE as DURABILITY;
-pub use ledger::{Entry, find_faults, is_ledger, read as read_ledger};
+pub use ledger::{AcknowledgedOrder, find_faults, is_ledger, read as read_ledger};
 
 /// A statement that waits longer has been forgotten by the session that it waits for.
 const STATEMENT_SECONDS_MAX: u64 = 30;
@@ -39,7 +39,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(STATEMENT_SECONDS_MAX + 10)
 
 /// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AcidVerdict {
     /// The clause's requirement was met.
     Held,
     /// The requirement was not met, but the isolation level does not promise it.
@@ -50,14 +50,14 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
+impl AcidVerdict {
     /// The word in messages and files.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Held => "held",
-            Verdict::Allowed => "allowed",
-            Verdict::Violated => "violated",
-            Verdict::Skipped => "skipped",
+            AcidVerdict::Held => "held",
+            AcidVerdict::Allowed => "allowed",
+            AcidVerdict::Violated => "violated",
+            AcidVerdict::Skipped => "skipped",
         }
     }
 }
@@ -71,7 +71,7 @@ pub struct AcidResult {
     pub title: &'static str,
     /// Isolation level of its transactions, if it matters.
     pub isolation: Option<&'static str>,
-    pub verdict: Verdict,
+    pub verdict: AcidVerdict,
     /// Observations, in words.
     pub seen: String,
     /// Every broken condition and every lost order.
@@ -80,13 +80,13 @@ pub struct AcidResult {
 
 /// Observations of a test.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     text: String,
     /// Observations that contradict the clause.
     faults: Vec<String>,
 }
 
-impl Seen {
+impl Observations {
     /// Records a fault unless `holds`.
     fn expect(&mut self, holds: bool, fault: impl FnOnce() -> String) {
         if !holds {
@@ -126,7 +126,7 @@ pub struct AcidReport {
 impl AcidReport {
     /// Whether no test was violated.
     pub fn is_sound(&self) -> bool {
-        self.results.iter().all(|result| result.verdict != Verdict::Violated)
+        self.results.iter().all(|result| result.verdict != AcidVerdict::Violated)
     }
 }
 
@@ -227,7 +227,7 @@ fn consistency(
     });
     let faults: Vec<String> = broken.collect();
     let seen = format!("{} of {n} conditions hold", n - faults.len());
-    let verdict = if faults.is_empty() { Verdict::Held } else { Verdict::Violated };
+    let verdict = if faults.is_empty() { AcidVerdict::Held } else { AcidVerdict::Violated };
     Ok(AcidResult { clause, title, isolation: None, verdict, seen, faults })
 }
 
@@ -236,7 +236,7 @@ pub(crate) struct Test {
     title: &'static str,
     /// The test looks for phantoms, which not every isolation level rules out.
     is_of_phantoms: bool,
-    run: fn(&mut Scene) -> Result<Seen>,
+    run: fn(&mut Scene) -> Result<Observations>,
 }
 
 struct TestDatabase {
@@ -251,17 +251,17 @@ impl TestDatabase {
         let mut scene = Scene::open(self, level.map(|(name, _)| name))?;
         let outcome = (test.run)(&mut scene);
         ensure!(!self.stop.load(Ordering::Relaxed), STOPPED);
-        let seen = outcome.unwrap_or_else(|error| Seen {
+        let seen = outcome.unwrap_or_else(|error| Observations {
             text: "the test could not be completed".to_string(),
             faults: vec![format!("{error:#}")],
         });
         let promises = !test.is_of_phantoms || level.is_none_or(|(_, has_no_phantoms)| has_no_phantoms);
         let verdict = match (seen.faults.is_empty(), promises) {
-            (true, _) => Verdict::Held,
-            (false, true) => Verdict::Violated,
-            (false, false) => Verdict::Allowed,
+            (true, _) => AcidVerdict::Held,
+            (false, true) => AcidVerdict::Violated,
+            (false, false) => AcidVerdict::Allowed,
         };
-        let Seen { text: seen, faults } = seen;
+        let Observations { text: seen, faults } = seen;
         let isolation = level.map(|(name, _)| name);
         Ok(AcidResult { clause: test.clause, title: test.title, isolation, verdict, seen, faults })
     }
@@ -306,11 +306,11 @@ impl Scene {
     }
 
     /// An order of the customer that is not rolled back.
-    fn order(&mut self) -> Order {
+    fn order(&mut self) -> NewOrderInputs {
         loop {
-            let order = Order::draw(&mut self.prng, self.scale, self.w_id, Constants::for_load(1));
+            let order = NewOrderInputs::draw(&mut self.prng, self.scale, self.w_id, Constants::for_load(1));
             if !order.is_undone() {
-                return Order { d_id: self.d_id, c_id: self.c_id, ..order };
+                return NewOrderInputs { d_id: self.d_id, c_id: self.c_id, ..order };
             }
         }
     }

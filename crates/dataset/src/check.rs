@@ -7,7 +7,7 @@ use model::workload::{Dataset, WorkloadKind};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
 use workload::catalogue::{self, maker};
-use workload::{Check, Schema};
+use workload::{Invariant, Schema};
 
 use crate::state::complete_scale;
 
@@ -100,7 +100,8 @@ pub(crate) fn run_quick(
     }
 
     session.execute("begin transaction isolation level repeatable read read only")?;
-    let quick: Vec<&Check> = checks.always.iter().filter(|check| checks.quick.contains(&check.id)).collect();
+    let quick: Vec<&Invariant> =
+        checks.always.iter().filter(|check| checks.quick.contains(&check.id)).collect();
     // None of them counts rows by the scale.
     let results = run_checks(session, &quick, (schema, 1))?;
     session.execute("commit")?;
@@ -114,10 +115,10 @@ pub(crate) fn run_quick(
 /// Runs checks in the open transaction.
 fn run_checks(
     session: &mut Session,
-    checks: &[&Check],
+    checks: &[&Invariant],
     (schema, scale): (&Schema, u32),
 ) -> Result<Vec<CheckResult>> {
-    let run = |check: &&Check| {
+    let run = |check: &&Invariant| {
         let rows = session.query(&check.query(schema, scale)).map_err(|error| {
             let needs = match &error {
                 SessionError::Server(server) if server.is_denied() => {

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
-use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark, part_mark};
+use workload::objects::marker::{MarkedObject, Marker, comment_literal, is_part_mark, part_mark};
 use workload::{Schema, Signature};
 
 use crate::clearance::altered::Owners;
@@ -36,7 +36,7 @@ const PROBLEMS_MAX: usize = 20;
 
 /// What the user allows loading to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Consent {
+pub struct LoadConsent {
     /// Drop tables and routines with the same names in the schema that pgdyno did not create.
     pub replace: bool,
     /// Create tables that a publication publishes although nobody has named them.
@@ -49,7 +49,7 @@ pub(crate) struct Clearance<'a> {
     pub(crate) schema: &'a Schema,
     /// Names of all tables and partitions that loading will create.
     pub(crate) tables: &'a [String],
-    pub(crate) consent: Consent,
+    pub(crate) consent: LoadConsent,
 }
 
 /// A relation with one of these names, or one that would be dropped with such a relation.
@@ -82,7 +82,7 @@ struct Routine {
 pub fn is_loaded_routine(signature: &Signature, body: &str, comment: &str) -> bool {
     let (text, body) = (signature.text(), short_digest([body]));
     let is_marked_by =
-        |dataset: &Dataset| is_part_mark(comment, dataset.name(), &text, Identity::Body(&body));
+        |dataset: &Dataset| is_part_mark(comment, dataset.name(), &text, MarkedObject::Body(&body));
     Dataset::ALL.iter().any(is_marked_by)
 }
 
@@ -232,7 +232,7 @@ impl Clearance<'_> {
     /// routine by its body.
     fn mark(&self, session: &mut Session, loading: &Marker) -> Result<()> {
         let workload = self.dataset.name();
-        let comment = |what: String, part: &str, identity: Identity| {
+        let comment = |what: String, part: &str, identity: MarkedObject| {
             let mark = part_mark(workload, part, Some(identity));
             format!("comment on {what} is {}", comment_literal(&mark))
         };
@@ -240,12 +240,12 @@ impl Clearance<'_> {
             let table = self.schema.sql_name(&name);
             session.execute(&match name == self.dataset.marked_table() {
                 true => loading.clone().on(oid).comment_sql_on(&table),
-                false => comment(format!("table {table}"), &name, Identity::Oid(oid)),
+                false => comment(format!("table {table}"), &name, MarkedObject::Oid(oid)),
             })?;
         }
         for Routine { signature, body, .. } in self.routines(session)? {
             let what = signature.sql(self.schema);
-            session.execute(&comment(what, &signature.text(), Identity::Body(&body)))?;
+            session.execute(&comment(what, &signature.text(), MarkedObject::Body(&body)))?;
         }
         Ok(())
     }
@@ -409,7 +409,7 @@ impl Clearance<'_> {
         let mut of = known.iter().filter(|(_, known)| known.text() == text).map(|(dataset, _)| *dataset);
         // The server may refuse to digest it: MD5 is not there under FIPS, and SHA-256 not before 11.
         let body = short_digest([rows.get(row, "body")?]);
-        let identity = Identity::Body(&body);
+        let identity = MarkedObject::Body(&body);
         let marked_by = of.clone().find(|dataset| is_part_mark(comment, dataset.name(), &text, identity));
         (marked_by.is_some() || of.any(|dataset| dataset == self.dataset)).then_some(Routine {
             oid: rows.parse(row, "oid")?,
@@ -567,7 +567,7 @@ fn oids(relations: &[Relation]) -> BTreeSet<u32> {
 /// When the server fails.
 pub(crate) fn unmarked(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Vec<String>> {
     let tables: Vec<String> = dataset.tables().into_iter().map(str::to_string).collect();
-    let clearance = Clearance { dataset, schema, tables: &tables, consent: Consent::default() };
+    let clearance = Clearance { dataset, schema, tables: &tables, consent: LoadConsent::default() };
     let relations = clearance.relations(session)?.into_iter();
     Ok(relations
         .filter(|relation| !relation.is_marked(dataset))

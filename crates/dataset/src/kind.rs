@@ -3,7 +3,7 @@
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::CaseData;
 use model::workload::Dataset;
-use workload::objects::marker::{Identity, Marker, is_part_mark};
+use workload::objects::marker::{MarkedObject, Marker, is_part_mark};
 use workload::{Schema, Signature, catalogue};
 
 /// Whether the comment on a table is its mark: that of this table, with this OID unless an older version wrote it.
@@ -11,7 +11,7 @@ pub(crate) fn is_mark(dataset: Dataset, comment: &str, table: &str, oid: u32) ->
     if table == dataset.marked_table() {
         return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == dataset.name() && marker.is_on(oid));
     }
-    is_part_mark(comment, dataset.name(), table, Identity::Oid(oid))
+    is_part_mark(comment, dataset.name(), table, MarkedObject::Oid(oid))
 }
 
 /// All tables as `schema.table`.

@@ -10,10 +10,10 @@ use wire::session::{Session, SessionError};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
-use crate::clearance::{Clearance, Consent};
+use crate::clearance::{Clearance, LoadConsent};
 use crate::layout::all_tables;
 use crate::state::untouched;
-use crate::streams::LoadError;
+use crate::streams::StreamError;
 use crate::streams::tablespace;
 
 /// Message after the user stopped loading. Loading must not have changed anything by then.
@@ -58,7 +58,7 @@ pub struct LoadRequest<'a> {
     pub n_streams: Option<u32>,
     /// Opens another session on the same database.
     pub connect: &'a dyn Fn() -> Result<Session>,
-    pub consent: Consent,
+    pub consent: LoadConsent,
     /// Returns the current time, as written in the marker when loading is finished.
     pub now: &'a dyn Fn() -> String,
     /// Set when the user wants to stop.
@@ -74,7 +74,7 @@ pub fn problems(
     session: &mut Session,
     workload: &WorkloadSpec,
     schema: &Schema,
-    consent: Consent,
+    consent: LoadConsent,
 ) -> Result<Vec<String>> {
     let Some(dataset) = Dataset::of(&workload.data) else { return Ok(Vec::new()) };
     let tables = all_tables(dataset, workload.scale, workload.layout);
@@ -134,10 +134,10 @@ pub(crate) fn replace_by(
 }
 
 /// Adds an explanation to the error.
-pub(crate) fn explained(session: &mut Session, clearance: &Clearance, error: LoadError) -> anyhow::Error {
+pub(crate) fn explained(session: &mut Session, clearance: &Clearance, error: StreamError) -> anyhow::Error {
     const HALF: &str = "the data is not complete, and marked as such; load it again";
     match error {
-        LoadError::Statement { job, error, .. } => {
+        StreamError::Statement { job, error, .. } => {
             locked_out(session, clearance, *error).context(format!("loading `{job}`")).context(HALF)
         }
         error => anyhow::Error::new(error).context(HALF),

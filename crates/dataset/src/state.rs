@@ -20,19 +20,19 @@ use crate::{kind, schema};
 /// A workload's tables, and the schema that has them.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct WorkloadTables {
     pub dataset: Dataset,
     pub schema: Schema,
 }
 
-impl Home {
+impl WorkloadTables {
     /// The tables of a case, if they are pgdyno's, in the schema that it names or the first of the search path.
     ///
     /// # Errors
     /// As [`schema::find`].
-    pub fn of(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<Home>> {
+    pub fn of(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<WorkloadTables>> {
         let Some(dataset) = Dataset::of(&workload.data) else { return Ok(None) };
-        Ok(Some(Home { dataset, schema: schema::find(session, workload.schema.as_deref())? }))
+        Ok(Some(WorkloadTables { dataset, schema: schema::find(session, workload.schema.as_deref())? }))
     }
 
     /// A table's name in records: those of the workload omit the schema, so that runs in two schemas are comparable.
@@ -111,7 +111,7 @@ fn marker_among(found: &Rows, dataset: Dataset) -> Result<Option<Marker>> {
 ///
 /// # Errors
 /// Names the code and whose it is; or when the server fails.
-pub fn expect_safe(session: &mut Session, home: &Home) -> Result<()> {
+pub fn expect_safe(session: &mut Session, home: &WorkloadTables) -> Result<()> {
     traps::expect_none(session, home.dataset, &home.schema)
 }
 

@@ -1,14 +1,14 @@
 //! Work for several concurrent sessions: each takes the next job of a list, until all are done or one has failed.
 //!
-//! A table, a range of its rows and their source are one [`Copy`]. To fill a table in parts, create a [`Job`] for each
+//! A table, a range of its rows and their source are one [`Copy`]. To fill a table in parts, create a [`StreamJob`] for each
 //! part and pass them all to one [`Streams::run`]. It does not matter which session does which part, because rows
 //! depend only on their numbers:
 //!
 //! ```text
 //! let rows = move |out: &mut Vec<u8>, max_bytes: usize| rows_of_part.fill(out, max_bytes);
-//! jobs.push(Job::of(name, vec![Step::Transaction(vec![
-//!     Part::Execute("truncate table part_1".into()),
-//!     Part::Copy(Copy { table, sql: "copy part_1 from stdin with (freeze on)".into(), rows: Box::new(rows) }),
+//! jobs.push(StreamJob::of(name, vec![JobStep::Transaction(vec![
+//!     TransactionPart::Execute("truncate table part_1".into()),
+//!     TransactionPart::Copy(Copy { table, sql: "copy part_1 from stdin with (freeze on)".into(), rows: Box::new(rows) }),
 //! ])]));
 //! let sent = Streams { sessions: sessions.iter_mut().collect(), stop }.run(jobs, &mut |sent| show(sent.n_rows))?;
 //! ```
@@ -26,7 +26,7 @@ use std::time::Duration;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Limit};
 
-use crate::streams::marked::Expected;
+use crate::streams::marked::MarkedTable;
 
 /// Size of one piece of COPY data: large enough that messages cost nothing, small enough to stay in the processor's
 /// cache between generating and sending it.
@@ -36,14 +36,14 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Appends complete rows as COPY text, at most the given number of bytes, but always a row if any is left; returns the
 /// number of rows, 0 at the end.
-pub type Rows = Box<dyn FnMut(&mut Vec<u8>, usize) -> usize + Send>;
+pub type CopyRows = Box<dyn FnMut(&mut Vec<u8>, usize) -> usize + Send>;
 
 /// A COPY FROM STDIN and its rows.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Copy {
     pub table: String,
     pub sql: String,
-    pub rows: Rows,
+    pub rows: CopyRows,
 }
 
 impl Copy {
@@ -55,8 +55,8 @@ impl Copy {
         self,
         session: &mut Session,
         job: &str,
-        go_on: &mut dyn FnMut(Sent) -> bool,
-    ) -> Result<(), LoadError> {
+        go_on: &mut dyn FnMut(SentTotal) -> bool,
+    ) -> Result<(), StreamError> {
         let Copy { table, sql, mut rows } = self;
         let mut n_sent = 0;
         let mut is_whole = false;
@@ -64,70 +64,70 @@ impl Copy {
             let n_rows = rows(out, PIECE_BYTES) as u64;
             n_sent += n_rows;
             is_whole = n_rows == 0;
-            !is_whole && go_on(Sent { n_rows })
+            !is_whole && go_on(SentTotal { n_rows })
         });
         let n_taken = match copied {
             Ok(copied) => copied.n_rows,
             Err(error) => {
-                return Err(LoadError::Statement { job: job.to_string(), sql, error: Box::new(error) });
+                return Err(StreamError::Statement { job: job.to_string(), sql, error: Box::new(error) });
             }
         };
         // Incomplete rows must not be committed.
         if !is_whole {
-            return Err(LoadError::Stopped);
+            return Err(StreamError::Stopped);
         }
         if n_taken != n_sent {
-            return Err(LoadError::RowsMissing { table, n_taken, n_sent });
+            return Err(StreamError::RowsMissing { table, n_taken, n_sent });
         }
         Ok(())
     }
 }
 
 /// Part of a transaction in a session.
-pub enum Part {
+pub enum TransactionPart {
     /// Runs a statement.
     Execute(String),
     /// Aborts the transaction unless the table, which an earlier part has locked, is the one that was created for the
     /// rows.
-    Expect(Expected),
+    Expect(MarkedTable),
     /// Sends rows. For FREEZE, an earlier part of the same transaction creates or truncates the table.
     Copy(Copy),
 }
 
 /// Step of a job.
-pub enum Step {
+pub enum JobStep {
     /// All parts or none, in a transaction.
-    Transaction(Vec<Part>),
+    Transaction(Vec<TransactionPart>),
     /// A statement that cannot run in a transaction, such as VACUUM, or that needs none.
     Alone(String),
 }
 
 /// Work that one session does in one go, step by step.
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Job {
+pub struct StreamJob {
     /// Name in messages: usually a table.
     pub name: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<JobStep>,
 }
 
-impl Job {
+impl StreamJob {
     /// Creates a job.
-    pub fn of(name: impl Into<String>, steps: Vec<Step>) -> Job {
-        Job { name: name.into(), steps }
+    pub fn of(name: impl Into<String>, steps: Vec<JobStep>) -> StreamJob {
+        StreamJob { name: name.into(), steps }
     }
 }
 
 /// Total of what all streams have sent.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentTotal {
     pub n_rows: u64,
 }
 
 /// Why loading ended early. Whatever was not committed is gone.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum StreamError {
     /// A statement failed, or its session was lost.
     #[error("loading `{job}`")]
     Statement {
@@ -165,7 +165,11 @@ impl Streams<'_> {
     ///
     /// # Errors
     /// The first error of any stream; the others are cancelled then, so that nothing runs any more.
-    pub fn run(self, jobs: Vec<Job>, watch: &mut dyn FnMut(Sent)) -> Result<Sent, LoadError> {
+    pub fn run(
+        self,
+        jobs: Vec<StreamJob>,
+        watch: &mut dyn FnMut(SentTotal),
+    ) -> Result<SentTotal, StreamError> {
         let handles: Vec<CancelHandle> =
             self.sessions.iter().map(|session| session.cancel_handle()).collect();
         let work = Work {
@@ -193,7 +197,7 @@ impl Streams<'_> {
                             cancel_others(&handles, n);
                         }
                         // A stream that stopped because another one failed may report before that one.
-                        if matches!(failure, None | Some(LoadError::Stopped)) {
+                        if matches!(failure, None | Some(StreamError::Stopped)) {
                             failure = Some(error);
                         }
                     }
@@ -204,7 +208,7 @@ impl Streams<'_> {
             }
         });
         match failure {
-            Some(_) if self.stop.load(Ordering::Relaxed) => Err(LoadError::Stopped),
+            Some(_) if self.stop.load(Ordering::Relaxed) => Err(StreamError::Stopped),
             Some(error) => Err(error),
             None => Ok(work.sent()),
         }
@@ -221,26 +225,26 @@ fn cancel_others(handles: &[CancelHandle], failed: usize) {
 
 /// State shared by the streams.
 struct Work<'a> {
-    jobs: Mutex<VecDeque<Job>>,
+    jobs: Mutex<VecDeque<StreamJob>>,
     stop: &'a AtomicBool,
     has_failed: AtomicBool,
     n_rows: AtomicU64,
 }
 
 impl Work<'_> {
-    fn sent(&self) -> Sent {
-        Sent { n_rows: self.n_rows.load(Ordering::Relaxed) }
+    fn sent(&self) -> SentTotal {
+        SentTotal { n_rows: self.n_rows.load(Ordering::Relaxed) }
     }
 
     fn is_over(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed)
     }
 
-    fn go_on(&self) -> Result<(), LoadError> {
-        if self.is_over() { Err(LoadError::Stopped) } else { Ok(()) }
+    fn go_on(&self) -> Result<(), StreamError> {
+        if self.is_over() { Err(StreamError::Stopped) } else { Ok(()) }
     }
 
-    fn take_jobs(&self, session: &mut Session) -> Result<(), LoadError> {
+    fn take_jobs(&self, session: &mut Session) -> Result<(), StreamError> {
         let next = || self.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         while let Some(job) = next() {
             if let Err(error) = self.do_job(session, job) {
@@ -251,18 +255,18 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn do_job(&self, session: &mut Session, job: Job) -> Result<(), LoadError> {
-        let Job { name, steps } = job;
+    fn do_job(&self, session: &mut Session, job: StreamJob) -> Result<(), StreamError> {
+        let StreamJob { name, steps } = job;
         for step in steps {
             match step {
-                Step::Alone(sql) => self.execute(session, &name, &sql)?,
-                Step::Transaction(parts) => {
+                JobStep::Alone(sql) => self.execute(session, &name, &sql)?,
+                JobStep::Transaction(parts) => {
                     self.execute(session, &name, "begin")?;
                     for part in parts {
                         match part {
-                            Part::Execute(sql) => self.execute(session, &name, &sql)?,
-                            Part::Expect(expected) => self.expect(session, &name, &expected)?,
-                            Part::Copy(copy) => self.copy(session, &name, copy)?,
+                            TransactionPart::Execute(sql) => self.execute(session, &name, &sql)?,
+                            TransactionPart::Expect(expected) => self.expect(session, &name, &expected)?,
+                            TransactionPart::Copy(copy) => self.copy(session, &name, copy)?,
                         }
                     }
                     self.execute(session, &name, "commit")?;
@@ -272,12 +276,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn execute(&self, session: &mut Session, job: &str, sql: &str) -> Result<(), LoadError> {
+    fn execute(&self, session: &mut Session, job: &str, sql: &str) -> Result<(), StreamError> {
         self.go_on()?;
         session.execute(sql).map_err(|error| failed(job, sql, error))
     }
 
-    fn expect(&self, session: &mut Session, job: &str, expected: &Expected) -> Result<(), LoadError> {
+    fn expect(&self, session: &mut Session, job: &str, expected: &MarkedTable) -> Result<(), StreamError> {
         self.go_on()?;
         let sql = expected.sql();
         let found = session.query(&sql).map_err(|error| failed(job, &sql, error))?;
@@ -285,10 +289,10 @@ impl Work<'_> {
             return Ok(());
         }
         session.execute("rollback").map_err(|error| failed(job, "rollback", error))?;
-        Err(LoadError::Replaced { table: expected.plain_name() })
+        Err(StreamError::Replaced { table: expected.plain_name() })
     }
 
-    fn copy(&self, session: &mut Session, job: &str, copy: Copy) -> Result<(), LoadError> {
+    fn copy(&self, session: &mut Session, job: &str, copy: Copy) -> Result<(), StreamError> {
         self.go_on()?;
         copy.run(session, job, &mut |piece| {
             self.n_rows.fetch_add(piece.n_rows, Ordering::Relaxed);
@@ -297,6 +301,6 @@ impl Work<'_> {
     }
 }
 
-fn failed(job: &str, sql: &str, error: SessionError) -> LoadError {
-    LoadError::Statement { job: job.to_string(), sql: sql.to_string(), error: Box::new(error) }
+fn failed(job: &str, sql: &str, error: SessionError) -> StreamError {
+    StreamError::Statement { job: job.to_string(), sql: sql.to_string(), error: Box::new(error) }
 }

@@ -11,7 +11,7 @@ use workload::catalogue::maker;
 
 use crate::check::{self, CheckReport};
 use crate::schema;
-use crate::state::{Home, is_filtered, quoted_name};
+use crate::state::{WorkloadTables, is_filtered, quoted_name};
 
 /// Checks that a workload has invariants to verify.
 ///
@@ -41,8 +41,8 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
 ///
 /// # Errors
 /// When the server fails.
-pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
-    let Some(Home { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
+pub fn quick_check(session: &mut Session, home: Option<&WorkloadTables>) -> Result<BTreeMap<String, String>> {
+    let Some(WorkloadTables { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
     if maker(*dataset).checks.quick.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic")]
 
-use dataset::own::adopt::{Wanted, adopt};
-use dataset::state::{self, DataState, Home};
+use dataset::own::adopt::{TableCriteria, adopt};
+use dataset::state::{self, DataState, WorkloadTables};
 use model::workload::Dataset;
 use testbed::Pg;
 use workload::Schema;
@@ -14,9 +14,10 @@ fn tables_of_pgbench_are_adopted_if_they_are_complete_consistent_and_of_the_scal
     let database = pg.database_of("postgres");
     let mut session = pg.admin(&database);
     let schema = Schema::named("public");
-    let home = Home { dataset: Dataset::Tpcb, schema: schema.clone() };
-    let wanted = |scale| Wanted { scale, layout: Default::default(), at: "2026-11-24T19:00:00Z".to_string() };
-    let mut refused = |home: &Home, scale: u32, expected: &str| {
+    let home = WorkloadTables { dataset: Dataset::Tpcb, schema: schema.clone() };
+    let wanted =
+        |scale| TableCriteria { scale, layout: Default::default(), at: "2026-11-24T19:00:00Z".to_string() };
+    let mut refused = |home: &WorkloadTables, scale: u32, expected: &str| {
         let message = format!("{:#}", adopt(&mut session, home, &wanted(scale)).unwrap_err());
         assert!(message.contains(expected), "{expected}\n{message}");
     };
@@ -26,7 +27,7 @@ fn tables_of_pgbench_are_adopted_if_they_are_complete_consistent_and_of_the_scal
     testbed::run(pg.client("pgbench", &database).args(["-i", "-q", "-s", "2"]));
     testbed::run(pg.client("pgbench", &database).args(["-n", "-t", "20", "-N"]));
     refused(&home, 3, "the archive holds scale 2, not 3; give --scale 2");
-    refused(&Home { dataset: Dataset::Tpcc, schema: schema.clone() }, 2, "has no TPC-C tables");
+    refused(&WorkloadTables { dataset: Dataset::Tpcc, schema: schema.clone() }, 2, "has no TPC-C tables");
     pg.execute(&database, "update pgbench_accounts set abalance = 5 where aid = 77");
     refused(&home, 2, "are not consistent TPC-B-like data: violated: the sum of account balances");
     pg.execute(&database, "alter table pgbench_tellers rename to others");

@@ -19,8 +19,8 @@ use workload::Emulator;
 use crate::client::exchange::Exchange;
 use crate::client::notices::Notices;
 use crate::client::outgoing::Outgoing;
-use crate::client::parsed::Parsed;
-use crate::client::session::{Dial, Session};
+use crate::client::parsed::PreparedStatements;
+use crate::client::session::{ClientSession, Dial};
 use crate::client::transaction::CurrentTransaction;
 use crate::clock::Nanos;
 use crate::prefetch;
@@ -67,8 +67,8 @@ pub(crate) struct Client {
     /// Produces the client's next step.
     pub(crate) emulator: Emulator,
     pub(crate) transaction: CurrentTransaction,
-    pub(crate) record: Record,
-    pub(crate) session: Session,
+    pub(crate) record: ClientRecord,
+    pub(crate) session: ClientSession,
     pub(crate) dial: Dial,
     pub(crate) exchange: Exchange,
     pub(crate) outgoing: Outgoing,
@@ -79,7 +79,7 @@ pub(crate) struct Client {
 
 /// What a client has done so far, and since when it is free to do more.
 #[derive(Default)]
-pub(crate) struct Record {
+pub(crate) struct ClientRecord {
     /// Transactions that have ended or were skipped: pgbench's `cnt`.
     pub(crate) n_ended: u64,
     /// Transactions committed within the measurement window.
@@ -109,8 +109,8 @@ impl Client {
             state: State::Idle,
             emulator,
             transaction: CurrentTransaction::default(),
-            record: Record::default(),
-            session: Session::default(),
+            record: ClientRecord::default(),
+            session: ClientSession::default(),
             dial: Dial::default(),
             exchange: Exchange::default(),
             outgoing: Outgoing::default(),
@@ -126,15 +126,15 @@ impl Client {
     pub(crate) fn connect(
         &mut self,
         connection: Connection,
-        parsed: Option<Parsed>,
+        parsed: Option<PreparedStatements>,
     ) -> Result<(), ProtocolError> {
         let encoding = connection.parameters.get("client_encoding");
-        self.session = Session {
+        self.session = ClientSession {
             cancel: Some(connection.cancel_handle()),
             units: encoding.map_or(Units::default(), |name| Units::of(name)),
             link: Some(connection.link),
             parsed,
-            ..Session::default()
+            ..ClientSession::default()
         };
         self.exchange.reset();
         self.outgoing.reset();
@@ -215,7 +215,7 @@ impl Client {
 
     /// What encoding a statement needs: the emulator, what is parsed, and the buffer.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&Emulator, Option<&mut Parsed>, &mut Vec<u8>) {
+    pub(crate) fn parts(&mut self) -> (&Emulator, Option<&mut PreparedStatements>, &mut Vec<u8>) {
         (&self.emulator, self.session.parsed.as_mut(), &mut self.outgoing.bytes)
     }
 
@@ -266,7 +266,7 @@ impl Client {
     /// Whether the reply is plain: one statement, one ReadyForQuery, and only the outcome matters.
     #[inline]
     fn awaits_nothing_special(&self) -> bool {
-        let is_settled = self.session.parsed.as_ref().is_none_or(Parsed::is_settled);
+        let is_settled = self.session.parsed.as_ref().is_none_or(PreparedStatements::is_settled);
         let is_special = self.exchange.pipeline.is_on
             || self.exchange.is_copying
             || self.outgoing.waits_to_write

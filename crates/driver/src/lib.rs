@@ -2,7 +2,7 @@
 //!
 //! One thread has one event loop and some clients; a client is a state machine over one connection
 //! (`client.rs`). Nothing on the way of a transaction allocates, locks or prints: each thread counts into its
-//! own [`tally::Tally`], which goes to the control loop (`process.rs`) once per second.
+//! own [`tally::IntervalTally`], which goes to the control loop (`process.rs`) once per second.
 //!
 //! Latency counts from when a transaction was due; in a closed loop that is when its client became free.
 
@@ -15,13 +15,13 @@ mod tally;
 mod thread;
 
 pub use control::process::{PollSpotNotice, drive};
-pub use control::rights::Rights;
+pub use control::rights::SenderTrust;
 
 /// The far end of a pipe to another machine: greeting, hello, beats, and lines that wait for nobody.
 pub mod far {
     pub use crate::clock::WallClock;
-    pub use crate::control::commands::{Commands, Heard};
-    pub use crate::control::listen::{Begin, Command, begin, until_the_parent_has_gone};
+    pub use crate::control::commands::{Commands, ParentInput};
+    pub use crate::control::listen::{Begin, ParentCommand, begin, until_the_parent_has_gone};
     pub use crate::control::output::{Outbox, with_outbox};
 }
 pub use control::usage::{expect_open_files, expect_pipes, raise_open_files};

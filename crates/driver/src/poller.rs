@@ -15,7 +15,7 @@ use std::io;
 
 use model::load::PollerChoice;
 
-pub(crate) use self::buffers::Piece;
+pub(crate) use self::buffers::ReceivedPiece;
 use self::epoll::Epoll;
 use self::uring::Uring;
 use crate::client::Client;
@@ -41,9 +41,9 @@ pub(crate) enum Signal {
         closing: bool,
     },
     /// Input was received; see [`Poller::input`].
-    Input(Piece),
+    Input(ReceivedPiece),
     /// The same, received before the client's last message had left.
-    Early(Piece),
+    Early(ReceivedPiece),
     /// The last `n_bytes` of the client's message did not fit into the socket.
     Unsent { n_bytes: usize },
     /// The connection has ended: closed by the server, or by an error.
@@ -312,7 +312,7 @@ impl Poller {
 
     /// The bytes of a piece of input.
     #[inline]
-    pub(crate) fn input(&self, piece: &Piece) -> &[u8] {
+    pub(crate) fn input(&self, piece: &ReceivedPiece) -> &[u8] {
         match &self.way {
             Way::Epoll(_) => &[],
             Way::IoUring(uring) => uring.input(piece),
@@ -323,7 +323,7 @@ impl Poller {
 
     /// Returns a piece's buffer, for other input.
     #[inline]
-    pub(crate) fn release(&mut self, piece: Piece) {
+    pub(crate) fn release(&mut self, piece: ReceivedPiece) {
         match &mut self.way {
             Way::Epoll(_) => {}
             Way::IoUring(uring) => uring.release(piece),

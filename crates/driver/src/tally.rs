@@ -8,7 +8,7 @@ use model::load::interval::{
 /// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never
 /// while a transaction is under way.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct IntervalTally {
     pub(crate) scripts: Vec<ScriptTally>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct ScriptTally {
 
 /// The kinds of recorded times.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum TimeKind {
     Latency,
     Service,
     /// Latency and service, of a transaction that began when it was due.
@@ -70,28 +70,28 @@ impl Noted {
 
     /// `None` if the kind has no number.
     #[inline]
-    fn new(kind: Kind, ns: u64) -> Option<Noted> {
+    fn new(kind: TimeKind, ns: u64) -> Option<Noted> {
         let number = match kind {
-            Kind::Latency => 0,
-            Kind::Service => 1,
-            Kind::Punctual => 2,
-            Kind::Lag => 3,
-            Kind::Statement(index) if u64::from(index) < Noted::N_STATEMENTS => {
+            TimeKind::Latency => 0,
+            TimeKind::Service => 1,
+            TimeKind::Punctual => 2,
+            TimeKind::Lag => 3,
+            TimeKind::Statement(index) if u64::from(index) < Noted::N_STATEMENTS => {
                 Noted::N_OTHERS + u64::from(index)
             }
-            Kind::Statement(_) => return None,
+            TimeKind::Statement(_) => return None,
         };
         Some(Noted(number << Noted::TIME_BITS | ns.min(Noted::TIME_MAX)))
     }
 
     #[inline]
-    fn parts(self) -> (Kind, u64) {
+    fn parts(self) -> (TimeKind, u64) {
         let kind = match self.0 >> Noted::TIME_BITS {
-            0 => Kind::Latency,
-            1 => Kind::Service,
-            2 => Kind::Punctual,
-            3 => Kind::Lag,
-            number => Kind::Statement((number - Noted::N_OTHERS) as u32),
+            0 => TimeKind::Latency,
+            1 => TimeKind::Service,
+            2 => TimeKind::Punctual,
+            3 => TimeKind::Lag,
+            number => TimeKind::Statement((number - Noted::N_OTHERS) as u32),
         };
         (kind, self.0 & Noted::TIME_MAX)
     }
@@ -178,9 +178,9 @@ impl Times {
     }
 }
 
-impl Tally {
+impl IntervalTally {
     /// An empty tally.
-    pub(crate) fn new(shape: &TallyShape) -> Tally {
+    pub(crate) fn new(shape: &TallyShape) -> IntervalTally {
         let scripts = shape
             .n_statements
             .iter()
@@ -201,11 +201,11 @@ impl Tally {
                 noted: Vec::with_capacity(NOTED_MAX),
             })
             .collect();
-        Tally { scripts }
+        IntervalTally { scripts }
     }
 
     /// Adds the other's counts.
-    pub(crate) fn add(&mut self, other: &Tally) {
+    pub(crate) fn add(&mut self, other: &IntervalTally) {
         for (mine, theirs) in self.scripts.iter_mut().zip(&other.scripts) {
             mine.add(theirs);
         }
@@ -243,7 +243,7 @@ impl ScriptTally {
     /// processor's caches between two turns of the driver: counted one by one, each time waits for memory; counted in a
     /// row, their waits overlap.
     #[inline]
-    pub(crate) fn note(&mut self, kind: Kind, ns: u64) {
+    pub(crate) fn note(&mut self, kind: TimeKind, ns: u64) {
         match Noted::new(kind, ns) {
             Some(noted) => self.noted.push(noted),
             None => self.record(kind, ns),
@@ -269,13 +269,13 @@ impl ScriptTally {
     }
 
     #[inline]
-    fn record(&mut self, kind: Kind, ns: u64) {
+    fn record(&mut self, kind: TimeKind, ns: u64) {
         match kind {
-            Kind::Latency => self.latency.record(ns),
-            Kind::Service => self.service.record(ns),
-            Kind::Punctual => self.punctual.record(ns),
-            Kind::Lag => self.lag.iter_mut().for_each(|lag| lag.record(ns)),
-            Kind::Statement(index) => self.statements[index as usize].record(ns),
+            TimeKind::Latency => self.latency.record(ns),
+            TimeKind::Service => self.service.record(ns),
+            TimeKind::Punctual => self.punctual.record(ns),
+            TimeKind::Lag => self.lag.iter_mut().for_each(|lag| lag.record(ns)),
+            TimeKind::Statement(index) => self.statements[index as usize].record(ns),
         }
     }
 
@@ -342,8 +342,8 @@ pub(crate) fn sqlstate_text(sqlstate: &SqlState) -> String {
 mod tests {
     use super::*;
 
-    fn tally(n_statements: usize, is_open_loop: bool) -> Tally {
-        Tally::new(&TallyShape {
+    fn tally(n_statements: usize, is_open_loop: bool) -> IntervalTally {
+        IntervalTally::new(&TallyShape {
             n_statements: vec![n_statements],
             n_commands: vec![0],
             n_facts: vec![0],
@@ -355,12 +355,12 @@ mod tests {
     fn each_noted_time_is_counted_under_its_kind() {
         let mut tally = tally(2, true);
         let script = &mut tally.scripts[0];
-        let kinds = [Kind::Latency, Kind::Service, Kind::Lag, Kind::Statement(0)];
-        script.note(Kind::Punctual, 7);
+        let kinds = [TimeKind::Latency, TimeKind::Service, TimeKind::Lag, TimeKind::Statement(0)];
+        script.note(TimeKind::Punctual, 7);
         for n in 1..=NOTED_MAX as u64 {
             (1..).zip(kinds).for_each(|(times, kind)| script.note(kind, times * 1000 * n));
         }
-        script.note(Kind::Statement(1), u64::MAX);
+        script.note(TimeKind::Statement(1), u64::MAX);
         tally.count();
         // Twice, because punctual times must not be added again.
         tally.complete();
@@ -379,7 +379,7 @@ mod tests {
     fn punctual_times_survive_addition_and_are_cleared() {
         let (mut mine, mut other) = (tally(1, false), tally(1, false));
         for tally in [&mut mine, &mut other] {
-            tally.scripts[0].note(Kind::Punctual, 7000);
+            tally.scripts[0].note(TimeKind::Punctual, 7000);
             tally.count();
         }
         mine.add(&other);
@@ -394,7 +394,9 @@ mod tests {
     #[test]
     fn noted_times_are_counted_before_their_room_runs_out() {
         let mut tally = tally(1, false);
-        let note = |tally: &mut Tally, n: usize| (0..n).for_each(|_| tally.scripts[0].note(Kind::Latency, 5));
+        let note = |tally: &mut IntervalTally, n: usize| {
+            (0..n).for_each(|_| tally.scripts[0].note(TimeKind::Latency, 5))
+        };
         note(&mut tally, NOTED_MAX / 2 - 1);
         tally.count_much();
         assert!(tally.scripts[0].latency.histogram.is_empty());
@@ -406,8 +408,8 @@ mod tests {
     #[test]
     fn a_statement_without_a_number_is_not_mistaken_for_another() {
         let last = Noted::N_STATEMENTS as u32 - 1;
-        let (kind, ns) = Noted::new(Kind::Statement(last), 5).unwrap().parts();
-        assert!(matches!(kind, Kind::Statement(index) if index == last) && ns == 5);
-        assert!(Noted::new(Kind::Statement(last + 1), 5).is_none());
+        let (kind, ns) = Noted::new(TimeKind::Statement(last), 5).unwrap().parts();
+        assert!(matches!(kind, TimeKind::Statement(index) if index == last) && ns == 5);
+        assert!(Noted::new(TimeKind::Statement(last + 1), 5).is_none());
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
-use dataset::clearance::Consent;
+use dataset::clearance::LoadConsent;
 use dataset::load::{LoadReport, LoadRequest};
 use dataset::session::{self, STOPPED};
 use dataset::{layout, loading, schema};
@@ -34,14 +34,14 @@ use model::run::RunRecord;
 use model::text::prose::{bytes, grouped};
 use model::workload::Dataset;
 use server::Cache;
-use server::alter_system::Allowed;
+use server::alter_system::AllowedChange;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
 use crate::site::dues::Dues;
 use crate::site::hands::HostHands;
 use crate::site::lanes::Seat;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
 use crate::spot::Spot;
@@ -75,7 +75,7 @@ pub struct Site<'a> {
     /// Settings of servers by URL that are changed.
     pub settings: &'static ServerSettings,
     /// Which of them may be.
-    pub allowed: Allowed<'a>,
+    pub allowed: AllowedChange<'a>,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// The notice that eyes and drivers on other machines wait for.
@@ -122,7 +122,7 @@ impl<'a> Site<'a> {
             os: None,
             hands: HostHands::new("/nonexistent".into()),
             settings: Box::leak(Box::new(ServerSettings::new())),
-            allowed: Allowed::Nothing,
+            allowed: AllowedChange::Nothing,
             stop: Box::leak(Box::new(AtomicBool::new(false))),
             spot: None,
             dues: Box::leak(Box::new(Dues::new())),
@@ -137,8 +137,8 @@ impl<'a> Site<'a> {
 
 impl Site<'_> {
     /// What loading may replace and cause.
-    pub(crate) fn consent(&self) -> Consent {
-        Consent { replace: self.replace, published: self.risks.published }
+    pub(crate) fn consent(&self) -> LoadConsent {
+        LoadConsent { replace: self.replace, published: self.risks.published }
     }
 
     /// Fails if the user wants to stop.
@@ -174,15 +174,15 @@ impl Site<'_> {
             now: self.now,
             stop: self.stop,
         };
-        watch(Progress::Step(format!("loading {}", layout::describe(workload))));
-        let mut tell = |progress| watch(Progress::Load(progress));
+        watch(ProgressEvent::Step(format!("loading {}", layout::describe(workload))));
+        let mut tell = |progress| watch(ProgressEvent::Load(progress));
         let dataset = Dataset::of(&workload.data).unwrap_or_default();
         let report = loading::load(session, dataset, &request, &mut tell)?;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
         let rows = grouped(&report.n_rows.to_string());
         let stored = stored_words(&report);
-        watch(Progress::Step(format!("loaded {rows} rows{stored} in {:.1} s{streams}", report.seconds)));
+        watch(ProgressEvent::Step(format!("loaded {rows} rows{stored} in {:.1} s{streams}", report.seconds)));
         Ok(report)
     }
 }

@@ -9,12 +9,12 @@ pub struct Spot {
     /// The address that each of them polls, on its own machine.
     pub url: String,
     /// Called with the name of a host and what its cloud said; it may be called again and again.
-    pub report: fn(&str, Reply),
+    pub report: fn(&str, CloudReply),
 }
 
 /// Words of a host's cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply<'a> {
+pub enum CloudReply<'a> {
     /// The host will be taken away.
     Notice(&'a str),
     /// Nothing: why it cannot be asked.
@@ -25,8 +25,8 @@ impl Spot {
     /// Passes on what an event of a host says of its cloud, if it does.
     pub(crate) fn hear(&self, host: &str, event: &Event) {
         match event.kind {
-            EventKind::SpotNotice => (self.report)(host, Reply::Notice(&event.text)),
-            EventKind::SpotUnread => (self.report)(host, Reply::Unread(&event.text)),
+            EventKind::SpotNotice => (self.report)(host, CloudReply::Notice(&event.text)),
+            EventKind::SpotUnread => (self.report)(host, CloudReply::Unread(&event.text)),
             _ => {}
         }
     }

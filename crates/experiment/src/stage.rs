@@ -29,16 +29,16 @@ use server::binaries::installed;
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::database::facts;
 use server::running::listen::LOAD_ROLE;
-use server::{Binaries, Cluster, CopyReport, Server, StopMode};
+use server::{Binaries, Cluster, CopyReport, OwnServer, StopMode};
 use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
 use crate::site::Site;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::stage::adopted::Adopted;
 use dataset::layout;
-use dataset::session::lock::Taken;
+use dataset::session::lock::LoadLockTaken;
 use dataset::session::{self, limit};
 
 /// The workspace with the case's cluster.
@@ -47,37 +47,37 @@ pub(crate) fn workspace_of(case: &Case, site: &Site) -> Result<Workspace> {
 }
 
 /// The resolved server of a case: `18` and `18.6` may be the same.
-pub enum Found {
+pub enum ResolvedServer {
     /// Our binaries, and the cluster that they need.
     Embedded(Binaries, ClusterKey),
     /// An existing server.
     Adopted(Conninfo),
 }
 
-impl Found {
+impl ResolvedServer {
     /// Resolves the server, and fetches its binaries if necessary.
     ///
     /// # Errors
     /// When binaries are not available.
-    pub fn of(case: &Case, site: &Site, watch: &mut Watch) -> Result<Found> {
+    pub fn of(case: &Case, site: &Site, watch: &mut Watch) -> Result<ResolvedServer> {
         let binaries = match &case.server.source {
             ServerSource::Version(version) => {
-                server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?
+                server::fetch(site.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)))?
             }
             ServerSource::Installed(version) => installed::server(version)?.clone(),
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
             ServerSource::Source { tree, revision } => {
-                let source = server::binaries::build::Source { tree, revision: revision.as_deref() };
+                let source = server::binaries::build::SourceTree { tree, revision: revision.as_deref() };
                 server::binaries::build::build(site.cache, &source, site.stop, &mut |text| {
-                    watch(Progress::Step(text))
+                    watch(ProgressEvent::Step(text))
                 })?
             }
             ServerSource::Url(keywords) => {
-                return Ok(Found::Adopted(site.conninfo(keywords)?));
+                return Ok(ResolvedServer::Adopted(site.conninfo(keywords)?));
             }
         };
         let key = cluster_key(&binaries, case)?;
-        Ok(Found::Embedded(binaries, key))
+        Ok(ResolvedServer::Embedded(binaries, key))
     }
 }
 
@@ -100,14 +100,14 @@ impl Stage {
     ///
     /// # Errors
     /// When binaries, cluster or data are not available.
-    pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
+    pub fn set_up(found: ResolvedServer, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
         limit::within("set-up", crate::site::phase_limit::of(case), || {
             Ok(match found {
-                Found::Embedded(binaries, key) => {
+                ResolvedServer::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
                 }
                 // Problems with the target are reported before anything begins.
-                Found::Adopted(conninfo) => {
+                ResolvedServer::Adopted(conninfo) => {
                     Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
                 }
             })
@@ -120,14 +120,14 @@ impl Stage {
     /// As there.
     pub fn set_up_next_to(
         open: &[Stage],
-        found: Found,
+        found: ResolvedServer,
         case: &Case,
         site: &Site,
         watch: &mut Watch,
     ) -> Result<Stage> {
         let set_up = Stage::set_up(found, case, site, watch);
         set_up.map_err(|error| {
-            let holder = error.downcast_ref::<Taken>().and_then(|taken| taken.pid);
+            let holder = error.downcast_ref::<LoadLockTaken>().and_then(|taken| taken.pid);
             match holder.is_some_and(|pid| open.iter().any(|stage| stage.holder_pid() == Some(pid))) {
                 true => anyhow!(
                     "the server of case {} ({}) is the same database as that of another case, under another name; give each \
@@ -149,11 +149,11 @@ impl Stage {
     }
 
     /// Whether this is the stage of the resolved server.
-    pub fn is_of(&self, found: &Found) -> bool {
+    pub fn is_of(&self, found: &ResolvedServer) -> bool {
         match (self, found) {
-            (Stage::Embedded(stage), Found::Embedded(_, key)) => stage.key == *key,
+            (Stage::Embedded(stage), ResolvedServer::Embedded(_, key)) => stage.key == *key,
             // Its data is loaded again at any scale.
-            (Stage::Adopted(stage), Found::Adopted(conninfo)) => {
+            (Stage::Adopted(stage), ResolvedServer::Adopted(conninfo)) => {
                 stage.conninfo.keywords() == conninfo.keywords()
             }
             _ => false,
@@ -259,7 +259,7 @@ impl Stage {
     }
 
     /// Our own running server.
-    pub fn server(&self) -> Option<&Server> {
+    pub fn server(&self) -> Option<&OwnServer> {
         match self {
             Stage::Embedded(stage) => stage.server.as_ref(),
             Stage::Adopted(_) => None,

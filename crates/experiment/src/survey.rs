@@ -12,7 +12,7 @@ use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
-use workload::{Bundle, Piece, Program, Statement};
+use workload::{Bundle, Program, Statement, TextPiece};
 
 use crate::plan::scripts;
 
@@ -179,8 +179,8 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
     let (mut n_chars, mut n_bytes, mut n_parameters) = (0, 0, 0);
     for piece in &statement.pieces {
         let (text, original_bytes) = match piece {
-            Piece::Text(text) => (text.clone(), text.len()),
-            Piece::Variable(variable) | Piece::Quoted(variable) => {
+            TextPiece::Text(text) => (text.clone(), text.len()),
+            TextPiece::Variable(variable) | TextPiece::Quoted(variable) => {
                 n_parameters += 1;
                 (format!("${n_parameters}"), 1 + program.variables.name(*variable).len())
             }
@@ -188,8 +188,8 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
         let here = text.chars().count();
         if position < n_chars + here {
             let within = match piece {
-                Piece::Text(text) => text.chars().take(position - n_chars).map(char::len_utf8).sum(),
-                Piece::Variable(_) | Piece::Quoted(_) => 0,
+                TextPiece::Text(text) => text.chars().take(position - n_chars).map(char::len_utf8).sum(),
+                TextPiece::Variable(_) | TextPiece::Quoted(_) => 0,
             };
             return n_bytes + within;
         }

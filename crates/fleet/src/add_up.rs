@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use anyhow::{Result, anyhow};
-use model::load::drive::{Done, DriverLine, Ending};
+use model::load::drive::{Done, DriverLine, LoadEnding};
 use model::load::histogram::HistogramSum;
 use model::load::interval::{HistogramLine, Interval};
 use model::telemetry::reading::{Tick, key, split_key};
@@ -148,12 +148,12 @@ fn add_interval(sum: &mut Interval, more: &Interval) {
 
 /// The totals of all drivers.
 pub(crate) fn total(dones: Vec<Done>) -> Done {
-    let all_lost = dones.iter().all(|done| done.ending == Ending::ConnectionsLost);
+    let all_lost = dones.iter().all(|done| done.ending == LoadEnding::ConnectionsLost);
     let mut sum = Done::default();
     for done in dones {
         sum.ending = match (sum.ending, done.ending) {
-            (Ending::Stopped, _) | (_, Ending::Stopped) => Ending::Stopped,
-            _ => Ending::Completed,
+            (LoadEnding::Stopped, _) | (_, LoadEnding::Stopped) => LoadEnding::Stopped,
+            _ => LoadEnding::Completed,
         };
         sum.end_unix_ns = sum.end_unix_ns.max(done.end_unix_ns);
         sum.counts += done.counts;
@@ -179,7 +179,7 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
         }
     }
     if all_lost {
-        sum.ending = Ending::ConnectionsLost;
+        sum.ending = LoadEnding::ConnectionsLost;
     }
     sum
 }
@@ -282,7 +282,8 @@ mod tests {
             late_ns: committed,
             ..Done::default()
         };
-        let (completed, stopped, lost) = (Ending::Completed, Ending::Stopped, Ending::ConnectionsLost);
+        let (completed, stopped, lost) =
+            (LoadEnding::Completed, LoadEnding::Stopped, LoadEnding::ConnectionsLost);
         let sum = total(vec![done(completed, 5, [5, 0, 0]), done(completed, 9, [0, 4, 5])]);
         assert_eq!((sum.ending, sum.counts.committed, sum.end_unix_ns, sum.late_ns), (completed, 14, 9, 9));
         assert_eq!(sum.measured_by_client, [5, 4, 5]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use model::load::Window;
-use model::load::drive::{Done, DriverLine, Ending};
+use model::load::drive::{Done, DriverLine, LoadEnding};
 use model::telemetry::reading::{Tick, key};
 
 use crate::add_up::{self, Adder};
@@ -15,15 +15,16 @@ use crate::pipes::since_epoch;
 
 /// How long to wait for a driver.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct DriverWait {
     /// Longest silence while the load runs. A driver writes something every second.
     pub(crate) silence: Duration,
     /// Longest time past the moment at which it should have ended.
     pub(crate) overdue: Duration,
 }
 
-impl Patience {
-    const USUAL: Patience = Patience { silence: Duration::from_secs(5), overdue: Duration::from_secs(15) };
+impl DriverWait {
+    const USUAL: DriverWait =
+        DriverWait { silence: Duration::from_secs(5), overdue: Duration::from_secs(15) };
 }
 
 /// Starts drivers that are ready at `go_unix_ns` (nanoseconds since the Unix epoch), passes each of their lines to
@@ -42,7 +43,7 @@ pub fn conduct(
     on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
     stop: &AtomicBool,
 ) -> Result<Done> {
-    conduct_with(fleet, go_unix_ns, window, on_line, stop, Patience::USUAL)
+    conduct_with(fleet, go_unix_ns, window, on_line, stop, DriverWait::USUAL)
 }
 
 /// [`conduct`] with shorter limits, for tests.
@@ -52,7 +53,7 @@ pub(crate) fn conduct_with(
     window: Window,
     on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
     stop: &AtomicBool,
-    patience: Patience,
+    patience: DriverWait,
 ) -> Result<Done> {
     let course = Course::new(go_unix_ns, window, patience);
     let mut books = Books::of(fleet);
@@ -75,11 +76,11 @@ struct Course {
     /// When the driver must have ended.
     deadline: Instant,
     grace: Duration,
-    patience: Patience,
+    patience: DriverWait,
 }
 
 impl Course {
-    fn new(go_unix_ns: u64, window: Window, patience: Patience) -> Course {
+    fn new(go_unix_ns: u64, window: Window, patience: DriverWait) -> Course {
         let until_go = Duration::from_nanos(go_unix_ns).saturating_sub(since_epoch());
         let load = Duration::from_secs(u64::from(window.ramp_up_s) + u64::from(window.measure_s));
         let grace = Duration::from_secs(window.grace_s.into());
@@ -122,7 +123,7 @@ impl Books {
             return Ok(());
         };
         // One that lost all its clients ended before, and moved nothing.
-        let mut lasting = (0..dones.len()).filter(|n| dones[*n].ending == Ending::Completed);
+        let mut lasting = (0..dones.len()).filter(|n| dones[*n].ending == LoadEnding::Completed);
         let Some(first) = lasting.next() else { return Ok(()) };
         let Some(other) = lasting.find(|n| self.windows[*n] != self.windows[first]) else { return Ok(()) };
         let [first, other] = [first, other].map(|n| &fleet.drivers[n].process.who);
@@ -192,7 +193,7 @@ fn listen(
 fn expect_not_given_up(driver: &Member, line: &DriverLine) -> Result<()> {
     if let DriverLine::Done(done) = line {
         ensure!(
-            done.ending != Ending::Stopped || driver.record.is_none(),
+            done.ending != LoadEnding::Stopped || driver.record.is_none(),
             "{} stopped by itself, because nothing of pgdyno had reached it for {} s: pgdyno or the network stood still",
             driver.process.who,
             SILENCE.as_secs(),

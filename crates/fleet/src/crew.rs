@@ -14,7 +14,7 @@ use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::run::driver::DriverRecord;
 
 use crate::clocks::{PINGS, Pings, shifted};
-use crate::pipes::{Heard, Inbox, What, since_epoch};
+use crate::pipes::{DriverOutput, Inbox, OutputEvent, since_epoch};
 use crate::process::{self, DriverProcess, LOAD_DID, Mailbox, Start, StderrTo};
 
 /// How long to wait before looking at the stop flag again.
@@ -33,7 +33,7 @@ const SECONDS_MAX: u32 = 86_400;
 /// all by a kill.
 pub struct Fleet {
     pub(crate) drivers: Vec<Member>,
-    lines: Receiver<Heard>,
+    lines: Receiver<DriverOutput>,
     /// Events and ticks that arrived before `go`.
     early: VecDeque<(usize, DriverLine)>,
     last_beat: Instant,
@@ -155,7 +155,7 @@ impl Fleet {
         Ok(Fleet::of(vec![Member::new(process)], inbox.receiver))
     }
 
-    pub(crate) fn of(drivers: Vec<Member>, lines: Receiver<Heard>) -> Fleet {
+    pub(crate) fn of(drivers: Vec<Member>, lines: Receiver<DriverOutput>) -> Fleet {
         Fleet { drivers, lines, early: VecDeque::new(), last_beat: Instant::now() }
     }
 
@@ -294,19 +294,19 @@ impl Fleet {
         let driver = &mut self.drivers[heard.from];
         driver.last_heard = Instant::now();
         match heard.what {
-            What::Line(line) => {
+            OutputEvent::Line(line) => {
                 if let DriverLine::Pong(pong) = *line {
                     driver.pings.add(pong, heard.at_unix_ns);
                 }
                 Ok(Some((heard.from, *line)))
             }
             // After its last line a driver may go, and what it says no longer matters.
-            What::Garbage(_) | What::End(_) if driver.has_ended => {
+            OutputEvent::Garbage(_) | OutputEvent::End(_) if driver.has_ended => {
                 driver.is_gone = true;
                 Ok(None)
             }
-            What::Garbage(garbage) => Err(driver.process.misspoke(&garbage)),
-            What::End(_) => Err(driver.process.obituary()),
+            OutputEvent::Garbage(garbage) => Err(driver.process.misspoke(&garbage)),
+            OutputEvent::End(_) => Err(driver.process.obituary()),
         }
     }
 

@@ -21,7 +21,7 @@ use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watching};
 use crate::clocks::shifted;
 use crate::conduct::to_our_clock;
 use crate::crew::{Fleet, TURN};
-use crate::greet::Role;
+use crate::greet::RemoteRole;
 
 /// How long the eyes may take to describe their host after their hello.
 const LOOK_AROUND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(150);
 /// Something that was seen on the host, in our clock's time.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seen {
+pub enum HostObservation {
     Tick(Tick),
     Event(Event),
     /// Something cannot be observed there.
@@ -44,7 +44,7 @@ pub enum Seen {
 }
 
 /// Where everything that is seen goes.
-pub(crate) type Sink = Box<dyn FnMut(Seen) + Send>;
+pub(crate) type ObservationSink = Box<dyn FnMut(HostObservation) + Send>;
 /// Returns whose backends are whose; it is asked every second.
 pub(crate) type AskBackends = Box<dyn FnMut() -> Backends + Send>;
 
@@ -65,7 +65,7 @@ pub struct Eyes {
 type Outcome = (EyesRecord, Result<()>);
 
 enum Ask {
-    Go { align_unix_ns: u64, sink: Sink, backends: AskBackends },
+    Go { align_unix_ns: u64, sink: ObservationSink, backends: AskBackends },
     Stop,
 }
 
@@ -114,11 +114,11 @@ impl Eyes {
     /// # Errors
     /// As [`Eyes::open`].
     pub fn try_to_greet(spec: &DriverSpec, own: &Path, stop: &AtomicBool) -> Result<()> {
-        Fleet::logged_in(std::slice::from_ref(spec), Role::Eyes, own, stop).map(drop)
+        Fleet::logged_in(std::slice::from_ref(spec), RemoteRole::Eyes, own, stop).map(drop)
     }
 
     /// Has the host observed from now on; ticks end at `align_unix_ns` plus or minus whole seconds.
-    pub fn go(&self, align_unix_ns: u64, sink: Sink, backends: AskBackends) {
+    pub fn go(&self, align_unix_ns: u64, sink: ObservationSink, backends: AskBackends) {
         if let Some(asks) = &self.asks {
             // Eyes that have failed report that at the end.
             asks.send(Ask::Go { align_unix_ns, sink, backends }).unwrap_or_default();
@@ -162,7 +162,7 @@ struct Look<'a> {
 /// The state of an observation.
 #[derive(Default)]
 struct Course {
-    sink: Option<Sink>,
+    sink: Option<ObservationSink>,
     backends: Option<AskBackends>,
     sent: Option<Backends>,
     last_asked: Option<Instant>,
@@ -187,7 +187,8 @@ impl Look<'_> {
 
     fn open(&self, order: &WatchOrder, record: &mut EyesRecord) -> Result<(Fleet, Watching)> {
         let asked_at = Instant::now();
-        let mut fleet = Fleet::logged_in(std::slice::from_ref(self.spec), Role::Eyes, self.own, self.stop)?;
+        let mut fleet =
+            Fleet::logged_in(std::slice::from_ref(self.spec), RemoteRole::Eyes, self.own, self.stop)?;
         // The login took time, by which the server process is older now.
         let mut order = order.clone();
         order.backend.iter_mut().for_each(|backend| backend.age_s += asked_at.elapsed().as_secs_f64());
@@ -280,10 +281,10 @@ impl Course {
         let seen = match line {
             DriverLine::Tick(tick) => {
                 self.n_ticks += 1;
-                Seen::Tick(tick)
+                HostObservation::Tick(tick)
             }
-            DriverLine::Event(event) => Seen::Event(event),
-            DriverLine::Missing { what, reason } => Seen::Missing { what, reason },
+            DriverLine::Event(event) => HostObservation::Event(event),
+            DriverLine::Missing { what, reason } => HostObservation::Missing { what, reason },
             DriverLine::Failed { message } => return Err(fleet.failure(from, message)),
             DriverLine::Watched(watched) => return Ok(Some(watched.n_ticks)),
             _ => return Ok(None),

@@ -17,9 +17,9 @@ use model::load::hello::{Build, Greeting, Hello};
 use model::run::driver::DriverRecord;
 
 use crate::crew::{Fleet, Member, SILENCE, TURN};
-use crate::pipes::{Heard, Inbox, What};
+use crate::pipes::{DriverOutput, Inbox, OutputEvent};
 use crate::process::{self, DriverProcess, LOAD_DID, Start, StderrTo};
-use crate::upload::{self, Programs};
+use crate::upload::{self, ProgramFiles};
 
 /// Logins at a time: a server of ssh refuses some of more than ten (MaxStartups 10:30:100).
 const LOGINS_AT_A_TIME: usize = 8;
@@ -51,7 +51,7 @@ impl Fleet {
         accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<Fleet> {
-        let role = Role::Driver { server: address_of(&order.load.target) };
+        let role = RemoteRole::Driver { server: address_of(&order.load.target) };
         let mut fleet = Fleet::logged_in(specs, role, own, stop)?;
         fleet.is_accepted(accept)?;
         for (index, member) in fleet.drivers.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ impl Fleet {
         accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<()> {
-        Fleet::logged_in(specs, Role::Driver { server }, own, stop)?.is_accepted(accept)
+        Fleet::logged_in(specs, RemoteRole::Driver { server }, own, stop)?.is_accepted(accept)
     }
 
     fn is_accepted(&self, accept: &dyn Fn(&[&DriverRecord]) -> Result<()>) -> Result<()> {
@@ -88,11 +88,11 @@ impl Fleet {
     /// When a machine cannot be reached, its program is missing or of another build, or `stop` is raised.
     pub(crate) fn logged_in(
         specs: &[DriverSpec],
-        role: Role,
+        role: RemoteRole,
         own: &Path,
         stop: &AtomicBool,
     ) -> Result<Fleet> {
-        let programs = Programs::next_to(own)?;
+        let programs = ProgramFiles::next_to(own)?;
         let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let inbox = Inbox::for_drivers(specs.len());
         let logins = Logins { specs, role, inbox: &inbox, here: here.trim(), programs: &programs };
@@ -108,7 +108,7 @@ impl Fleet {
 
 /// What runs on the other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum RemoteRole {
     /// A driver of a load on this server, if its address is known.
     Driver {
         server: Option<SocketAddr>,
@@ -118,40 +118,40 @@ pub(crate) enum Role {
     Pages,
 }
 
-impl Role {
+impl RemoteRole {
     /// The subcommand of pgdyno.
     fn command(self) -> &'static str {
         match self {
-            Role::Driver { .. } => "drive",
-            Role::Eyes => "watch",
-            Role::Hands => "host",
-            Role::Pages => "pages",
+            RemoteRole::Driver { .. } => "drive",
+            RemoteRole::Eyes => "watch",
+            RemoteRole::Hands => "host",
+            RemoteRole::Pages => "pages",
         }
     }
 
     /// The server that it will connect to, if its address is known.
     fn server(self) -> Option<SocketAddr> {
         match self {
-            Role::Driver { server } => server,
-            Role::Eyes | Role::Hands | Role::Pages => None,
+            RemoteRole::Driver { server } => server,
+            RemoteRole::Eyes | RemoteRole::Hands | RemoteRole::Pages => None,
         }
     }
 
     /// What its end should have waited for.
     fn until(self) -> &'static str {
         match self {
-            Role::Driver { .. } | Role::Eyes | Role::Hands => LOAD_DID,
-            Role::Pages => "it was asked to",
+            RemoteRole::Driver { .. } | RemoteRole::Eyes | RemoteRole::Hands => LOAD_DID,
+            RemoteRole::Pages => "it was asked to",
         }
     }
 
     /// Name of this far end in messages.
     fn who(self, spec: &DriverSpec) -> String {
         match self {
-            Role::Driver { .. } => format!("driver `{}`", spec.name),
-            Role::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
-            Role::Hands => format!("`pgdyno host` on `{}`", spec.name),
-            Role::Pages => format!("`pgdyno pages` on `{}`", spec.name),
+            RemoteRole::Driver { .. } => format!("driver `{}`", spec.name),
+            RemoteRole::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
+            RemoteRole::Hands => format!("`pgdyno host` on `{}`", spec.name),
+            RemoteRole::Pages => format!("`pgdyno pages` on `{}`", spec.name),
         }
     }
 }
@@ -163,12 +163,18 @@ fn address_of(target: &BTreeMap<String, String>) -> Option<SocketAddr> {
 }
 
 /// Drivers of other builds may offer another load, and eyes of other builds see something else.
-fn expect_build(hello: &Hello, programs: &Programs, who: &str, spec: &DriverSpec, role: Role) -> Result<()> {
+fn expect_build(
+    hello: &Hello,
+    programs: &ProgramFiles,
+    who: &str,
+    spec: &DriverSpec,
+    role: RemoteRole,
+) -> Result<()> {
     let Build { version, architecture, sha256, .. } = &hello.build;
     let own = programs.own();
     let machine = if hello.host.is_empty() { "its machine" } else { &hello.host };
     let advice = match *architecture == own.architecture {
-        true if role == Role::Hands => format!(
+        true if role == RemoteRole::Hands => format!(
             "copy this program to `{}` on {machine}, and as root to `{HELPER}` if it is called there by sudo",
             spec.program
         ),
@@ -197,11 +203,11 @@ fn short(sha256: &str) -> &str {
 /// The logins to all machines, some at a time.
 struct Logins<'a> {
     specs: &'a [DriverSpec],
-    role: Role,
+    role: RemoteRole,
     inbox: &'a Inbox,
     /// Our kernel's boot id.
     here: &'a str,
-    programs: &'a Programs,
+    programs: &'a ProgramFiles,
 }
 
 /// A login that was begun: the driver's process, and its hello once it has answered.
@@ -337,12 +343,12 @@ impl Logins<'_> {
         Ok(())
     }
 
-    fn take(&self, heard: Heard, logins: &mut [Login]) -> Result<()> {
+    fn take(&self, heard: DriverOutput, logins: &mut [Login]) -> Result<()> {
         let (login, spec) = (&mut logins[heard.from], &self.specs[heard.from]);
         login.member.last_heard = Instant::now();
         match (login.course.stage, heard.what) {
-            (Stage::Receiving { .. }, What::Line(line)) => self.hand_over(login, *line, spec),
-            (stage, What::Line(line)) => {
+            (Stage::Receiving { .. }, OutputEvent::Line(line)) => self.hand_over(login, *line, spec),
+            (stage, OutputEvent::Line(line)) => {
                 if let DriverLine::Hello(hello) = *line {
                     if stage == Stage::Asked && spec.upload && !self.programs.is_ours(&hello.build) {
                         login.course.enter(Stage::Replaced);
@@ -356,10 +362,10 @@ impl Logins<'_> {
                 }
                 Ok(())
             }
-            (Stage::Replaced, What::Garbage(_)) => Ok(()),
-            (_, What::Garbage(garbage)) => Err(login.member.process.misspoke(&garbage)),
-            (_, What::End(_)) if login.member.record.is_some() => Err(login.member.process.obituary()),
-            (stage, What::End(noise)) => self.log_in_again(login, heard.from, stage, &noise),
+            (Stage::Replaced, OutputEvent::Garbage(_)) => Ok(()),
+            (_, OutputEvent::Garbage(garbage)) => Err(login.member.process.misspoke(&garbage)),
+            (_, OutputEvent::End(_)) if login.member.record.is_some() => Err(login.member.process.obituary()),
+            (stage, OutputEvent::End(noise)) => self.log_in_again(login, heard.from, stage, &noise),
         }
     }
 
@@ -423,7 +429,7 @@ impl Logins<'_> {
 /// The error for a command that ended without a hello.
 fn no_hello(
     spec: &DriverSpec,
-    role: Role,
+    role: RemoteRole,
     status: Option<std::process::ExitStatus>,
     noise: &[String],
     process: &DriverProcess,
@@ -437,7 +443,7 @@ fn no_hello(
             "; is pgdyno at `{}` there, and may it be executed? `upload = true` (--upload) lets pgdyno put a copy there",
             spec.program
         ),
-        Some(1) if role == Role::Hands => {
+        Some(1) if role == RemoteRole::Hands => {
             format!("; a user who is not root needs `{HELPER}` and a line in sudoers: see docs/hosts.md")
         }
         _ => String::new(),

@@ -14,10 +14,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::DriverSpec;
 use model::experiment::os::OsSpec;
 use model::load::drive::DriverLine;
-use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue, SetValues, Undone};
+use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue, RestoredValue, SetValues};
 
 use crate::crew::Fleet;
-use crate::greet::Role;
+use crate::greet::RemoteRole;
 
 /// How long the login, the hello and the search for the server may take together: tries of a login included.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(150);
@@ -104,7 +104,7 @@ impl Hands {
     ///
     /// # Errors
     /// When the hands are gone: then they have restored the values, or will when they are started again.
-    pub fn put_back(&mut self) -> Result<Vec<Undone>> {
+    pub fn put_back(&mut self) -> Result<Vec<RestoredValue>> {
         match self.ask(HandsCommand::PutBack)? {
             HandsAnswer::Back(undone) => Ok(undone),
             other => Err(unexpected(other)),
@@ -186,7 +186,7 @@ fn keep(
     asked: &Receiver<HandsCommand>,
 ) -> Result<()> {
     let asked_at = Instant::now();
-    let mut fleet = Fleet::logged_in(std::slice::from_ref(spec), Role::Hands, own, stop)?;
+    let mut fleet = Fleet::logged_in(std::slice::from_ref(spec), RemoteRole::Hands, own, stop)?;
     // The login took time, by which the server process is older now.
     order.backend.iter_mut().for_each(|backend| backend.age_s += asked_at.elapsed().as_secs_f64());
     fleet.drivers[0].process.say(&order)?;

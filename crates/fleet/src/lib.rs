@@ -22,10 +22,10 @@ mod upload;
 
 pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
-pub use eyes::{Eyes, Seen};
+pub use eyes::{Eyes, HostObservation};
 pub use hands::Hands;
-pub use pages::{Notice, Pages, Sink};
-pub use pipes::Tail;
+pub use pages::{PagePartSink, Pages, PipeNotice};
+pub use pipes::OutputTail;
 pub use pods::pods;
 pub use process::StderrTo;
 pub use upload::{UploadedCopy, remove_copies};

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::DriverSpec;
 use model::load::drive::DriverLine;
-use model::load::pages::{ANSWERS_MAX, AnswerPart, Asked, PagesCommand, PagesLine, PagesOrder};
+use model::load::pages::{ANSWERS_MAX, AnswerPart, PageRequest, PagesCommand, PagesLine, PagesOrder};
 
 use crate::crew::{Fleet, TURN};
-use crate::greet::Role;
+use crate::greet::RemoteRole;
 use crate::process::Mailbox;
 
 /// How long the other machine may take to list the directory after its hello.
@@ -25,9 +25,9 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Takes the parts of an answer in turn; returns whether it wants more.
-pub type Sink = Box<dyn FnMut(AnswerPart) -> bool + Send>;
+pub type PagePartSink = Box<dyn FnMut(AnswerPart) -> bool + Send>;
 /// Says to the user what became of the pipe.
-pub type Notice = Box<dyn Fn(&str) + Send>;
+pub type PipeNotice = Box<dyn Fn(&str) + Send>;
 
 /// `pgdyno pages` on another machine. Dropping it ends it.
 pub struct Pages {
@@ -48,7 +48,7 @@ struct State {
     /// Whether somebody has asked for something since.
     is_wanted: bool,
     n_asked: u64,
-    sinks: HashMap<u64, Sink>,
+    sinks: HashMap<u64, PagePartSink>,
 }
 
 impl Pages {
@@ -61,7 +61,7 @@ impl Pages {
         spec: &DriverSpec,
         order: PagesOrder,
         own: PathBuf,
-        notice: Notice,
+        notice: PipeNotice,
         stop: &AtomicBool,
     ) -> Result<Pages> {
         let (found, opened) = mpsc::channel();
@@ -84,7 +84,7 @@ impl Pages {
     }
 
     /// Asks for a page, whose parts go to `sink`. Returns the number of the answer.
-    pub fn ask(&self, asked: Asked, mut sink: Sink) -> u64 {
+    pub fn ask(&self, asked: PageRequest, mut sink: PagePartSink) -> u64 {
         let mut state = self.shared.lock();
         state.n_asked += 1;
         let id = state.n_asked;
@@ -100,7 +100,7 @@ impl Pages {
             }
             None => {
                 state.sinks.insert(id, sink);
-                state.say(&PagesCommand::Ask(Asked { id, ..asked }));
+                state.say(&PagesCommand::Ask(PageRequest { id, ..asked }));
             }
         }
         id
@@ -191,7 +191,7 @@ impl Far {
     }
 
     /// Keeps the pipe; only the first login has to succeed.
-    fn keep(&self, found: &Sender<Result<()>>, notice: &Notice) {
+    fn keep(&self, found: &Sender<Result<()>>, notice: &PipeNotice) {
         let mut is_first = true;
         loop {
             let begun = Instant::now();
@@ -222,7 +222,7 @@ impl Far {
 
     fn open(&self) -> Result<Fleet> {
         let mut fleet =
-            Fleet::logged_in(std::slice::from_ref(&self.spec), Role::Pages, &self.own, &self.stop)?;
+            Fleet::logged_in(std::slice::from_ref(&self.spec), RemoteRole::Pages, &self.own, &self.stop)?;
         fleet.drivers[0].process.say(&self.order)?;
         let begun = Instant::now();
         loop {

@@ -26,8 +26,8 @@ pub(crate) const STDERR_BYTES_KEPT: usize = 64 << 10;
 
 /// Where the lines of all drivers arrive.
 pub(crate) struct Inbox {
-    pub(crate) sender: SyncSender<Heard>,
-    pub(crate) receiver: Receiver<Heard>,
+    pub(crate) sender: SyncSender<DriverOutput>,
+    pub(crate) receiver: Receiver<DriverOutput>,
 }
 
 impl Inbox {
@@ -38,15 +38,15 @@ impl Inbox {
 }
 
 /// Something that arrived from a driver.
-pub(crate) struct Heard {
+pub(crate) struct DriverOutput {
     /// Number of the driver.
     pub(crate) from: usize,
     /// When, nanoseconds since the Unix epoch.
     pub(crate) at_unix_ns: u64,
-    pub(crate) what: What,
+    pub(crate) what: OutputEvent,
 }
 
-pub(crate) enum What {
+pub(crate) enum OutputEvent {
     Line(Box<DriverLine>),
     Garbage(Garbage),
     /// Its output has ended; before its hello, a remote shell may have written these lines.
@@ -85,20 +85,20 @@ pub(crate) fn hear(
     stdout: ChildStdout,
     from: usize,
     nonce: Option<String>,
-    sender: SyncSender<Heard>,
+    sender: SyncSender<DriverOutput>,
 ) -> io::Result<()> {
     thread::Builder::new().name("driver-stdout".into()).spawn(move || {
-        let tell = |what: What| {
+        let tell = |what: OutputEvent| {
             let at_unix_ns = u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX);
             // The receiver may be gone: nobody needs the lines any more.
-            sender.send(Heard { from, at_unix_ns, what }).is_ok()
+            sender.send(DriverOutput { from, at_unix_ns, what }).is_ok()
         };
         let mut stdout = BufReader::new(stdout);
         let noise = nonce.map_or(Ok(Vec::new()), |nonce| skip_noise(&mut stdout, &nonce, &tell));
         if noise.is_ok() {
             read_lines(stdout, &tell);
         }
-        tell(What::End(noise.err().unwrap_or_default()));
+        tell(OutputEvent::End(noise.err().unwrap_or_default()));
     })?;
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(crate) fn hear(
 fn skip_noise(
     stdout: &mut impl BufRead,
     nonce: &str,
-    tell: &impl Fn(What) -> bool,
+    tell: &impl Fn(OutputEvent) -> bool,
 ) -> Result<Vec<String>, Vec<String>> {
     let mut noise = VecDeque::new();
     let mut limited = stdout.take(NOISE_BYTES_MAX);
@@ -118,7 +118,7 @@ fn skip_noise(
     while let Ok(1..) = limited.read_until(b'\n', &mut line) {
         match serde_json::from_slice(&line) {
             Ok(DriverLine::Hello(hello)) if hello.nonce == nonce => {
-                return if tell(What::Line(Box::new(DriverLine::Hello(hello)))) {
+                return if tell(OutputEvent::Line(Box::new(DriverLine::Hello(hello)))) {
                     Ok(Vec::new())
                 } else {
                     Err(Vec::new())
@@ -136,7 +136,7 @@ fn skip_noise(
     Err(noise.into())
 }
 
-fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(What) -> bool) {
+fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(OutputEvent) -> bool) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -151,7 +151,7 @@ fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(What) -> bool) {
             reason: error.to_string(),
         });
         let is_garbage = read.is_err();
-        if !tell(read.map_or_else(What::Garbage, What::Line)) || is_garbage {
+        if !tell(read.map_or_else(OutputEvent::Garbage, OutputEvent::Line)) || is_garbage {
             return;
         }
     }
@@ -159,18 +159,18 @@ fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(What) -> bool) {
 
 /// The end of what a process wrote, read by a thread so that the process never waits for us.
 #[derive(Debug)]
-pub struct Tail {
+pub struct OutputTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     /// Closes when the output does.
     ended: Receiver<()>,
 }
 
-impl Tail {
+impl OutputTail {
     /// Starts a thread that keeps the last `bytes_max` bytes of an output.
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn keep(mut output: impl Read + Send + 'static, bytes_max: usize) -> io::Result<Tail> {
+    pub fn keep(mut output: impl Read + Send + 'static, bytes_max: usize) -> io::Result<OutputTail> {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (ending, ended) = mpsc::channel();
         let writer = Arc::clone(&kept);
@@ -184,7 +184,7 @@ impl Tail {
                 kept.drain(..surplus);
             }
         })?;
-        Ok(Tail { kept, ended })
+        Ok(OutputTail { kept, ended })
     }
 
     /// Waits until everything is read, but no longer than `timeout`: what the process has started may keep its output

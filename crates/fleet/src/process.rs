@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid, setsid};
 
-use crate::pipes::{Garbage, Heard, STDERR_BYTES_KEPT, Tail, feed, hear};
+use crate::pipes::{DriverOutput, Garbage, OutputTail, STDERR_BYTES_KEPT, feed, hear};
 
 /// How long a driver may take to exit after its last line, and the kernel to end one that was killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ pub(crate) struct DriverProcess {
     /// Whether it was greeted: it is a command that leads to a driver.
     leads_elsewhere: bool,
     /// `None`: stderr goes to the parent's stderr.
-    stderr: Option<Tail>,
+    stderr: Option<OutputTail>,
     secrets: Secrets,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Start<'a> {
     pub(crate) stderr_to: StderrTo,
     /// Number of the driver, and where its lines go.
     pub(crate) index: usize,
-    pub(crate) inbox: SyncSender<Heard>,
+    pub(crate) inbox: SyncSender<DriverOutput>,
     /// What its hello must repeat, if it is greeted.
     pub(crate) nonce: Option<String>,
 }
@@ -82,7 +82,7 @@ impl DriverProcess {
         let leads_elsewhere = nonce.is_some();
         let listen = || -> io::Result<_> {
             hear(stdout, index, nonce, inbox)?;
-            Ok((feed(stdin)?, stderr.map(|stderr| Tail::keep(stderr, STDERR_BYTES_KEPT)).transpose()?))
+            Ok((feed(stdin)?, stderr.map(|stderr| OutputTail::keep(stderr, STDERR_BYTES_KEPT)).transpose()?))
         };
         match listen() {
             Ok((orders, stderr)) => Ok(DriverProcess {

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use model::load::drive::{Done, DriveOrder, DriverLine, Ending};
+use model::load::drive::{Done, DriveOrder, DriverLine, LoadEnding};
 use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
 
-use crate::conduct::{Patience, conduct_with};
+use crate::conduct::{DriverWait, conduct_with};
 use crate::{Fleet, StderrTo, conduct};
 
 const READY: &str = r#"{"ready":{"pid":1,"connect_ns":5,"poller":"epoll","statements":[["a"]]}}"#;
@@ -25,8 +25,8 @@ const TICK: &str = r#"{"tick":{"source":"driver","end_unix_ns":1,"length_ns":1,"
 const EVENT: &str = r#"{"event":{"t_unix_ns":1,"kind":"driver_paused","text":"x"}}"#;
 const FAILED: &str = r#"{"failed":{"message":"cannot connect to `x`: refused"}}"#;
 const WINDOW: Window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 };
-const HASTY: Patience =
-    Patience { silence: Duration::from_millis(1500), overdue: Duration::from_millis(2500) };
+const HASTY: DriverWait =
+    DriverWait { silence: Duration::from_millis(1500), overdue: Duration::from_millis(2500) };
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// A password that JSON has to escape.
 const PASSWORD: &str = "se\"cr\\et";
@@ -108,7 +108,7 @@ fn lines_come_in_their_order_and_done_ends_them() {
         done("completed")
     );
     let (heard, result) = conducted(&script, &AtomicBool::new(false));
-    assert_eq!(result.unwrap().ending, Ending::Completed);
+    assert_eq!(result.unwrap().ending, LoadEnding::Completed);
     assert_eq!(heard, ["interval 0", "tick", "event", "interval 1"]);
 }
 
@@ -204,7 +204,7 @@ fn stop_reaches_the_driver_once() {
         done("stopped")
     );
     let (heard, result) = conducted(&script, &stop);
-    assert_eq!(result.unwrap().ending, Ending::Stopped);
+    assert_eq!(result.unwrap().ending, LoadEnding::Stopped);
     assert_eq!(heard, ["interval 0"]);
 }
 

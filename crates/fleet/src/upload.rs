@@ -25,7 +25,7 @@ const RECEIVE: &str = r#"umask 077; s=home; p=; q() { [ -z "$p" ] || rm -f "$p";
 
 /// A program's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct ProgramFile {
     pub(crate) architecture: String,
     pub(crate) path: PathBuf,
     pub(crate) sha256: String,
@@ -33,27 +33,27 @@ pub(crate) struct Program {
 
 /// This program, and the same for other architectures.
 #[derive(Debug)]
-pub(crate) struct Programs {
-    own: Program,
-    siblings: Vec<Program>,
+pub(crate) struct ProgramFiles {
+    own: ProgramFile,
+    siblings: Vec<ProgramFile>,
 }
 
-impl Programs {
+impl ProgramFiles {
     /// The file of this program, and those that `./package` built with it.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub(crate) fn next_to(own: &Path) -> Result<Programs> {
+    pub(crate) fn next_to(own: &Path) -> Result<ProgramFiles> {
         let sha256 = files::sha256(own).with_context(|| format!("cannot read `{}`", own.display()))?;
         // Most programs have no list next to them.
         let sums = std::fs::read_to_string(own.with_file_name(SUMS)).unwrap_or_default();
         let own =
-            Program { architecture: std::env::consts::ARCH.to_string(), path: own.to_path_buf(), sha256 };
-        Ok(Programs { siblings: siblings(&sums, &own), own })
+            ProgramFile { architecture: std::env::consts::ARCH.to_string(), path: own.to_path_buf(), sha256 };
+        Ok(ProgramFiles { siblings: siblings(&sums, &own), own })
     }
 
     /// This program's file.
-    pub(crate) fn own(&self) -> &Program {
+    pub(crate) fn own(&self) -> &ProgramFile {
         &self.own
     }
 
@@ -63,17 +63,17 @@ impl Programs {
     }
 
     /// The file for an architecture.
-    pub(crate) fn of(&self, architecture: &str) -> Option<&Program> {
+    pub(crate) fn of(&self, architecture: &str) -> Option<&ProgramFile> {
         self.all().find(|program| program.architecture == architecture)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Program> {
+    fn all(&self) -> impl Iterator<Item = &ProgramFile> {
         std::iter::once(&self.own).chain(&self.siblings)
     }
 
     /// The words that run a command of the copy there, or else of `program`.
     pub(crate) fn words_to_run(&self, spec: &DriverSpec, command: &str) -> Vec<String> {
-        let case = |program: &Program| format!("{}) h={};; ", program.architecture, program.sha256);
+        let case = |program: &ProgramFile| format!("{}) h={};; ", program.architecture, program.sha256);
         let cases: String = self.all().map(case).collect();
         spec.words_of_script(&format!(
             "h=; case $(uname -m) in {cases}esac; {DIRECTORY}; f=$d/$h; \
@@ -85,7 +85,7 @@ impl Programs {
 }
 
 /// The programs of a list that names this one: they were built at once, from the same sources, for other architectures.
-pub(crate) fn siblings(sums: &str, own: &Program) -> Vec<Program> {
+pub(crate) fn siblings(sums: &str, own: &ProgramFile) -> Vec<ProgramFile> {
     let (start, end) = (format!("pgdyno-{}-", env!("CARGO_PKG_VERSION")), "-linux");
     let lines: Vec<(&str, &str)> = sums.lines().filter_map(|line| line.split_once("  ")).collect();
     if !lines.iter().any(|(sha256, _)| *sha256 == own.sha256) {
@@ -96,7 +96,7 @@ pub(crate) fn siblings(sums: &str, own: &Program) -> Vec<Program> {
     let program = |(sha256, name): &(&str, &str)| {
         let architecture = name.strip_prefix(&start)?.strip_suffix(end)?;
         let is_sibling = *sha256 != own.sha256 && is_word(sha256) && is_word(architecture);
-        is_sibling.then(|| Program {
+        is_sibling.then(|| ProgramFile {
             architecture: architecture.to_string(),
             path: own.path.with_file_name(name),
             sha256: sha256.to_string(),
@@ -116,7 +116,7 @@ pub(crate) fn words_to_receive(spec: &DriverSpec) -> Vec<String> {
 ///
 /// # Errors
 /// When its file cannot be read, or is another one by now.
-pub(crate) fn header_and_bytes(program: &Program) -> Result<(String, Vec<u8>)> {
+pub(crate) fn header_and_bytes(program: &ProgramFile) -> Result<(String, Vec<u8>)> {
     let path = program.path.display();
     let bytes = std::fs::read(&program.path).with_context(|| format!("cannot read `{path}`"))?;
     let is_same = files::sha256_of(bytes.as_slice()).is_ok_and(|sha256| sha256 == program.sha256);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::unistd::{AccessFlags, access};
 
 use crate::keeper::Keeper;
-use crate::kernel_files::{Disk, Machine};
+use crate::kernel_files::{Disk, KernelFiles};
 
 /// Time in which a quota may be used up, the kernel's default, microseconds.
 const PERIOD_US: f64 = 100_000.0;
@@ -29,7 +29,7 @@ pub enum Resource {
 
 /// Groups that a server is to be in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct ServerGroups {
     /// The files that take the ids of processes.
     pub procs: Vec<PathBuf>,
     /// Each limit by its key of `[os]`, as `VALUE in FILE`.
@@ -66,17 +66,17 @@ pub fn limited_by(key: &str) -> Option<Resource> {
 }
 
 /// Why no group here can limit the resource, if none can. Makes nothing.
-pub fn obstacle(machine: &Machine, resource: Resource) -> Option<String> {
+pub fn obstacle(machine: &KernelFiles, resource: Resource) -> Option<String> {
     place(machine, &[resource]).err().map(|error| format!("{error:#}"))
 }
 
 /// Whether what the kernel writes later, for nobody in particular, is outside of all groups.
-pub fn is_writeback_free(machine: &Machine) -> bool {
+pub fn is_writeback_free(machine: &KernelFiles) -> bool {
     place(machine, &[Resource::Devices]).is_ok_and(|place| !place.is_v2)
 }
 
 /// Why this machine cannot have `key = value`; `None` if it can.
-pub(crate) fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
+pub(crate) fn refusal(machine: &KernelFiles, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
     let resource = limited_by(key)?;
     let known = limit(machine, (key, value), disks).err().map(|error| format!("{error:#}"));
     known.or_else(|| obstacle(machine, resource))
@@ -84,7 +84,7 @@ pub(crate) fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk])
 
 /// The key that limits the same thing of the same device as `key`, if one is asked for: the kernel keeps one limit.
 pub fn rival(
-    machine: &Machine,
+    machine: &KernelFiles,
     asked: &BTreeMap<String, String>,
     key: &str,
     disks: &[Disk],
@@ -105,7 +105,7 @@ struct Limit {
     of_v2: (&'static str, String),
 }
 
-fn limit(machine: &Machine, (key, value): (&str, &str), disks: &[Disk]) -> Result<Limit> {
+fn limit(machine: &KernelFiles, (key, value): (&str, &str), disks: &[Disk]) -> Result<Limit> {
     let number: f64 = value.parse().with_context(|| format!("{value} is no number"))?;
     ensure!(number.is_finite() && number > 0.0, "{value} is not a positive number");
     if key == "cpu_quota" {
@@ -136,7 +136,7 @@ fn limit(machine: &Machine, (key, value): (&str, &str), disks: &[Disk]) -> Resul
 }
 
 /// Number of the whole disk below a directory: a partition has no limits of its own.
-fn device_number(machine: &Machine, role: &str, disks: &[Disk]) -> Result<String> {
+fn device_number(machine: &KernelFiles, role: &str, disks: &[Disk]) -> Result<String> {
     let disk = disks.iter().find(|disk| disk.role == role).or_else(|| disks.first());
     let device = disk.map_or("", |disk| disk.device.as_str());
     ensure!(!device.is_empty(), "the {role} directory is not on a block device");
@@ -144,7 +144,7 @@ fn device_number(machine: &Machine, role: &str, disks: &[Disk]) -> Result<String
 }
 
 /// Where a group can limit all of these resources.
-fn place(machine: &Machine, resources: &[Resource]) -> Result<Place> {
+fn place(machine: &KernelFiles, resources: &[Resource]) -> Result<Place> {
     let (mounts, own) = (machine.text("/proc/self/mountinfo")?, machine.text("/proc/self/cgroup")?);
     let v1 = resources.first().and_then(|first| mount(&mounts, Some(first.of_v1())));
     let found = match &v1 {
@@ -238,11 +238,11 @@ fn beneath(mounted: &Mounted, own: &str, controller: &str) -> Result<Place> {
 /// # Errors
 /// When a group cannot be made, or the kernel does not accept a limit. What was made is removed by [`Keeper::undo`].
 pub fn make(
-    machine: &Machine,
+    machine: &KernelFiles,
     keeper: &mut Keeper,
     asked: &BTreeMap<String, String>,
     disks: &[Disk],
-) -> Result<Groups> {
+) -> Result<ServerGroups> {
     let mut limits: Vec<Limit> = Vec::new();
     for (key, value) in asked.iter().filter(|(key, _)| limited_by(key).is_some()) {
         limits.push(limit(machine, (key, value), disks).with_context(|| format!("os.{key}"))?);
@@ -250,7 +250,7 @@ pub fn make(
     let mut resources: Vec<Resource> = limits.iter().map(|limit| limit.resource).collect();
     resources.sort_unstable();
     resources.dedup();
-    let mut groups = Groups::default();
+    let mut groups = ServerGroups::default();
     while let Some(first) = resources.first().copied() {
         // One hierarchy of version 2 has both controllers, and a process is in one group of it.
         let of_both = place(machine, &resources).ok().filter(|place| place.is_v2);
@@ -286,7 +286,7 @@ mod tests {
 ";
     const V2: &str = "35 24 0:29 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    fn machine(root: &Path, mounts: &str, own: &str) -> Machine {
+    fn machine(root: &Path, mounts: &str, own: &str) -> KernelFiles {
         for (path, text) in
             [("proc/self/mountinfo", mounts), ("proc/self/cgroup", own), ("sys/block/vda/dev", "254:0\n")]
         {
@@ -294,7 +294,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        Machine::at(root)
+        KernelFiles::at(root)
     }
 
     fn group(root: &Path, path: &str, hands_on: &str) {
@@ -309,7 +309,7 @@ mod tests {
         let of_v1 = machine(root.path(), V1, "3:blkio:/\n2:cpuacct,cpu:/a/b\n0::/z\n");
         group(root.path(), "sys/fs/cgroup/cpu,cpuacct/a/b", "");
         group(root.path(), "sys/fs/cgroup/blkio", "");
-        let place_of = |machine: &Machine, resources: &[Resource]| place(machine, resources).unwrap();
+        let place_of = |machine: &KernelFiles, resources: &[Resource]| place(machine, resources).unwrap();
         let cpu = place_of(&of_v1, &[Resource::Processors]);
         let own = "/sys/fs/cgroup/cpu,cpuacct/a/b".to_string();
         assert_eq!(cpu, Place { is_v2: false, parent: own.clone(), home: own });
@@ -377,7 +377,7 @@ mod tests {
             symlink(Path::new("/").join(dir), root.path().join(dir)).unwrap();
         }
         // The kernel's groups, and a journal of this test's own.
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         if obstacle(&machine, Resource::Processors).is_some() {
             return;
         }

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use files::Owner;
-use model::load::hands::Undone;
+use model::load::hands::RestoredValue;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::holders;
-use crate::kernel_files::Machine;
+use crate::kernel_files::KernelFiles;
 use crate::queue;
 
 /// Begin of the names of our control groups: no other is ever removed.
@@ -33,7 +33,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// First the value that is about to be set, then the value that the kernel made of it; or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Line {
+pub(crate) enum JournalLine {
     Setting {
         path: String,
         before: String,
@@ -66,7 +66,7 @@ pub(crate) enum Line {
 }
 
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct HostJournal {
     path: PathBuf,
     /// Its values stay for weeks, in which the administrator may set others.
     stays: bool,
@@ -84,21 +84,21 @@ enum Fate {
     },
 }
 
-impl Journal {
-    pub(crate) fn at(path: PathBuf) -> Journal {
-        Journal { path, stays: false }
+impl HostJournal {
+    pub(crate) fn at(path: PathBuf) -> HostJournal {
+        HostJournal { path, stays: false }
     }
 
     /// Journal of values that stay after the pgdyno that set them.
-    pub(crate) fn to_stay_at(path: PathBuf) -> Journal {
-        Journal { path, stays: true }
+    pub(crate) fn to_stay_at(path: PathBuf) -> HostJournal {
+        HostJournal { path, stays: true }
     }
 
     pub(crate) fn exists(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok()
     }
 
-    pub(crate) fn setting(&self, machine: &Machine, path: &str, wanted: &str) -> Result<()> {
+    pub(crate) fn setting(&self, machine: &KernelFiles, path: &str, wanted: &str) -> Result<()> {
         let (before, boot_id) = (machine.read(path)?, machine.boot_id());
         let length = fs::symlink_metadata(&self.path).map_or(0, |facts| facts.len());
         ensure!(
@@ -108,19 +108,19 @@ impl Journal {
         );
         let reset = queue::reset_with(machine, path);
         let (path, wanted) = (path.to_string(), wanted.to_string());
-        self.append(&Line::Setting { path, before, wanted, boot_id, reset, by: Some(Owner::this()) })
+        self.append(&JournalLine::Setting { path, before, wanted, boot_id, reset, by: Some(Owner::this()) })
     }
 
     pub(crate) fn set(&self, path: &str, is: &str) -> Result<()> {
-        self.append(&Line::Set { path: path.to_string(), is: is.to_string() })
+        self.append(&JournalLine::Set { path: path.to_string(), is: is.to_string() })
     }
 
-    pub(crate) fn making(&self, machine: &Machine, path: &str, home: &str) -> Result<()> {
+    pub(crate) fn making(&self, machine: &KernelFiles, path: &str, home: &str) -> Result<()> {
         let (path, home) = (path.to_string(), home.to_string());
-        self.append(&Line::Group { path, home, boot_id: machine.boot_id(), by: Some(Owner::this()) })
+        self.append(&JournalLine::Group { path, home, boot_id: machine.boot_id(), by: Some(Owner::this()) })
     }
 
-    fn append(&self, line: &Line) -> Result<()> {
+    fn append(&self, line: &JournalLine) -> Result<()> {
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
             let mut file =
@@ -138,7 +138,12 @@ impl Journal {
 
     /// Removes the lines of `path` if its value `now` is not the one that we set: it is somebody else's, and what was there
     /// before ours no longer counts. Returns the remaining lines.
-    pub(crate) fn forget_changed(&self, machine: &Machine, path: &str, now: &str) -> Result<Vec<Line>> {
+    pub(crate) fn forget_changed(
+        &self,
+        machine: &KernelFiles,
+        path: &str,
+        now: &str,
+    ) -> Result<Vec<JournalLine>> {
         if !self.exists() {
             return Ok(Vec::new());
         }
@@ -154,19 +159,20 @@ impl Journal {
 
     /// Restores all values, the last one first. Values that could not be restored stay in the journal; an empty journal
     /// is removed.
-    pub(crate) fn undo(&self, machine: &Machine) -> Result<Vec<Undone>> {
+    pub(crate) fn undo(&self, machine: &KernelFiles) -> Result<Vec<RestoredValue>> {
         if !self.exists() {
             return Ok(Vec::new());
         }
         let lines = self.read()?;
-        let mut undone: Vec<Undone> = Vec::new();
-        let mut kept: Vec<Line> = Vec::new();
+        let mut undone: Vec<RestoredValue> = Vec::new();
+        let mut kept: Vec<JournalLine> = Vec::new();
         let paths = if are_of_this_boot(machine, &lines) { paths(&lines) } else { Vec::new() };
         for path in paths {
             let of_group =
-                lines.iter().find(|line| matches!(line, Line::Group { path: of, .. } if of == path));
-            if let Some(line @ Line::Group { home, .. }) = of_group {
-                let gone = Undone { left: self.left(path, &lines), ..self.disbanded(machine, path, home) };
+                lines.iter().find(|line| matches!(line, JournalLine::Group { path: of, .. } if of == path));
+            if let Some(line @ JournalLine::Group { home, .. }) = of_group {
+                let gone =
+                    RestoredValue { left: self.left(path, &lines), ..self.disbanded(machine, path, home) };
                 kept.extend(gone.is_kept.then(|| line.clone()));
                 undone.push(gone);
                 continue;
@@ -181,12 +187,12 @@ impl Journal {
                     let of_path = lines.iter().find(|line| line.is_setting_of(path)).cloned();
                     kept.splice(
                         0..0,
-                        of_path.into_iter().chain([Line::Set { path: path.to_string(), is: now }]),
+                        of_path.into_iter().chain([JournalLine::Set { path: path.to_string(), is: now }]),
                     );
                     Some(format!("{problem}; `{}` keeps it", self.path.display()))
                 }
             };
-            undone.push(Undone {
+            undone.push(RestoredValue {
                 path: path.to_string(),
                 now,
                 problem,
@@ -200,8 +206,8 @@ impl Journal {
     }
 
     /// Whose a value was that another process restores. One that was to stay was not left.
-    fn left(&self, path: &str, lines: &[Line]) -> Option<String> {
-        let by = lines.iter().filter(|line| line.path() == path).find_map(Line::by);
+    fn left(&self, path: &str, lines: &[JournalLine]) -> Option<String> {
+        let by = lines.iter().filter(|line| line.path() == path).find_map(JournalLine::by);
         by.filter(|_| !self.stays)?.left()
     }
 
@@ -210,12 +216,12 @@ impl Journal {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub(crate) fn living_owner(&self, machine: &Machine) -> Result<Option<Owner>> {
+    pub(crate) fn living_owner(&self, machine: &KernelFiles) -> Result<Option<Owner>> {
         if self.stays || !self.exists() {
             return Ok(None);
         }
         let lines = self.read()?;
-        let mut owners = lines.iter().filter_map(Line::by);
+        let mut owners = lines.iter().filter_map(JournalLine::by);
         let of_this_boot = are_of_this_boot(machine, &lines);
         Ok(owners.find(|owner| of_this_boot && owner.is_another_that_lives()).cloned())
     }
@@ -224,25 +230,25 @@ impl Journal {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub(crate) fn held(&self, machine: &Machine) -> Result<Vec<(String, Option<String>)>> {
+    pub(crate) fn held(&self, machine: &KernelFiles) -> Result<Vec<(String, Option<String>)>> {
         let lines = self.read()?;
         if !are_of_this_boot(machine, &lines) {
             return Ok(Vec::new());
         }
         let owner = |path: &str| {
-            let mut owners = lines.iter().filter(|line| line.path() == path).filter_map(Line::by);
+            let mut owners = lines.iter().filter(|line| line.path() == path).filter_map(JournalLine::by);
             owners.find(|owner| owner.is_another_that_lives()).map(Owner::words)
         };
         Ok(paths(&lines).into_iter().map(|path| (path.to_string(), owner(path))).collect())
     }
 
-    fn read(&self) -> Result<Vec<Line>> {
+    fn read(&self) -> Result<Vec<JournalLine>> {
         let context = || format!("read `{}`", self.path.display());
         let bytes = files::trust::read(&self.path, BYTES_MAX).with_context(context)?;
         let text = String::from_utf8(bytes).with_context(context)?;
         // The last line may be torn; nothing was set after it then.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let lines: serde_json::Result<Vec<Line>> = whole.lines().map(serde_json::from_str).collect();
+        let lines: serde_json::Result<Vec<JournalLine>> = whole.lines().map(serde_json::from_str).collect();
         let lines = lines.with_context(|| {
             format!(
                 "`{}` is damaged; restore by hand the values that it names, then remove it",
@@ -268,7 +274,7 @@ impl Journal {
     }
 
     /// Replaces the lines of the journal; without any, it is removed.
-    pub(crate) fn keep(&self, lines: &[Line]) -> Result<()> {
+    pub(crate) fn keep(&self, lines: &[JournalLine]) -> Result<()> {
         if lines.is_empty() && !self.exists() {
             return Ok(());
         }
@@ -285,16 +291,25 @@ impl Journal {
     }
 
     /// Moves the processes of one of our groups to where they would be without it, and removes it.
-    fn disbanded(&self, machine: &Machine, path: &str, home: &str) -> Undone {
+    fn disbanded(&self, machine: &KernelFiles, path: &str, home: &str) -> RestoredValue {
         let removed = disband(machine, path, home);
         let problem = removed.err().map(|error| format!("{error}; `{}` keeps it", self.path.display()));
         let (is_kept, now) = (problem.is_some(), if problem.is_some() { "there" } else { REMOVED });
-        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept, left: None, remains: None }
+        RestoredValue {
+            path: path.to_string(),
+            now: now.to_string(),
+            problem,
+            is_kept,
+            left: None,
+            remains: None,
+        }
     }
 
-    fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {
+    fn put_back(&self, machine: &KernelFiles, path: &str, lines: &[JournalLine]) -> Fate {
         let first = lines.iter().find_map(|line| match line {
-            Line::Setting { path: of, before, reset, .. } if of == path => Some((before.as_str(), reset)),
+            JournalLine::Setting { path: of, before, reset, .. } if of == path => {
+                Some((before.as_str(), reset))
+            }
             _ => None,
         });
         let last = last_set(path, lines, self.stays);
@@ -334,24 +349,26 @@ impl Journal {
     }
 }
 
-impl Line {
+impl JournalLine {
     fn path(&self) -> &str {
         match self {
-            Line::Setting { path, .. } | Line::Set { path, .. } | Line::Group { path, .. } => path,
+            JournalLine::Setting { path, .. }
+            | JournalLine::Set { path, .. }
+            | JournalLine::Group { path, .. } => path,
         }
     }
 
     fn by(&self) -> Option<&Owner> {
         match self {
-            Line::Setting { by, .. } | Line::Group { by, .. } => by.as_ref(),
-            Line::Set { .. } => None,
+            JournalLine::Setting { by, .. } | JournalLine::Group { by, .. } => by.as_ref(),
+            JournalLine::Set { .. } => None,
         }
     }
 
     /// Every file that it names.
     fn paths(&self) -> impl Iterator<Item = &str> {
         let reset = match self {
-            Line::Setting { reset, .. } => reset.as_slice(),
+            JournalLine::Setting { reset, .. } => reset.as_slice(),
             _ => &[],
         };
         std::iter::once(self.path()).chain(reset.iter().map(|(path, _)| path.as_str()))
@@ -359,17 +376,17 @@ impl Line {
 
     /// False for a group that pgdyno would not have made.
     fn may_be_disbanded(&self) -> bool {
-        let Line::Group { path, home, .. } = self else { return true };
+        let JournalLine::Group { path, home, .. } = self else { return true };
         is_of_kernel(home) && path.rsplit('/').next().is_some_and(|name| name.starts_with(GROUP))
     }
 
     fn is_setting_of(&self, path: &str) -> bool {
-        matches!(self, Line::Setting { path: of, .. } if of == path)
+        matches!(self, JournalLine::Setting { path: of, .. } if of == path)
     }
 }
 
 /// Removes a group once it has no process. Those that end or begin meanwhile are waited for.
-fn disband(machine: &Machine, group: &str, home: &str) -> io::Result<()> {
+fn disband(machine: &KernelFiles, group: &str, home: &str) -> io::Result<()> {
     let begun = Instant::now();
     loop {
         for pid in machine.words(&format!("{group}/cgroup.procs")) {
@@ -386,7 +403,7 @@ fn disband(machine: &Machine, group: &str, home: &str) -> io::Result<()> {
 }
 
 /// Each path once, the one set last first.
-fn paths(lines: &[Line]) -> Vec<&str> {
+fn paths(lines: &[JournalLine]) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     for line in lines {
         if !paths.contains(&line.path()) {
@@ -400,22 +417,22 @@ fn is_of_kernel(path: &str) -> bool {
     (path.starts_with("/proc/sys/") || path.starts_with("/sys/")) && !path.split('/').any(|part| part == "..")
 }
 
-fn are_of_this_boot(machine: &Machine, lines: &[Line]) -> bool {
+fn are_of_this_boot(machine: &KernelFiles, lines: &[JournalLine]) -> bool {
     let now = machine.boot_id();
     lines.iter().all(|line| match line {
-        Line::Setting { boot_id: of, .. } | Line::Group { boot_id: of, .. } => {
+        JournalLine::Setting { boot_id: of, .. } | JournalLine::Group { boot_id: of, .. } => {
             of.is_empty() || now.is_empty() || *of == now
         }
-        Line::Set { .. } => true,
+        JournalLine::Set { .. } => true,
     })
 }
 
 /// Value that we set last, so far as it is known: a process that is killed may have set what it wanted or not. Of a value
 /// that stays, any other than the wanted one is then somebody else's.
-fn last_set<'a>(path: &str, lines: &'a [Line], stays: bool) -> Option<&'a str> {
+fn last_set<'a>(path: &str, lines: &'a [JournalLine], stays: bool) -> Option<&'a str> {
     match lines.iter().rev().find(|line| line.path() == path)? {
-        Line::Set { is, .. } => Some(is),
-        Line::Setting { wanted, .. } => stays.then_some(wanted),
-        Line::Group { .. } => None,
+        JournalLine::Set { is, .. } => Some(is),
+        JournalLine::Setting { wanted, .. } => stays.then_some(wanted),
+        JournalLine::Group { .. } => None,
     }
 }

@@ -11,11 +11,11 @@ use std::io::{ErrorKind, Seek, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use model::load::hands::Undone;
+use model::load::hands::RestoredValue;
 
-use crate::journal::{GROUP, Journal};
-use crate::kernel_files::Machine;
-use crate::lock::{Lock, holder_by_kernel, lock_within};
+use crate::journal::{GROUP, HostJournal};
+use crate::kernel_files::KernelFiles;
+use crate::lock::{HostLock, holder_by_kernel, lock_within};
 use crate::queue;
 
 const DIR: &str = "/run/pgdyno";
@@ -28,14 +28,14 @@ const HOLDER_BYTES_MAX: u64 = 4096;
 /// The right to set values, and the duty to restore them. Values that cannot be restored stay in the journal.
 #[derive(Debug)]
 pub struct Keeper {
-    machine: Machine,
-    journal: Journal,
-    _lock: Lock,
+    machine: KernelFiles,
+    journal: HostJournal,
+    _lock: HostLock,
 }
 
 /// A value that another pgdyno has set, which lives and restores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldValue {
     /// The kernel's file, or the control group; the journal, if it is another user's.
     pub path: String,
     /// Its value now; empty for a control group and a journal.
@@ -49,7 +49,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When another pgdyno has it, or the directory is not writable.
-    pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
+    pub fn take(machine: &KernelFiles) -> Result<(Keeper, Vec<RestoredValue>)> {
         Keeper::take_within(machine, Duration::ZERO)
     }
 
@@ -58,7 +58,7 @@ impl Keeper {
     ///
     /// # Errors
     /// As [`Keeper::take`].
-    pub fn take_within(machine: &Machine, patience: Duration) -> Result<(Keeper, Vec<Undone>)> {
+    pub fn take_within(machine: &KernelFiles, patience: Duration) -> Result<(Keeper, Vec<RestoredValue>)> {
         // The contents of this directory decide what root writes into the kernel's files.
         files::trust::make_directory(&machine.path(DIR))?;
         let file = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
@@ -72,7 +72,7 @@ impl Keeper {
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
         };
-        let journal = Journal::at(machine.path(JOURNAL));
+        let journal = HostJournal::at(machine.path(JOURNAL));
         if let Some(owner) = journal.living_owner(machine)? {
             bail!("{} is using the [os] settings; wait until it ends", owner.words());
         }
@@ -117,7 +117,7 @@ impl Keeper {
         if before == value {
             return Ok(before);
         }
-        let journal = Journal::to_stay_at(self.machine.path(KEPT));
+        let journal = HostJournal::to_stay_at(self.machine.path(KEPT));
         let lines = journal.forget_changed(&self.machine, path, &before)?;
         let reset = queue::reset_with(&self.machine, path);
         let refused = match set_in(&journal, &self.machine, path, value) {
@@ -157,12 +157,12 @@ impl Keeper {
     ///
     /// # Errors
     /// When the journal cannot be read or removed. The result lists single values that could not be restored.
-    pub fn undo(&mut self) -> Result<Vec<Undone>> {
+    pub fn undo(&mut self) -> Result<Vec<RestoredValue>> {
         self.journal.undo(&self.machine)
     }
 }
 
-fn set_in(journal: &Journal, machine: &Machine, path: &str, value: &str) -> Result<String> {
+fn set_in(journal: &HostJournal, machine: &KernelFiles, path: &str, value: &str) -> Result<String> {
     journal.setting(machine, path, value)?;
     machine.write(path, value)?;
     let is = machine.read(path)?;
@@ -178,7 +178,7 @@ impl Drop for Keeper {
 }
 
 /// The process that has, or had, the lock, by its id.
-fn holder(machine: &Machine) -> String {
+fn holder(machine: &KernelFiles) -> String {
     let holder = files::read(&machine.path(LOCK), HOLDER_BYTES_MAX).unwrap_or_default();
     String::from_utf8_lossy(&holder).trim().to_string()
 }
@@ -188,7 +188,7 @@ fn holder(machine: &Machine) -> String {
 ///
 /// # Errors
 /// When there are values to restore and the journal cannot be read.
-pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
+pub fn undo_left(machine: &KernelFiles) -> Result<Vec<RestoredValue>> {
     undo_left_within(machine, Duration::ZERO)
 }
 
@@ -196,8 +196,8 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
 ///
 /// # Errors
 /// As [`undo_left`].
-pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Undone>> {
-    let journal = Journal::at(machine.path(JOURNAL));
+pub fn undo_left_within(machine: &KernelFiles, patience: Duration) -> Result<Vec<RestoredValue>> {
+    let journal = HostJournal::at(machine.path(JOURNAL));
     if !journal.exists() {
         return Ok(Vec::new());
     }
@@ -217,8 +217,8 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
 ///
 /// # Errors
 /// When the journal cannot be read.
-pub fn held(machine: &Machine) -> Result<Vec<Held>> {
-    let journal = Journal::at(machine.path(JOURNAL));
+pub fn held(machine: &KernelFiles) -> Result<Vec<HeldValue>> {
+    let journal = HostJournal::at(machine.path(JOURNAL));
     if !journal.exists() {
         return Ok(Vec::new());
     }
@@ -226,7 +226,7 @@ pub fn held(machine: &Machine) -> Result<Vec<Held>> {
         // Another user's journal cannot be read. If nobody holds the lock, `undo_left` has said what there is to say.
         let by = holder_by_kernel(machine, LOCK).map(|pid| format!("root's pgdyno (process {pid})"));
         return Ok(by
-            .map(|by| Held { path: JOURNAL.to_string(), now: String::new(), by })
+            .map(|by| HeldValue { path: JOURNAL.to_string(), now: String::new(), by })
             .into_iter()
             .collect());
     };
@@ -235,7 +235,7 @@ pub fn held(machine: &Machine) -> Result<Vec<Held>> {
     let held = journal.held(machine)?.into_iter().filter_map(|(path, owner)| {
         let by = owner.or_else(|| by_lock.clone())?;
         let now = machine.read(&path).unwrap_or_default();
-        Some(Held { path, now, by })
+        Some(HeldValue { path, now, by })
     });
     Ok(held.collect())
 }
@@ -245,8 +245,8 @@ pub fn held(machine: &Machine) -> Result<Vec<Held>> {
 ///
 /// # Errors
 /// When the journal cannot be read, or a live pgdyno sets values.
-pub fn undo_kept(machine: &Machine) -> Result<Vec<Undone>> {
-    let kept = Journal::to_stay_at(machine.path(KEPT));
+pub fn undo_kept(machine: &KernelFiles) -> Result<Vec<RestoredValue>> {
+    let kept = HostJournal::to_stay_at(machine.path(KEPT));
     if !kept.exists() {
         return Ok(Vec::new());
     }
@@ -259,7 +259,7 @@ pub fn undo_kept(machine: &Machine) -> Result<Vec<Undone>> {
 }
 
 /// The file of the lock; `None` if it belongs to root, and we are not.
-fn open_lock(machine: &Machine) -> Result<Option<File>> {
+fn open_lock(machine: &KernelFiles) -> Result<Option<File>> {
     files::trust::check_directory(&machine.path(DIR))?;
     match files::lock_file(&machine.path(LOCK)) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
@@ -267,10 +267,10 @@ fn open_lock(machine: &Machine) -> Result<Option<File>> {
     }
 }
 
-fn not_ours() -> Undone {
+fn not_ours() -> RestoredValue {
     let problem = "a pgdyno run by root has changed settings of the operating system; if it has ended, `pgdyno clean` run by \
                    root restores them";
-    Undone {
+    RestoredValue {
         path: JOURNAL.to_string(),
         now: "there".to_string(),
         problem: Some(problem.to_string()),
@@ -284,11 +284,11 @@ fn not_ours() -> Undone {
 ///
 /// # Errors
 /// As [`Keeper::undo`].
-pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
+pub fn undo_own(machine: &KernelFiles) -> Result<Vec<RestoredValue>> {
     if holder(machine) != std::process::id().to_string() {
         return Ok(Vec::new());
     }
-    Journal::at(machine.path(JOURNAL)).undo(machine)
+    HostJournal::at(machine.path(JOURNAL)).undo(machine)
 }
 
 #[cfg(test)]
@@ -299,16 +299,16 @@ mod tests {
     const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
     const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-    fn machine(root: &Path) -> Machine {
+    fn machine(root: &Path) -> KernelFiles {
         for (path, text) in [(SWAPPINESS, "60\n"), (THP, "madvise\n")] {
             let path = root.join(&path[1..]);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        Machine::at(root)
+        KernelFiles::at(root)
     }
 
-    fn values(machine: &Machine) -> (String, String) {
+    fn values(machine: &KernelFiles) -> (String, String) {
         (machine.read(SWAPPINESS).unwrap(), machine.read(THP).unwrap())
     }
 
@@ -402,7 +402,7 @@ mod tests {
     const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
     /// State left by a pgdyno that is killed after it has set swappiness to 10.
-    fn left(machine: &Machine) -> Vec<u8> {
+    fn left(machine: &KernelFiles) -> Vec<u8> {
         let (mut keeper, _) = Keeper::take(machine).unwrap();
         keeper.set(SWAPPINESS, "10").unwrap();
         let journal = fs::read(machine.path(JOURNAL)).unwrap();

@@ -11,7 +11,7 @@ const N_LOOKS: u32 = 100;
 
 /// A machine, identified by the root of its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Machine {
+pub struct KernelFiles {
     root: PathBuf,
 }
 
@@ -29,15 +29,15 @@ pub struct Disk {
     pub below: Vec<String>,
 }
 
-impl Machine {
+impl KernelFiles {
     /// The machine that we run on.
-    pub fn this() -> Machine {
-        Machine { root: PathBuf::from("/") }
+    pub fn this() -> KernelFiles {
+        KernelFiles { root: PathBuf::from("/") }
     }
 
     /// A directory tree that stands for a machine.
-    pub fn at(root: &Path) -> Machine {
-        Machine { root: root.to_path_buf() }
+    pub fn at(root: &Path) -> KernelFiles {
+        KernelFiles { root: root.to_path_buf() }
     }
 
     /// The path to open for the machine's `path`.
@@ -96,7 +96,7 @@ impl Machine {
         })
     }
 
-    /// Writes a kernel file. [`Machine::read`] returns what the kernel made of the value.
+    /// Writes a kernel file. [`KernelFiles::read`] returns what the kernel made of the value.
     pub(crate) fn write(&self, path: &str, value: &str) -> Result<()> {
         let written = OpenOptions::new().write(true).open(self.path(path)).and_then(|mut file| {
             // In tests, a regular file stands for the kernel's, and may be longer than one write.
@@ -126,7 +126,7 @@ fn chosen(text: &str) -> &str {
 /// The file counts surplus pages, too, which the kernel lends to processes beyond what is reserved (nr_overcommit_hugepages) and
 /// frees when they end. What is written there is the number of the others (mm/hugetlb.c, `set_max_huge_pages`), so written
 /// back it would reserve those of other processes for good.
-fn reserved(machine: &Machine, path: &str) -> Option<u64> {
+fn reserved(machine: &KernelFiles, path: &str) -> Option<u64> {
     let (mut all, mut surplus) = with_surplus(machine, path)?;
     for _ in 0..N_LOOKS {
         let again = with_surplus(machine, path)?;
@@ -139,7 +139,7 @@ fn reserved(machine: &Machine, path: &str) -> Option<u64> {
 }
 
 /// All pages of the pool of `path`, and the surplus ones of them.
-pub(crate) fn with_surplus(machine: &Machine, path: &str) -> Option<(u64, u64)> {
+pub(crate) fn with_surplus(machine: &KernelFiles, path: &str) -> Option<(u64, u64)> {
     let pool = path.strip_suffix("/nr_hugepages").filter(|pool| pool.starts_with("/sys/"))?;
     let number = |path: &str| machine.text(path).ok()?.trim().parse().ok();
     Some((number(path)?, number(&format!("{pool}/surplus_hugepages"))?))

@@ -1,7 +1,7 @@
 //! Which kernel files each key of `[os]` sets, and why a machine cannot have a value.
 
 use crate::group;
-use crate::kernel_files::{Disk, Machine};
+use crate::kernel_files::{Disk, KernelFiles};
 use crate::pages::NR_HUGE_PAGES;
 
 /// Keys whose values are written to kernel files: all of `[os]` but huge pages, placement, and limits of a group.
@@ -33,7 +33,7 @@ pub fn is_of_disks(key: &str) -> bool {
 
 /// Kernel files and their values for `key = value`. Huge pages and NUMA placement are not file values: what they need
 /// is known only when a server is about to start.
-pub fn settings(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
+pub fn settings(machine: &KernelFiles, key: &str, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
     let one = |path: &str| vec![path.to_string()];
     let of_disks = |file: &str, at_the_top: bool| {
         let devices = disks.iter().flat_map(|disk| {
@@ -65,14 +65,14 @@ pub fn settings(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Ve
     paths.into_iter().map(|path| (path, value.to_string())).collect()
 }
 
-fn governors(machine: &Machine) -> Vec<String> {
+fn governors(machine: &KernelFiles) -> Vec<String> {
     let cpus = machine.names(CPUS).into_iter();
     let paths = cpus.map(|cpu| format!("{CPUS}/{cpu}/cpufreq/scaling_governor"));
     paths.filter(|path| machine.path(path).exists()).collect()
 }
 
 /// Why this machine cannot have `key = value`; `None` if it can.
-pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
+pub fn refusal(machine: &KernelFiles, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
     if let Some(reason) = out_of_range(key, value) {
         return Some(reason);
     }
@@ -117,7 +117,7 @@ fn out_of_range(key: &str, value: &str) -> Option<String> {
 }
 
 /// Why a file that lists its possible values does not allow this one.
-fn not_offered(machine: &Machine, key: &str, value: &str, path: &str) -> Option<String> {
+fn not_offered(machine: &KernelFiles, key: &str, value: &str, path: &str) -> Option<String> {
     let offers = match key {
         "transparent_huge_pages" | "transparent_huge_pages_defrag" | "io_scheduler" => machine.words(path),
         "cpu_governor" => machine.words(&path.replace("scaling_governor", "scaling_available_governors")),
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn each_key_has_its_files_and_an_impossible_value_is_refused_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         for (path, text) in [
             ("proc/sys/vm/swappiness", "60\n"),
             ("proc/sys/vm/nr_hugepages", "0\n"),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn in_a_container_nothing_is_set_that_would_outlive_it() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         for dir in ["proc/sys/vm", "proc/self/ns"] {
             fs::create_dir_all(root.path().join(dir)).unwrap();
         }

@@ -12,7 +12,7 @@ pub mod pages;
 mod queue;
 
 pub use journal::REMOVED;
-pub use keeper::{Held, Keeper, held, undo_kept, undo_left, undo_left_within, undo_own};
-pub use kernel_files::{Disk, Machine};
+pub use keeper::{HeldValue, Keeper, held, undo_kept, undo_left, undo_left_within, undo_own};
+pub use kernel_files::{Disk, KernelFiles};
 pub use knob::{KEYS, is_of_disks, refusal, settings};
-pub use model::load::hands::Undone;
+pub use model::load::hands::RestoredValue;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::stat::{major, minor};
 
-use crate::kernel_files::Machine;
+use crate::kernel_files::KernelFiles;
 
 /// Pause before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -14,9 +14,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The lock as long as it is ours. Processes that other threads are about to start have copies of its descriptor until they execute
 /// their program, so closing it does not suffice.
 #[derive(Debug)]
-pub(crate) struct Lock(pub(crate) File);
+pub(crate) struct HostLock(pub(crate) File);
 
-impl Drop for Lock {
+impl Drop for HostLock {
     fn drop(&mut self) {
         // Without this, the last process with a copy releases it.
         self.0.unlock().ok();
@@ -24,11 +24,11 @@ impl Drop for Lock {
 }
 
 /// Takes the lock, for which it waits so long.
-pub(crate) fn lock_within(file: File, patience: Duration) -> Result<Lock, TryLockError> {
+pub(crate) fn lock_within(file: File, patience: Duration) -> Result<HostLock, TryLockError> {
     let begun = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Lock(file)),
+            Ok(()) => return Ok(HostLock(file)),
             Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
             Err(error) => return Err(error),
         }
@@ -37,7 +37,7 @@ pub(crate) fn lock_within(file: File, patience: Duration) -> Result<Lock, TryLoc
 
 /// The process that holds the lock of a file which this user cannot open, as the kernel lists it (proc_locks(5)). A file of another file
 /// system can have the same number: then the process must be a pgdyno, too. A file system in layers shows its files under another device.
-pub(crate) fn holder_by_kernel(machine: &Machine, path: &str) -> Option<u32> {
+pub(crate) fn holder_by_kernel(machine: &KernelFiles, path: &str) -> Option<u32> {
     let facts = std::fs::metadata(machine.path(path)).ok()?;
     let device = format!("{:02x}:{:02x}:", major(facts.dev()), minor(facts.dev()));
     let locks = machine.text("/proc/locks").ok()?;
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn who_holds_a_lock_is_known_without_opening_its_file() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         let lock = "/run/pgdyno/os.lock";
         for dir in ["run/pgdyno", "proc/41"] {
             fs::create_dir_all(root.path().join(dir)).unwrap();

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::holders;
 use crate::keeper::Keeper;
-use crate::kernel_files::Machine;
+use crate::kernel_files::KernelFiles;
 
 pub(crate) const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
@@ -18,7 +18,7 @@ const SIZES: &str = "/sys/kernel/mm/hugepages";
 
 /// Huge pages that the kernel counts apart from others: those of one size, on one NUMA node or on all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pool {
+pub struct HugePagePool {
     page_kb: u64,
     node: Option<usize>,
 }
@@ -35,17 +35,17 @@ struct Counts {
     promised: u64,
 }
 
-impl Pool {
+impl HugePagePool {
     /// Pages of `page_bytes`, else of the kernel's default size; those of one NUMA node, else of all.
     ///
     /// # Errors
     /// When the kernel has no huge pages of this size.
-    pub fn find(machine: &Machine, page_bytes: Option<u64>, node: Option<usize>) -> Result<Pool> {
+    pub fn find(machine: &KernelFiles, page_bytes: Option<u64>, node: Option<usize>) -> Result<HugePagePool> {
         let page_kb = match page_bytes {
             Some(bytes) => bytes / 1024,
             None => default_kb(machine)?,
         };
-        let pool = Pool { page_kb, node: None };
+        let pool = HugePagePool { page_kb, node: None };
         if !machine.exists(&pool.file("nr_hugepages")) {
             let size_kb = |name: &String| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok();
             let mut sizes: Vec<u64> = machine.names(SIZES).iter().filter_map(size_kb).collect();
@@ -54,7 +54,7 @@ impl Pool {
             let sizes = if sizes.is_empty() { "no size".to_string() } else { sizes.join(", ") };
             bail!("this kernel has huge pages of {sizes}, not of {page_kb} kB");
         }
-        Ok(Pool { node, ..pool })
+        Ok(HugePagePool { node, ..pool })
     }
 
     /// Size of one page.
@@ -71,12 +71,12 @@ impl Pool {
         format!("{sizes}/hugepages-{}kB/{name}", self.page_kb)
     }
 
-    fn look(&self, machine: &Machine) -> Result<Counts> {
+    fn look(&self, machine: &KernelFiles) -> Result<Counts> {
         let number = |path: String| -> Result<u64> {
             machine.text(&path)?.trim().parse().with_context(|| format!("`{path}` is not a number"))
         };
         // Promises are of no node.
-        let all = Pool { node: None, ..*self };
+        let all = HugePagePool { node: None, ..*self };
         Ok(Counts {
             total: number(self.file("nr_hugepages"))?,
             free: number(self.file("free_hugepages"))?,
@@ -88,7 +88,7 @@ impl Pool {
     ///
     /// # Errors
     /// When the kernel's files cannot be read.
-    pub fn lacks(&self, machine: &Machine, n_pages: u64) -> Result<bool> {
+    pub fn lacks(&self, machine: &KernelFiles, n_pages: u64) -> Result<bool> {
         let present = self.look(machine)?;
         Ok(present.free.saturating_sub(present.promised) < n_pages)
     }
@@ -98,7 +98,7 @@ impl Pool {
     ///
     /// # Errors
     /// When the kernel does not find that many; the keeper restores what was reserved.
-    pub fn reserve(&self, machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<u64> {
+    pub fn reserve(&self, machine: &KernelFiles, keeper: &mut Keeper, n_pages: u64) -> Result<u64> {
         let (present, file) = (self.look(machine)?, self.file("nr_hugepages"));
         // Promised pages may be taken on any node.
         let needed = n_pages + present.promised;
@@ -134,14 +134,14 @@ impl Pool {
     }
 }
 
-fn default_kb(machine: &Machine) -> Result<u64> {
+fn default_kb(machine: &KernelFiles) -> Result<u64> {
     let kb = kb_of(machine, "Hugepagesize")?;
     ensure!(kb > 0, "this kernel has no huge pages (`/proc/meminfo` does not name their size)");
     Ok(kb)
 }
 
 /// A value of `/proc/meminfo`; zero if it is not there.
-fn kb_of(machine: &Machine, name: &str) -> Result<u64> {
+fn kb_of(machine: &KernelFiles, name: &str) -> Result<u64> {
     let text = machine.text("/proc/meminfo")?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     Ok(value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0))
@@ -167,7 +167,7 @@ mod tests {
     const NODE_1: &str = "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages";
     const LARGE: &str = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
 
-    fn machine(root: &Path) -> Machine {
+    fn machine(root: &Path) -> KernelFiles {
         let put = |path: &str, text: &str| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -185,7 +185,7 @@ mod tests {
                 }
             }
         }
-        Machine::at(root)
+        KernelFiles::at(root)
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             let values = || [ALL, NODE_1, LARGE].map(|path| machine.read(path).unwrap());
             let before = values();
             let (mut keeper, _) = Keeper::take(&machine).unwrap();
-            let pool = Pool::find(&machine, page_bytes, node).unwrap();
+            let pool = HugePagePool::find(&machine, page_bytes, node).unwrap();
             let error = pool.reserve(&machine, &mut keeper, 30).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(file), "{error}");
             assert_eq!(machine.read(file).unwrap(), set);
@@ -237,7 +237,7 @@ mod tests {
         }
         assert_eq!(machine.read(ALL).unwrap(), "0");
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
-        let pool = Pool::find(&machine, None, None).unwrap();
+        let pool = HugePagePool::find(&machine, None, None).unwrap();
         let error = pool.reserve(&machine, &mut keeper, 30).unwrap_err().to_string();
         let held =
             "(huge pages are held by postgres (process 41) with 586 MiB, postgres (process 42) with 139 MiB)";
@@ -270,7 +270,7 @@ mod tests {
             machine.write(path, count).unwrap();
         }
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
-        let pool = |node: Option<usize>| Pool::find(&machine, None, node).unwrap();
+        let pool = |node: Option<usize>| HugePagePool::find(&machine, None, node).unwrap();
         assert_eq!(pool(None).reserve(&machine, &mut keeper, 11).unwrap(), 0);
         assert_eq!([11, 12].map(|n| pool(None).lacks(&machine, n).unwrap()), [false, true]);
         assert_eq!(pool(Some(1)).reserve(&machine, &mut keeper, 1).unwrap(), 0);
@@ -287,14 +287,14 @@ mod tests {
     fn a_size_or_node_without_huge_pages_is_named() {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
-        let error = Pool::find(&machine, Some(16 << 20), None).unwrap_err().to_string();
+        let error = HugePagePool::find(&machine, Some(16 << 20), None).unwrap_err().to_string();
         assert_eq!(error, "this kernel has huge pages of 2048 kB, 1048576 kB, not of 16384 kB");
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
-        let pool = Pool::find(&machine, None, Some(2)).unwrap();
+        let pool = HugePagePool::find(&machine, None, Some(2)).unwrap();
         let error = pool.reserve(&machine, &mut keeper, 1).unwrap_err();
         assert!(format!("{error:#}").contains("node2/hugepages"), "{error:#}");
         fs::write(root.path().join("proc/meminfo"), "MemTotal:  3000000 kB\n").unwrap();
-        let error = Pool::find(&machine, None, None).unwrap_err().to_string();
+        let error = HugePagePool::find(&machine, None, None).unwrap_err().to_string();
         assert!(error.contains("has no huge pages"), "{error}");
     }
 }

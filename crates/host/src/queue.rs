@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use anyhow::{Result, ensure};
 
-use crate::kernel_files::Machine;
+use crate::kernel_files::KernelFiles;
 
 const SCHEDULER: &str = "/queue/scheduler";
 
 /// Files that are reset when `path` is written, with their values now, in the order in which they are to be restored:
 /// the length of the queue decides what some parameters may be.
-pub(crate) fn reset_with(machine: &Machine, path: &str) -> Vec<(String, String)> {
+pub(crate) fn reset_with(machine: &KernelFiles, path: &str) -> Vec<(String, String)> {
     let Some(disk) = path.strip_suffix(SCHEDULER) else { return Vec::new() };
     let parameters = format!("{disk}/queue/iosched");
     let names = machine.names(&parameters).into_iter().map(|name| format!("{parameters}/{name}"));
@@ -24,7 +24,7 @@ pub(crate) fn reset_with(machine: &Machine, path: &str) -> Vec<(String, String)>
 }
 
 /// Other files there only report something.
-fn is_setting(machine: &Machine, path: &str) -> bool {
+fn is_setting(machine: &KernelFiles, path: &str) -> bool {
     fs::metadata(machine.path(path)).is_ok_and(|facts| facts.permissions().mode() & 0o200 != 0)
 }
 
@@ -32,7 +32,7 @@ fn is_setting(machine: &Machine, path: &str) -> bool {
 ///
 /// # Errors
 /// Names the first file that does not have its value then. The others are restored all the same.
-pub(crate) fn put_back(machine: &Machine, values: &[(String, String)]) -> Result<()> {
+pub(crate) fn put_back(machine: &KernelFiles, values: &[(String, String)]) -> Result<()> {
     let one = |(path, before): &(String, String)| -> Result<()> {
         let is_back = || machine.read(path).is_ok_and(|now| now == *before);
         if is_back() || !machine.exists(path) {
@@ -61,8 +61,8 @@ mod tests {
         format!("/sys/block/vda/queue/{name}")
     }
 
-    fn disk(root: &Path) -> Machine {
-        let machine = Machine::at(root);
+    fn disk(root: &Path) -> KernelFiles {
+        let machine = KernelFiles::at(root);
         fs::create_dir_all(machine.path(&path("iosched"))).unwrap();
         for (name, text) in FILES.into_iter().zip(["none\n", "1023\n", "100\n", "0\n"]) {
             fs::write(machine.path(&path(name)), text).unwrap();
@@ -72,13 +72,13 @@ mod tests {
     }
 
     /// What the kernel does when the scheduler is written.
-    fn reset(machine: &Machine) {
+    fn reset(machine: &KernelFiles) {
         fs::write(machine.path(&path("nr_requests")), "256").unwrap();
         fs::write(machine.path(&path("iosched/read_expire")), "500").unwrap();
     }
 
     #[track_caller]
-    fn expect(machine: &Machine, expected: [&str; 4]) {
+    fn expect(machine: &KernelFiles, expected: [&str; 4]) {
         assert_eq!(FILES.map(|name| machine.read(&path(name)).unwrap()), expected);
     }
 

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 /// What the number of a key may be.
 #[derive(Debug, Clone, Copy)]
-pub struct Bound {
+pub struct NumberBound {
     /// The key, or how it ends if it begins with `_`.
     pub key: &'static str,
     /// The smallest number.
@@ -25,7 +25,7 @@ pub struct Bound {
 const TIME_S_MAX: f64 = 3.2e9;
 
 /// The numbers that other bounds than [`NUMBER_MAX`] hold for; the first row that fits counts.
-pub const BOUNDS: &[Bound] = &[
+pub const BOUNDS: &[NumberBound] = &[
     // Any 64 bits.
     row("seed", 0.0, u64::MAX as f64),
     row("nonce", 0.0, u64::MAX as f64),
@@ -55,8 +55,8 @@ pub const BOUNDS: &[Bound] = &[
     row("sum_squares", 0.0, 1e40),
 ];
 
-const fn row(key: &'static str, min: f64, max: f64) -> Bound {
-    Bound { key, min, max }
+const fn row(key: &'static str, min: f64, max: f64) -> NumberBound {
+    NumberBound { key, min, max }
 }
 
 /// Latest moment, to which any length can be added, nanoseconds since the Unix epoch: in the year 2262.
@@ -85,23 +85,24 @@ pub const LIST_MAX: usize = 1_000_000;
 
 /// The bound of a key.
 fn bound_of(key: &str) -> (f64, f64) {
-    let fits = |bound: &&Bound| bound.key == key || bound.key.starts_with('_') && key.ends_with(bound.key);
+    let fits =
+        |bound: &&NumberBound| bound.key == key || bound.key.starts_with('_') && key.ends_with(bound.key);
     BOUNDS.iter().find(fits).map_or((-NUMBER_MAX, NUMBER_MAX), |bound| (bound.min, bound.max))
 }
 
 /// What one file, or all lines of it, may still contain.
 #[derive(Debug)]
-pub struct Budget {
+pub struct ReadBudget {
     parts: Cell<u64>,
 }
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { parts: Cell::new(PARTS_MAX) }
+impl Default for ReadBudget {
+    fn default() -> ReadBudget {
+        ReadBudget { parts: Cell::new(PARTS_MAX) }
     }
 }
 
-impl Budget {
+impl ReadBudget {
     /// Checks a record or a line of JSON: its numbers, texts and lists, and how many parts it has.
     ///
     /// # Errors
@@ -128,7 +129,7 @@ impl Budget {
 /// A part of JSON under a key, which the parts of a list share.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    budget: &'a Budget,
+    budget: &'a ReadBudget,
     key: &'a str,
 }
 
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_beyond_its_bounds_is_named() {
         let check = |json: &str, expected: Option<&str>| {
-            let said = Budget::default().check(json.as_bytes()).err();
+            let said = ReadBudget::default().check(json.as_bytes()).err();
             assert_eq!(said.is_some(), expected.is_some(), "{json:.80}: {said:?}");
             assert!(said.as_deref().unwrap_or_default().contains(expected.unwrap_or_default()), "{said:?}");
         };
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_lines_of_a_file_share_a_budget() {
-        let budget = Budget { parts: Cell::new(5) };
+        let budget = ReadBudget { parts: Cell::new(5) };
         budget.check(b"[1, 2]").unwrap();
         let said = budget.check(b"[1, 2]").unwrap_err();
         assert!(said.contains("parts"), "{said}");

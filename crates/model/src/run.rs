@@ -23,7 +23,7 @@ use crate::experiment::case::Case;
 use crate::experiment::plan::{RunSpec, RunState};
 use crate::experiment::repeat::Repeat;
 use crate::experiment::script::ScriptSurvey;
-use crate::load::course::Course;
+use crate::load::course::LoadCourse;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
 use crate::run::ceilings::Ceilings;
@@ -102,7 +102,7 @@ pub struct RunRecord {
     pub search: Option<crate::load::capacity::SearchRecord>,
     /// The resulting window, if its ends were determined while the load ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub course: Option<LoadCourse>,
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
@@ -305,5 +305,5 @@ pub struct ExperimentData {
     /// The runs that were started, in order.
     pub runs: Vec<RunData>,
     /// Profiles of cases, by extra runs that are not among `runs`.
-    pub profiles: Vec<crate::run::profile::Profile>,
+    pub profiles: Vec<crate::run::profile::StoredProfile>,
 }

@@ -9,4 +9,4 @@ mod serve;
 mod session;
 
 pub use delay::ServiceTime;
-pub use serve::{Listen, Manner, serve};
+pub use serve::{Manner, NullAddress, serve};

@@ -20,7 +20,7 @@ pub(crate) struct Passage {
 }
 
 /// A file of passages.
-pub(crate) struct Record {
+pub(crate) struct PassageFile {
     file: BufWriter<File>,
     /// The first error; reported at the end, because answers must not wait.
     failure: Option<std::io::Error>,
@@ -28,11 +28,11 @@ pub(crate) struct Record {
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-impl Record {
+impl PassageFile {
     /// Creates a new file; fails if it exists.
-    pub(crate) fn create(path: &Path) -> Result<Record> {
+    pub(crate) fn create(path: &Path) -> Result<PassageFile> {
         let file = File::create_new(path).with_context(|| format!("cannot create `{}`", path.display()))?;
-        Ok(Record { file: BufWriter::with_capacity(BUFFER_BYTES, file), failure: None })
+        Ok(PassageFile { file: BufWriter::with_capacity(BUFFER_BYTES, file), failure: None })
     }
 
     /// Appends one passage as four numbers.

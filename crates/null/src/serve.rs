@@ -18,12 +18,12 @@ use nix::time::{ClockId as Clock, clock_gettime};
 use workload::Prng;
 
 use crate::delay::ServiceTime;
-use crate::record::{Passage, Record};
-use crate::session::Session;
+use crate::record::{Passage, PassageFile};
+use crate::session::NullSession;
 
 /// Where to listen.
 #[derive(Debug, Clone)]
-pub struct Listen {
+pub struct NullAddress {
     /// Directory of the unix socket, which is called `.s.PGSQL.PORT`, as PostgreSQL's is.
     pub directory: PathBuf,
     /// Port in the socket's name.
@@ -44,7 +44,7 @@ const SPIN_NS: u64 = 60_000;
 /// One connection.
 struct Peer {
     stream: UnixStream,
-    session: Session,
+    session: NullSession,
     /// Bytes not sent yet, in order.
     outgoing: Vec<u8>,
     /// Distinguishes answers of this connection from those of an earlier one in the same slot.
@@ -74,8 +74,8 @@ pub struct Manner {
 ///
 /// # Errors
 /// When the socket or the file cannot be created or written, or waiting fails.
-pub fn serve(listen: &Listen, manner: &Manner, stop: &AtomicBool) -> Result<()> {
-    let record = manner.record.as_deref().map(Record::create).transpose()?;
+pub fn serve(listen: &NullAddress, manner: &Manner, stop: &AtomicBool) -> Result<()> {
+    let record = manner.record.as_deref().map(PassageFile::create).transpose()?;
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
@@ -104,11 +104,11 @@ struct Null {
     prng: Prng,
     spin: bool,
     waiting: BinaryHeap<Reverse<Waiting>>,
-    record: Option<Record>,
+    record: Option<PassageFile>,
 }
 
 impl Null {
-    fn new(mut listener: UnixListener, manner: &Manner, record: Option<Record>) -> Result<Null> {
+    fn new(mut listener: UnixListener, manner: &Manner, record: Option<PassageFile>) -> Result<Null> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let timer =
@@ -154,7 +154,7 @@ impl Null {
                 }
             }
         }
-        self.record.take().map_or(Ok(()), Record::finish)
+        self.record.take().map_or(Ok(()), PassageFile::finish)
     }
 
     /// Sets the timer for the next answer; returns the longest time to wait.
@@ -206,7 +206,7 @@ impl Null {
             self.generation += 1;
             let peer = Peer {
                 stream,
-                session: Session::default(),
+                session: NullSession::default(),
                 outgoing: Vec::new(),
                 generation: self.generation,
                 arrived: None,

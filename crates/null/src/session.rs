@@ -18,7 +18,7 @@ enum Effect {
 
 /// One connection.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct NullSession {
     is_started: bool,
     in_block: bool,
     /// Effects of the prepared statements, by name.
@@ -30,7 +30,7 @@ pub(crate) struct Session {
 
 /// The result of a piece of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct InputResult {
     /// Bytes at the beginning of the answer to be sent at once.
     pub(crate) at_once: usize,
     /// Statements that ended, each of which takes a service time.
@@ -39,10 +39,10 @@ pub(crate) struct Heard {
     pub(crate) is_over: bool,
 }
 
-impl Session {
+impl NullSession {
     /// Handles input of the client and appends the answer to `out`.
-    pub(crate) fn hear(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
-        let mut heard = Heard { at_once: 0, n_statements: 0, is_over: false };
+    pub(crate) fn hear(&mut self, input: &[u8], out: &mut Vec<u8>) -> InputResult {
+        let mut heard = InputResult { at_once: 0, n_statements: 0, is_over: false };
         self.inbox.extend_from_slice(input);
         let inbox = std::mem::take(&mut self.inbox);
         let mut rest = &inbox[..];
@@ -73,7 +73,7 @@ impl Session {
         heard
     }
 
-    fn startup(&mut self, body: &[u8], out: &mut Vec<u8>, heard: &mut Heard) {
+    fn startup(&mut self, body: &[u8], out: &mut Vec<u8>, heard: &mut InputResult) {
         if body.len() < 4 {
             heard.is_over = true;
             return;
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    fn message(&mut self, tag: u8, body: &[u8], out: &mut Vec<u8>, heard: &mut Heard) {
+    fn message(&mut self, tag: u8, body: &[u8], out: &mut Vec<u8>, heard: &mut InputResult) {
         match tag {
             b'Q' => {
                 self.complete(effect(body), out, heard);
@@ -122,7 +122,12 @@ impl Session {
         }
     }
 
-    fn complete(&mut self, (effect, tag): (Effect, &'static [u8]), out: &mut Vec<u8>, heard: &mut Heard) {
+    fn complete(
+        &mut self,
+        (effect, tag): (Effect, &'static [u8]),
+        out: &mut Vec<u8>,
+        heard: &mut InputResult,
+    ) {
         match effect {
             Effect::Begin => self.in_block = true,
             Effect::End => self.in_block = false,
@@ -176,11 +181,11 @@ fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
 mod tests {
     use super::*;
 
-    fn started() -> Session {
-        let mut session = Session::default();
+    fn started() -> NullSession {
+        let mut session = NullSession::default();
         let mut out = Vec::new();
         let heard = session.hear(b"\0\0\0\x08\0\x03\0\0", &mut out);
-        assert_eq!(heard, Heard { at_once: out.len(), n_statements: 0, is_over: false });
+        assert_eq!(heard, InputResult { at_once: out.len(), n_statements: 0, is_over: false });
         assert!(out.ends_with(b"Z\0\0\0\x05I"));
         session
     }
@@ -208,6 +213,6 @@ mod tests {
         check(b"Q\0\0\0\0");
         check(b"Q\xff\xff\xff\xff");
         check(b"X\0\0\0\x04");
-        assert!(Session::default().hear(b"GET / HTTP/1.1\r\n", &mut Vec::new()).is_over);
+        assert!(NullSession::default().hear(b"GET / HTTP/1.1\r\n", &mut Vec::new()).is_over);
     }
 }

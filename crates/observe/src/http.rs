@@ -29,7 +29,7 @@ pub struct Address {
 /// An HTTP response.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub body: String,
 }
@@ -89,7 +89,7 @@ impl Address {
         method: &str,
         what: (&str, &str),
         bytes_max: u64,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         self.request_within(TIMEOUT, tls, method, what, bytes_max)
     }
 
@@ -104,7 +104,7 @@ impl Address {
         method: &str,
         (path, header): (&str, &str),
         bytes_max: u64,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         let host = &self.host;
         let places =
             host.to_socket_addrs().with_context(|| format!("cannot resolve the host name of `{host}`"))?;
@@ -127,7 +127,7 @@ impl Address {
         };
         let text = text.with_context(|| format!("`{host}` does not answer"))?;
         ensure!(text.len() as u64 <= bytes_max, "the answer of `{host}` is longer than {bytes_max} bytes");
-        Answer::read(&String::from_utf8_lossy(&text))
+        Response::read(&String::from_utf8_lossy(&text))
             .with_context(|| format!("`{host}` does not answer with HTTP"))
     }
 }
@@ -196,12 +196,12 @@ impl fmt::Display for Address {
     }
 }
 
-impl Answer {
+impl Response {
     /// Splits header and body.
-    pub fn read(text: &str) -> Option<Answer> {
+    pub fn read(text: &str) -> Option<Response> {
         let (head, body) = text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n"))?;
         let status = head.strip_prefix("HTTP/")?.split_whitespace().nth(1)?.parse().ok()?;
-        Some(Answer { status, body: body.to_string() })
+        Some(Response { status, body: body.to_string() })
     }
 }
 
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn answers_have_a_status_and_a_body() {
-        let answer = Answer::read("HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n<html>").unwrap();
+        let answer = Response::read("HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n<html>").unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (404, "<html>"));
-        assert_eq!(Answer::read("SSH-2.0"), None);
+        assert_eq!(Response::read("SSH-2.0"), None);
     }
 }

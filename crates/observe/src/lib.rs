@@ -1,8 +1,8 @@
 //! Gauges, counters and events of host and server in each tick, while a load runs.
 //!
 //! At most four threads: one reads `/proc`, one queries the server over its own connection, one follows the server's
-//! log, and one scrapes an exporter on the machine of a remote server. They send [`Sample`]s to a sink and write
-//! nothing themselves. A metric that cannot be observed is reported once ([`Sample::Unavailable`]); lost samples are
+//! log, and one scrapes an exporter on the machine of a remote server. They send [`Observation`]s to a sink and write
+//! nothing themselves. A metric that cannot be observed is reported once ([`Observation::Unavailable`]); lost samples are
 //! events. Nothing here judges the observations.
 
 mod gather;
@@ -28,22 +28,22 @@ use model::telemetry::reading::Tick;
 use model::telemetry::watch::Backends;
 use wire::Conninfo;
 
-use crate::host::counters::Counters;
+use crate::host::counters::ProcessCounters;
 use crate::host::watch::HostWatch;
 pub use crate::remote::exposition::Mapping;
-pub use crate::remote::service::{Identity, Service};
+pub use crate::remote::service::{AskerIdentity, Service};
 pub use crate::remote::watch::Exporter;
 use crate::remote::watch::RemoteWatch;
-use crate::schedule::{Anchor, Control, Wishes};
+use crate::schedule::{Anchor, ObserverControl, Wishes};
 use crate::server::statistics;
-use crate::server::tail::Tail;
-use crate::server::watch::{ServerWatch, Wanted};
+use crate::server::tail::LogTail;
+use crate::server::watch::{ServerWatch, WatchedParts};
 use crate::sink::{Out, Sink};
 
 /// One observation.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sample {
+pub enum Observation {
     /// Readings of one source, usually once per second.
     Tick(Tick),
     /// Something happened.
@@ -80,7 +80,7 @@ pub struct ObserveSpec {
     /// Process id of a pooler or proxy on this machine that the load goes through.
     pub pooler_pid: Option<i32>,
     /// Counters that are attached to the server already, so that none of its later processes escapes them.
-    pub counters: Option<Counters>,
+    pub counters: Option<ProcessCounters>,
     /// Process id of the load driver, once it runs.
     pub driver_pid: Option<i32>,
     /// Backends of the load and of pgdyno's other sessions; `None` if unknown: then foreign sessions are not distinguished.
@@ -149,7 +149,7 @@ impl ObserveSpec {
 /// Threads that observe until they are stopped. Dropping the value stops them too.
 #[derive(Debug)]
 pub struct Observer {
-    control: Arc<Control>,
+    control: Arc<ObserverControl>,
     out: Out,
     threads: Vec<JoinHandle<()>>,
     anchor: Anchor,
@@ -183,7 +183,7 @@ impl Observer {
         let are_known = spec.backends.is_some();
         let OurBackends { load, others, word } = spec.backends.unwrap_or_default();
         let backends = Backends { load, own: others, ..Backends::default() };
-        let control = Arc::new(Control::new(wishes, backends));
+        let control = Arc::new(ObserverControl::new(wishes, backends));
         let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new(), anchor };
         if spec.is_off {
             return Ok(observer);
@@ -195,7 +195,7 @@ impl Observer {
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
         if let Some(conninfo) = spec.server {
-            let wanted = Wanted {
+            let wanted = WatchedParts {
                 database: spec.database,
                 has_log,
                 has_backends: are_known,
@@ -209,13 +209,13 @@ impl Observer {
             observer.spawn("observe-remote", move |control, _| remote.run(control, tick_ns))?;
         }
         if let Some(path) = spec.log_path {
-            let tail = Tail::new(path, spec.log_offset);
+            let tail = LogTail::new(path, spec.log_offset);
             observer.spawn("observe-log", move |control, out| tail.run(control, out))?;
         }
         Ok(observer)
     }
 
-    fn spawn(&mut self, name: &str, run: impl FnOnce(&Control, &Out) + Send + 'static) -> Result<()> {
+    fn spawn(&mut self, name: &str, run: impl FnOnce(&ObserverControl, &Out) + Send + 'static) -> Result<()> {
         let (control, out) = (Arc::clone(&self.control), self.out.clone());
         let anchor = self.anchor;
         let body = move || {
@@ -280,7 +280,7 @@ impl Drop for Observer {
     }
 }
 
-struct Ended(Arc<Control>);
+struct Ended(Arc<ObserverControl>);
 
 impl Drop for Ended {
     fn drop(&mut self) {

@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use crate::host::counters;
-use crate::host::process::Tree;
+use crate::host::process::ProcessTree;
 
 /// Samples in all: 0.01 of them are known to within a tenth of itself.
 const SAMPLES: u64 = 20_000;
@@ -66,7 +66,7 @@ impl Subject {
     /// # Errors
     /// Says why nothing was recorded.
     pub fn record(&self, is_over: &AtomicBool) -> Result<Recording, String> {
-        let tree = Tree::of(self.postmaster_pid).and_then(|mut tree| tree.used());
+        let tree = ProcessTree::of(self.postmaster_pid).and_then(|mut tree| tree.used());
         let (_, processes) = tree.map_err(|error| format!("{error:#}"))?;
         let n_cpus = n_cpus();
         let pids: Vec<String> =

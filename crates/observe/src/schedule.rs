@@ -104,15 +104,15 @@ pub(crate) struct Wishes {
 
 /// [`Wishes`] and [`Backends`] shared by all threads, with a condition variable for the wishes.
 #[derive(Debug, Default)]
-pub(crate) struct Control {
+pub(crate) struct ObserverControl {
     wishes: Mutex<Wishes>,
     bell: Condvar,
     backends: Mutex<Backends>,
 }
 
-impl Control {
-    pub(crate) fn new(wishes: Wishes, backends: Backends) -> Control {
-        Control { wishes: Mutex::new(wishes), bell: Condvar::new(), backends: Mutex::new(backends) }
+impl ObserverControl {
+    pub(crate) fn new(wishes: Wishes, backends: Backends) -> ObserverControl {
+        ObserverControl { wishes: Mutex::new(wishes), bell: Condvar::new(), backends: Mutex::new(backends) }
     }
 
     /// The known backends. The lock is held until the returned value is dropped.
@@ -153,7 +153,7 @@ impl Control {
         }
     }
 
-    /// [`Control::sleep_tick`], but returns nothing at `early`, if that comes first.
+    /// [`ObserverControl::sleep_tick`], but returns nothing at `early`, if that comes first.
     pub(crate) fn sleep_tick_or(&self, ends: &mut TickEnds, early: Option<Instant>) -> Option<(u64, bool)> {
         let mut wishes = self.lock();
         loop {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_done_within_a_tick_does_not_move_its_end() {
-        let control = Control::new(Wishes::default(), Backends::default());
+        let control = ObserverControl::new(Wishes::default(), Backends::default());
         let mut ends = TickEnds::every(300_000_000);
         let first = ends.next(0);
         for _ in 0..1000 {
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_every_wait() {
-        let control = Control::new(Wishes { stop: true, ..Wishes::default() }, Backends::default());
+        let control = ObserverControl::new(Wishes { stop: true, ..Wishes::default() }, Backends::default());
         assert!(control.sleep(Duration::from_secs(60)));
         assert!(control.sleep_tick(60_000_000_000).1);
         assert!(!control.wait_ended(1, Duration::from_millis(1)));

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::telemetry::event::Event;
 use model::telemetry::reading::Tick;
 
-use crate::Sample;
+use crate::Observation;
 
-pub(crate) type Sink = Box<dyn FnMut(Sample) + Send>;
+pub(crate) type Sink = Box<dyn FnMut(Observation) + Send>;
 
 /// A sink shared by the observer's threads.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Out {
         act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(crate) fn send(&self, sample: Sample) {
+    pub(crate) fn send(&self, sample: Observation) {
         self.with(|shared| {
             if let Some(sink) = &mut shared.sink {
                 sink(sample);
@@ -50,12 +50,12 @@ impl Out {
     /// Sends a tick; drops one without values.
     pub(crate) fn tick(&self, tick: Tick) {
         if !tick.values.is_empty() {
-            self.send(Sample::Tick(tick));
+            self.send(Observation::Tick(tick));
         }
     }
 
     pub(crate) fn event(&self, event: Event) {
-        self.send(Sample::Event(event));
+        self.send(Observation::Event(event));
     }
 
     /// Reports that something cannot be observed, once per `what`.
@@ -64,7 +64,7 @@ impl Out {
             if shared.told.insert(what.to_string())
                 && let Some(sink) = &mut shared.sink
             {
-                sink(Sample::Unavailable { what: what.to_string(), reason });
+                sink(Observation::Unavailable { what: what.to_string(), reason });
             }
         });
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, panic, process, thread};
 
-use host::Machine;
+use host::KernelFiles;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
@@ -137,7 +137,7 @@ pub(crate) fn undo_on_panic() {
             process::abort();
         }
         say(&format!("pgdyno: {panic}"));
-        match host::undo_own(&Machine::this()) {
+        match host::undo_own(&KernelFiles::this()) {
             Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}")),
         }

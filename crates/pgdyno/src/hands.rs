@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use driver::far::{Begin, Command as _, Heard, Outbox, WallClock, begin, until_the_parent_has_gone};
+use driver::far::{
+    Begin, Outbox, ParentCommand as _, ParentInput, WallClock, begin, until_the_parent_has_gone,
+};
 use experiment::stage::os::{NEEDS_OURS, disks_below};
-use host::{Disk, KEYS, Keeper, Machine, Undone};
+use host::{Disk, KEYS, Keeper, KernelFiles, RestoredValue};
 use model::experiment::os::OsSpec;
 use model::load::drive::DriverLine;
 use model::load::hands::{
@@ -123,24 +125,24 @@ fn serve(
         Ok(disks) => (disks, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
-    let mut hands = Hands { machine: Machine::this(), disks, keeper: None };
+    let mut hands = Hands { machine: KernelFiles::this(), disks, keeper: None };
     let say = |answer| outbox.say(&DriverLine::Hands(answer)).map_err(|error| error.to_string());
     say(HandsAnswer::Ready { no_disks })?;
     while !stop.load(Ordering::Relaxed) {
         match commands.recv_timeout(LOOK) {
-            Some(Heard::Command(HandsCommand::Stop)) => {
+            Some(ParentInput::Command(HandsCommand::Stop)) => {
                 say(hands.answer(HandsCommand::Stop))?;
                 until_the_parent_has_gone(&commands);
                 return Ok(());
             }
-            Some(Heard::Command(command)) => say(hands.answer(command))?,
-            Some(Heard::TooManyLines) => {
+            Some(ParentInput::Command(command)) => say(hands.answer(command))?,
+            Some(ParentInput::TooManyLines) => {
                 return Err(format!(
                     "more than {} lines waited: each command is answered before the next one",
                     HandsCommand::LINES_WAITING_MAX
                 ));
             }
-            Some(Heard::ParentIsGone { .. }) => break,
+            Some(ParentInput::ParentIsGone { .. }) => break,
             None => {}
         }
     }
@@ -164,7 +166,7 @@ fn disks_of(order: &HandsOrder) -> Result<Vec<Disk>, String> {
 
 /// The right to set values, once it was needed.
 struct Hands {
-    machine: Machine,
+    machine: KernelFiles,
     disks: Vec<Disk>,
     keeper: Option<Keeper>,
 }
@@ -218,7 +220,7 @@ impl Hands {
         Ok(SetValues { detail, undone })
     }
 
-    fn put_back(&mut self) -> Result<Vec<Undone>> {
+    fn put_back(&mut self) -> Result<Vec<RestoredValue>> {
         // What a dead pgdyno has left here is restored where the right is acquired.
         let mut undone = self.take()?;
         if let Some(keeper) = &mut self.keeper {
@@ -228,7 +230,7 @@ impl Hands {
     }
 
     /// Acquires the right, if it is not held yet. Returns what was restored by that.
-    fn take(&mut self) -> Result<Vec<Undone>> {
+    fn take(&mut self) -> Result<Vec<RestoredValue>> {
         if self.keeper.is_some() {
             return Ok(Vec::new());
         }
@@ -252,7 +254,7 @@ mod tests {
         let kernel_file = root.path().join(&SWAPPINESS[1..]);
         fs::create_dir_all(kernel_file.parent().unwrap()).unwrap();
         fs::write(&kernel_file, "60\n").unwrap();
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         let mut hands = Hands { machine: machine.clone(), disks: Vec::new(), keeper: None };
         let (mut other, _) = Keeper::take(&machine).unwrap();
         other.set(SWAPPINESS, "7").unwrap();

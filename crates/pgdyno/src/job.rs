@@ -15,33 +15,33 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use experiment::forecast::fit::Speed;
+use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::preflight::Failed;
-use experiment::schedule::conduct::{Order, Outcome};
+use experiment::schedule::conduct::{ExperimentOutcome, Task};
 use experiment::schedule::replaced;
 use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
-use experiment::site::progress::{Progress, Watch};
+use experiment::site::progress::{ProgressEvent, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
 use experiment::stage::copies;
 use experiment::stage::os::sets_values;
-use host::{Keeper, Machine};
+use host::{Keeper, KernelFiles};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use server::Cache;
 use store::{Author, ExperimentDir};
 use wire::Conninfo;
 
-use crate::front::announce::Consent;
+use crate::front::announce::AgreedSteps;
 use crate::front::cli::changes::RiskArgs;
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::stored::RESULTS;
 pub(crate) use crate::job::companion::{Companion, FAREWELL_MAX};
 use crate::job::doing::Doing;
-use crate::job::left::Left;
+use crate::job::left::RemainingTime;
 use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
 use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
@@ -98,7 +98,7 @@ pub(crate) struct Os {
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     /// What the user allows on servers by URL.
-    pub(crate) consent: Consent<'a>,
+    pub(crate) consent: AgreedSteps<'a>,
     /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
@@ -142,7 +142,7 @@ impl Job {
     fn keep_durations(&self, cache: &Cache) {
         let records = store::read_records(self.dir.path()).unwrap_or_default();
         let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
-        let _ = Speed::keep(&cache.dir, &self.plan, &records, now);
+        let _ = MachineSpeed::keep(&cache.dir, &self.plan, &records, now);
     }
 
     /// Runs `conduct` on the job, with progress on the screen.
@@ -152,7 +152,7 @@ impl Job {
     pub(crate) fn conduct<T>(
         &mut self,
         terms: Terms,
-        conduct: impl FnOnce(&Order, &mut Watch) -> T,
+        conduct: impl FnOnce(&Task, &mut Watch) -> T,
     ) -> Result<Conducted<T>> {
         // Removes what a killed pgdyno left, whichever server this one measures and whether or not a run is left.
         server::process::socket::sweep_sockets();
@@ -184,7 +184,7 @@ impl Job {
             in_turn: self.plan.servers_at_a_time.map(|_| self.plan.made_unix_ns),
             seat: None,
         };
-        let order = Order {
+        let order = Task {
             plan: &self.plan,
             dir: &self.dir,
             site: &site,
@@ -192,22 +192,22 @@ impl Job {
             done: &self.done,
             tool_version: env!("CARGO_PKG_VERSION"),
         };
-        let mut screen = Screen::new(&self.plan, Left::of_plan(&self.plan, &self.done), terms.quiet);
+        let mut screen = Screen::new(&self.plan, RemainingTime::of_plan(&self.plan, &self.done), terms.quiet);
         let page = Companion::start(self.dir.path(), terms.live);
-        let mut doing = Doing::new(&self.dir, Left::of_plan(&self.plan, &self.done));
+        let mut doing = Doing::new(&self.dir, RemainingTime::of_plan(&self.plan, &self.done));
         // Runs are as valid without.
         if let Err(error) = ceilings::measure_missing(&self.plan, &site, &mut |progress| {
             doing.show(&progress);
             screen.show(progress);
         }) {
-            screen.show(Progress::Note(format!("{error:#}")));
+            screen.show(ProgressEvent::Note(format!("{error:#}")));
         }
         terms.metrics.iter().for_each(|metrics| metrics.begin(&self.plan));
         let result = conduct(&order, &mut |progress| {
             if let Some(metrics) = terms.metrics {
                 metrics.see(&progress);
             }
-            if let Progress::PhaseBegins(phase) = progress.itself() {
+            if let ProgressEvent::PhaseBegins(phase) = progress.itself() {
                 guard::panic_if_asked(phase.as_str());
             }
             doing.show(&progress);
@@ -233,7 +233,7 @@ impl Job {
 
 impl Job {
     /// The directory with what was measured, which nobody writes any more. One in which nothing was measured is removed.
-    pub(crate) fn results(self, outcome: &Outcome) -> Option<PathBuf> {
+    pub(crate) fn results(self, outcome: &ExperimentOutcome) -> Option<PathBuf> {
         if outcome.completed + outcome.incomplete == 0 && !self.dir.has_measurements() {
             self.dir.discard();
             return None;
@@ -261,7 +261,7 @@ fn all_restored(on_hosts: Result<()>, has_os: bool) -> bool {
     if !has_os {
         return on_hosts.is_ok();
     }
-    match host::undo_left(&Machine::this()) {
+    match host::undo_left(&KernelFiles::this()) {
         Ok(undone) => {
             report_undone(&undone);
             on_hosts.is_ok() && undone.iter().all(|value| value.problem.is_none())
@@ -285,7 +285,7 @@ pub(crate) fn own_program() -> Result<PathBuf> {
 pub(crate) fn expect_possible(
     (plan, n_servers): (&Plan, u64),
     servers: (&[Conninfo], &[Failed]),
-    consent: Consent,
+    consent: AgreedSteps,
     output: Option<&Path>,
 ) -> Result<()> {
     let results = output.unwrap_or(Path::new(RESULTS));
@@ -313,7 +313,7 @@ pub(crate) fn end_in_time(how_on: String) {
         || DUES.longest(),
         waits,
         move || {
-            match host::undo_own(&Machine::this()) {
+            match host::undo_own(&KernelFiles::this()) {
                 Ok(undone) => report_undone(&undone),
                 Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
             }
@@ -336,7 +336,7 @@ fn due_words() -> String {
 /// Ends this process if a step of `what` has not ended long after its limit: it hangs where no limit reaches. Our
 /// servers and drivers end with it, and values of the operating system are restored.
 pub(crate) fn end_stuck(what: &str) {
-    if let Ok(undone) = host::undo_own(&Machine::this()) {
+    if let Ok(undone) = host::undo_own(&KernelFiles::this()) {
         report_undone(&undone);
     }
     put_back_settings();
@@ -350,7 +350,7 @@ pub(crate) fn end_stuck(what: &str) {
 /// The right to set values of this machine's operating system, if a case asks for one. Values that a killed pgdyno left behind are
 /// restored in any case.
 pub(crate) fn take_os(plan: &Plan) -> Result<Option<Os>> {
-    let machine = Machine::this();
+    let machine = KernelFiles::this();
     let (keeper, undone) = if plan.cases.iter().any(|case| sets_values(case) && case.server.host.is_none()) {
         let (keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
         (Some(keeper), undone)

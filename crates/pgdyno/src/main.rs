@@ -40,7 +40,7 @@ fn begin() -> Result<Cli, ExitCode> {
     secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
-        return Err(ExitCode::from(drive(driver::Rights::OfUser) as u8));
+        return Err(ExitCode::from(drive(driver::SenderTrust::OfUser) as u8));
     }
     guard::undo_on_panic();
     if let Err(error) = crate::front::secrets::take_carried() {
@@ -115,7 +115,7 @@ fn conduct(command: Command) -> ExitCode {
     }
 }
 
-fn drive(rights: driver::Rights) -> Exit {
+fn drive(rights: driver::SenderTrust) -> Exit {
     let input = std::io::BufReader::new(std::io::stdin());
     match driver::drive(input, &mut std::io::stdout(), rights, spot::poll_for_other) {
         Ok(true) => Exit::Done,
@@ -124,7 +124,7 @@ fn drive(rights: driver::Rights) -> Exit {
 }
 
 fn null(args: &crate::front::cli::NullArgs) -> anyhow::Result<Exit> {
-    let listen = null::Listen { directory: args.socket_dir.clone(), port: args.port };
+    let listen = null::NullAddress { directory: args.socket_dir.clone(), port: args.port };
     let manner =
         null::Manner { service: args.service, seed: args.seed, record: args.record.clone(), spin: args.spin };
     null::serve(&listen, &manner, signals::stop_flag())?;

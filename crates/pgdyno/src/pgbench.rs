@@ -24,7 +24,7 @@ use wire::conninfo::Surroundings;
 
 use crate::pgbench::command_line::options::Request;
 use crate::pgbench::command_line::parse::Reader;
-use crate::pgbench::output::log::{Complaint, Log};
+use crate::pgbench::output::log::{Complaint, MessageLog};
 use crate::signals;
 
 /// The argument that makes this program a driver, whatever name it is called by. pgbench has no such option.
@@ -64,7 +64,7 @@ impl Invocation {
 /// Does what `invocation` asks for.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     signals::end_as_pgbench();
-    let mut log = Log::to_stderr(&invocation.progname);
+    let mut log = MessageLog::to_stderr(&invocation.progname);
     let Ended { result, handles_interrupt } = work(invocation, &mut log);
     let code = match result {
         Ok(code) => ExitCode::from(code),
@@ -112,7 +112,7 @@ impl Ended {
     }
 }
 
-fn work(invocation: &Invocation, log: &mut Log) -> Ended {
+fn work(invocation: &Invocation, log: &mut MessageLog) -> Ended {
     let request = match read(invocation, log) {
         Ok(request) => request,
         Err(complaint) => return Ended::load(Err(complaint)),
@@ -133,7 +133,7 @@ fn work(invocation: &Invocation, log: &mut Log) -> Ended {
 }
 
 /// The release to imitate, and what the arguments ask for. Help and version are printed at once.
-fn read(invocation: &Invocation, log: &mut Log) -> Result<(Compat, Request), Complaint> {
+fn read(invocation: &Invocation, log: &mut MessageLog) -> Result<(Compat, Request), Complaint> {
     let Invocation { called, progname, args, .. } = invocation;
     let environment = std::env::var(Compat::ENVIRONMENT).ok();
     let compat = crate::pgbench::command_line::parse::find_compat(args, environment.as_deref())?;

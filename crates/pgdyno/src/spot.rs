@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use driver::far::{Outbox, WallClock};
 use model::load::drive::DriverLine;
 use model::telemetry::event::{Event, EventKind};
-use observe::http::{Address, Answer};
+use observe::http::{Address, Response};
 
 /// Notices come 30 s to two minutes before the end; the clouds' documentation advises polling every 5 s.
 pub(crate) const PERIOD: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ const OWN: &str = "PGDYNO_SPOT_NOTICE";
 
 /// A result of polling.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Polled {
     /// The machine will be taken away. Nothing is polled any more.
     Notice(String),
     /// The first of the errors. Polling goes on.
@@ -83,14 +83,14 @@ fn is_notice_path(path: &str) -> bool {
 }
 
 /// Polls `address` in a thread until there is a notice, or for as long as this process lives.
-pub(crate) fn poll(address: Address, mut tell: impl FnMut(Found) + Send + 'static) {
+pub(crate) fn poll(address: Address, mut tell: impl FnMut(Polled) + Send + 'static) {
     std::thread::spawn(move || {
         let mut is_told = false;
         loop {
             match ask(&address) {
-                Ok(Some(notice)) => return tell(Found::Notice(notice)),
+                Ok(Some(notice)) => return tell(Polled::Notice(notice)),
                 Err(error) if !is_told => {
-                    tell(Found::Error(format!("{error:#}")));
+                    tell(Polled::Error(format!("{error:#}")));
                     is_told = true;
                 }
                 Ok(None) | Err(_) => {}
@@ -105,15 +105,15 @@ pub(crate) fn poll_for_other(url: &str, wall: WallClock, outbox: &Outbox) {
     let outbox = outbox.clone();
     let tell = move |found| {
         let (kind, text) = match found {
-            Found::Notice(text) => (EventKind::SpotNotice, text),
-            Found::Error(text) => (EventKind::SpotUnread, text),
+            Polled::Notice(text) => (EventKind::SpotNotice, text),
+            Polled::Error(text) => (EventKind::SpotUnread, text),
         };
         // A parent that has gone ends this process elsewhere.
         outbox.say(&DriverLine::Event(Event::new(wall.unix_now(), kind, text))).unwrap_or_default();
     };
     match for_other(url, std::env::var(OWN).ok().as_deref()) {
         Ok(address) => poll(address, tell),
-        Err(error) => tell(Found::Error(format!("{error:#}"))),
+        Err(error) => tell(Polled::Error(format!("{error:#}"))),
     }
 }
 
@@ -130,7 +130,7 @@ fn ask(address: &Address) -> Result<Option<String>> {
 
 /// AWS answers 404 until there is a notice; Google says FALSE or NONE; Azure lists events, not all of which end the
 /// machine.
-fn notice(answer: &Answer) -> Option<String> {
+fn notice(answer: &Response) -> Option<String> {
     let body = answer.body.trim();
     let is_quiet = body.is_empty() || ["FALSE", "NONE"].contains(&body.to_ascii_uppercase().as_str());
     let ends_machine = !body.contains("\"Events\"") || body.contains("Preempt") || body.contains("Terminate");
@@ -140,7 +140,7 @@ fn notice(answer: &Answer) -> Option<String> {
 }
 
 /// Azure and Google want their header.
-fn request(address: &Address, method: &str, path: &str, header: &str) -> Result<Answer> {
+fn request(address: &Address, method: &str, path: &str, header: &str) -> Result<Response> {
     let header = format!("Metadata: true\r\nMetadata-Flavor: Google\r\n{header}");
     address.request(None, method, (path, &header), ANSWER_BYTES_MAX)
 }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn only_an_end_of_the_machine_is_a_notice() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(notice(&Answer::read(text).unwrap()).as_deref(), expected, "{text}");
+            assert_eq!(notice(&Response::read(text).unwrap()).as_deref(), expected, "{text}");
         };
         check("HTTP/1.0 404 Not Found\r\n\r\n<html>", None);
         check("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{\"action\":\n \"stop\"}", Some("{\"action\": \"stop\"}"));

@@ -1,7 +1,7 @@
 //! Reports whether values of the operating system, and settings of servers by URL, were restored.
 
 use experiment::site::settings::{ServerSettings, Undoing};
-use host::Undone;
+use host::RestoredValue;
 
 use crate::say;
 
@@ -9,7 +9,7 @@ use crate::say;
 pub(crate) static SETTINGS: ServerSettings = ServerSettings::new();
 
 /// Reports each value of the operating system that was, or was not, restored.
-pub(crate) fn report_undone(undone: &[Undone]) {
+pub(crate) fn report_undone(undone: &[RestoredValue]) {
     for value in undone {
         let left = value.left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match experiment::stage::os::problem(value) {

@@ -7,32 +7,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use driver::Rights;
-use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone};
+use driver::SenderTrust;
+use driver::far::{Begin, Commands, Outbox, ParentInput, WallClock, begin, until_the_parent_has_gone};
 use model::load::drive::DriverLine;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
-use observe::host::counters::Counters;
-use observe::{ObserveSpec, Observer, Sample};
+use observe::host::counters::ProcessCounters;
+use observe::{Observation, ObserveSpec, Observer};
 use server::database::target::{postmaster_of, wal_of};
 
 use crate::{Exit, pipe, spot};
 
 /// Observes as a parent asks until it is asked to stop or is gone. Only a pgdyno elsewhere starts this.
-pub(crate) fn watch(rights: Rights) -> Exit {
+pub(crate) fn watch(rights: SenderTrust) -> Exit {
     let input = BufReader::new(std::io::stdin());
     pipe::answer(|outbox| serve(input, rights, outbox))
 }
 
-fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> Result<(), String> {
+fn serve(input: BufReader<std::io::Stdin>, rights: SenderTrust, outbox: &Outbox) -> Result<(), String> {
     let wall = WallClock::read();
     let Begin { order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
     if !is_far {
         return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
     }
     pipe::expect_format(order.format)?;
-    let place = Place::of(&order, rights);
+    let place = ObservedServer::of(&order, rights);
     // Before the load connects: its backends are then counted from their beginning.
-    let counters = place.pid().filter(|_| order.counters).map(Counters::attach);
+    let counters = place.pid().filter(|_| order.counters).map(ProcessCounters::attach);
     let said = outbox.say(&DriverLine::Watching(Box::new(place.describe())));
     said.map_err(|error| error.to_string())?;
     let mut backends = Backends::default();
@@ -52,10 +52,10 @@ fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> R
     observer.set_backends(backends);
     loop {
         match commands.recv() {
-            Some(Heard::Command(WatchCommand::Backends(backends))) => observer.set_backends(backends),
-            Some(Heard::Command(WatchCommand::Go(_) | WatchCommand::Ping(_))) => {}
-            Some(Heard::Command(WatchCommand::Stop)) => break,
-            Some(Heard::ParentIsGone { .. } | Heard::TooManyLines) | None => return Ok(()),
+            Some(ParentInput::Command(WatchCommand::Backends(backends))) => observer.set_backends(backends),
+            Some(ParentInput::Command(WatchCommand::Go(_) | WatchCommand::Ping(_))) => {}
+            Some(ParentInput::Command(WatchCommand::Stop)) => break,
+            Some(ParentInput::ParentIsGone { .. } | ParentInput::TooManyLines) | None => return Ok(()),
         }
     }
     observer.stop();
@@ -69,10 +69,12 @@ fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> R
 fn until_go(commands: &Commands<WatchCommand>, backends: &mut Backends) -> Option<u64> {
     loop {
         match commands.recv()? {
-            Heard::Command(WatchCommand::Go(unix_ns)) => return Some(unix_ns),
-            Heard::Command(WatchCommand::Backends(all)) => *backends = all,
-            Heard::Command(WatchCommand::Ping(_)) => {}
-            Heard::Command(WatchCommand::Stop) | Heard::ParentIsGone { .. } | Heard::TooManyLines => {
+            ParentInput::Command(WatchCommand::Go(unix_ns)) => return Some(unix_ns),
+            ParentInput::Command(WatchCommand::Backends(all)) => *backends = all,
+            ParentInput::Command(WatchCommand::Ping(_)) => {}
+            ParentInput::Command(WatchCommand::Stop)
+            | ParentInput::ParentIsGone { .. }
+            | ParentInput::TooManyLines => {
                 return None;
             }
         }
@@ -80,10 +82,10 @@ fn until_go(commands: &Commands<WatchCommand>, backends: &mut Backends) -> Optio
 }
 
 /// Sends samples to the parent. What this process uses itself has a name of its own there.
-fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut(Sample) + Send> {
+fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut(Observation) + Send> {
     Box::new(move |sample| {
         let line = match sample {
-            Sample::Tick(mut tick) => {
+            Observation::Tick(mut tick) => {
                 n_ticks.fetch_add(1, Ordering::Relaxed);
                 tick.end_unix_ns = tick.end_unix_ns.saturating_add_signed(shift_ns);
                 if let Some(own) = tick.values.remove("pgdyno.cpu") {
@@ -91,12 +93,12 @@ fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut
                 }
                 DriverLine::Tick(tick)
             }
-            Sample::Event(mut event) => {
+            Observation::Event(mut event) => {
                 event.t_unix_ns = event.t_unix_ns.saturating_add_signed(shift_ns);
                 DriverLine::Event(event)
             }
-            Sample::Unavailable { what, reason } => DriverLine::Missing { what, reason },
-            Sample::Scrape { .. } | Sample::Statement { .. } => return,
+            Observation::Unavailable { what, reason } => DriverLine::Missing { what, reason },
+            Observation::Scrape { .. } | Observation::Statement { .. } => return,
         };
         // A parent that has gone ends this process elsewhere.
         outbox.say(&line).unwrap_or_default();
@@ -104,18 +106,18 @@ fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut
 }
 
 /// What of the server was found on this machine.
-pub(crate) struct Place {
+pub(crate) struct ObservedServer {
     pub(crate) postmaster_pid: Option<u32>,
     pub(crate) dirs: BTreeMap<String, PathBuf>,
     log_path: Option<PathBuf>,
     missing: BTreeMap<String, String>,
 }
 
-impl Place {
+impl ObservedServer {
     /// Without the rights of our user only the kernel says where something is: whoever sends the order could name any file that our user
     /// may read, and so could the server's user, who says where the log collector writes.
-    pub(crate) fn of(order: &WatchOrder, rights: Rights) -> Place {
-        let may_name = |_: &&PathBuf| rights == Rights::OfUser;
+    pub(crate) fn of(order: &WatchOrder, rights: SenderTrust) -> ObservedServer {
+        let may_name = |_: &&PathBuf| rights == SenderTrust::OfUser;
         let mut missing = BTreeMap::new();
         let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());
         let postmaster_pid = asked.and_then(postmaster_of);
@@ -144,7 +146,7 @@ impl Place {
         if let Err(reason) = &log_path {
             missing.insert("server.log".to_string(), reason.clone());
         }
-        Place { postmaster_pid, dirs, log_path: log_path.ok(), missing }
+        ObservedServer { postmaster_pid, dirs, log_path: log_path.ok(), missing }
     }
 
     pub(crate) fn describe(&self) -> Watching {
@@ -180,10 +182,10 @@ const NOT_LOOKED_AT: &str =
     "the agent there looks at no path that a message or the server names (`pgdyno agent --allow-shell` does)";
 
 /// Why a path is not known that the server could have said.
-fn unsaid(rights: Rights, reason: &'static str) -> &'static str {
+fn unsaid(rights: SenderTrust, reason: &'static str) -> &'static str {
     match rights {
-        Rights::OfUser => reason,
-        Rights::LoadOnly => NOT_LOOKED_AT,
+        SenderTrust::OfUser => reason,
+        SenderTrust::LoadOnly => NOT_LOOKED_AT,
     }
 }
 

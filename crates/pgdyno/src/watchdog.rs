@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, ensure};
-use host::Machine;
+use host::KernelFiles;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{dup2_stderr, dup2_stdout};
 
@@ -99,7 +99,7 @@ pub(crate) fn undo() -> Result<Exit> {
     if said == FAREWELL {
         return Ok(Exit::Done);
     }
-    let undone = host::undo_left_within(&Machine::this(), PATIENCE)?;
+    let undone = host::undo_left_within(&KernelFiles::this(), PATIENCE)?;
     let is_all = undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }

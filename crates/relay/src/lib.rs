@@ -20,6 +20,6 @@ pub use names::{check_label, check_name};
 #[cfg(feature = "nats")]
 pub use nats::{dial, find, serve};
 
-pub use types::{Agent, Found, LOAD_ONLY, Server};
+pub use types::{Agent, AnsweringAgent, LOAD_ONLY, NatsServer};
 #[cfg(not(feature = "nats"))]
 pub use without::{dial, find, serve};

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A NATS server, and how to be let in.
 #[derive(Debug, Clone, Default)]
-pub struct Server {
+pub struct NatsServer {
     /// `nats://HOST:PORT`, or `tls://HOST:PORT`.
     pub url: String,
     /// A file with the user's JWT and key, with a key, or with `USER:PASSWORD`.
@@ -18,7 +18,7 @@ pub struct Server {
     pub ca: Option<PathBuf>,
 }
 
-impl Server {
+impl NatsServer {
     /// Refuses a URL that has a secret, which every user of the machine could read among the arguments.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ pub const LOAD_ONLY: &str = "load-only";
 
 /// An agent that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct AnsweringAgent {
     /// The name that the server lets it speak for.
     pub name: String,
     /// Labels that it was given.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn secrets_and_unknown_ways_are_refused() {
         let check = |url: &str| {
-            Server { url: url.into(), ..Server::default() }.check().map_err(|error| error.to_string())
+            NatsServer { url: url.into(), ..NatsServer::default() }.check().map_err(|error| error.to_string())
         };
         assert_eq!(check("tls://nats.example.org:4222"), Ok(()));
         assert!(check("nats://me:secret@host").unwrap_err().contains("--creds"));

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 
-use crate::{Agent, Found, Server};
+use crate::{Agent, AnsweringAgent, NatsServer};
 
 /// Says what has NATS.
 ///
 /// # Errors
 /// Always.
-pub fn serve(server: &Server, _: Agent, _: impl Fn(&str) + Send + Sync + Clone + 'static) -> Result<()> {
+pub fn serve(server: &NatsServer, _: Agent, _: impl Fn(&str) + Send + Sync + Clone + 'static) -> Result<()> {
     refuse(server)
 }
 
@@ -16,7 +16,7 @@ pub fn serve(server: &Server, _: Agent, _: impl Fn(&str) + Send + Sync + Clone +
 ///
 /// # Errors
 /// Always.
-pub fn find(server: &Server) -> Result<Vec<Found>> {
+pub fn find(server: &NatsServer) -> Result<Vec<AnsweringAgent>> {
     refuse(server)
 }
 
@@ -24,11 +24,11 @@ pub fn find(server: &Server) -> Result<Vec<Found>> {
 ///
 /// # Errors
 /// Always.
-pub fn dial(server: &Server, _: &str, _: &str) -> Result<()> {
+pub fn dial(server: &NatsServer, _: &str, _: &str) -> Result<()> {
     refuse(server)
 }
 
-fn refuse<T>(server: &Server) -> Result<T> {
+fn refuse<T>(server: &NatsServer) -> Result<T> {
     server.check()?;
     bail!("this build of pgdyno has no NATS: take a package, which has it, or build with `--features nats`")
 }

@@ -13,7 +13,7 @@ use model::text::prose::shown;
 use model::text::units::size_bytes;
 
 use self::colour::Colour;
-use self::series::Series;
+use self::series::GroupSeries;
 
 /// The arrangement of all cases.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub(crate) struct Axis {
     /// Name of the factors that distinguish the groups.
     pub(crate) groups_title: String,
     /// How each group is drawn.
-    pub(crate) series: Vec<Series>,
+    pub(crate) series: Vec<GroupSeries>,
     /// Names of the panels that share the groups; a single empty name if one panel holds them all.
     pub(crate) panels: Vec<String>,
     /// Place of each case, by case number.
@@ -79,7 +79,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
             numeric: false,
             groups: vec![String::new()],
             groups_title: String::new(),
-            series: vec![Series::only()],
+            series: vec![GroupSeries::only()],
             panels: vec![String::new()],
             places: cases.iter().enumerate().map(place).collect(),
         };

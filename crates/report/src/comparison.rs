@@ -3,7 +3,8 @@
 pub(crate) mod repeated;
 
 use analysis::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Provisional, Purpose, Ratio, Verdict,
+    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, FigureComparison, Pairing,
+    Provisional, Ratio,
 };
 use model::text::visible::visible;
 
@@ -29,7 +30,7 @@ pub struct NoiseFloor {
     pub n_pairs: usize,
     /// The deciding figure: throughput, or a percentile of latency if the rate was given. Earlier versions did not record it.
     #[serde(default)]
-    pub figure: Figure,
+    pub figure: ComparedFigure,
     /// Half width of the interval of that figure's ratio, as a share.
     pub half_width: f64,
     /// The smallest difference that it would have detected, as a share.
@@ -59,12 +60,12 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
 }
 
 /// Headings of the medians: `A, median`.
-pub(crate) fn medians(purpose: Purpose) -> [String; 2] {
+pub(crate) fn medians(purpose: ComparisonPurpose) -> [String; 2] {
     purpose.names().map(|name| format!("{name}, median"))
 }
 
 /// What the ratios of B to A are: `B against A`, `here against theirs`.
-pub(crate) fn against(purpose: Purpose) -> String {
+pub(crate) fn against(purpose: ComparisonPurpose) -> String {
     let [a, b] = purpose.names();
     format!("{b} against {a}")
 }
@@ -136,34 +137,37 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
             [a, b] => format!("{a} and {}", phrases::plural(b, noun)),
         },
     };
-    let of =
-        if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
+    let of = if case.lead == ComparedFigure::Throughput {
+        String::new()
+    } else {
+        format!(" by {}", case.lead.as_str())
+    };
     let Some(ratio) = case.leading() else { return without_verdict(case, &n) };
     let interval = interval(ratio);
     let change = percent((ratio.ratio - 1.0).abs());
     let level = (100.0 * ratio.level).round();
     let b = sides_stand(case, ratio.ratio);
     match case.verdict().unwrap_or(ratio.verdict) {
-        differs @ (Verdict::Faster | Verdict::Slower) => {
+        differs @ (ComparisonVerdict::Faster | ComparisonVerdict::Slower) => {
             let word = word(case.lead, differs, case.margin);
             let (what, place) = match (case.purpose, case.lead) {
-                (Purpose::Change, _) => ("B", ""),
-                (Purpose::Repeat, Figure::Ratio) => ("the ratio", " here"),
-                (Purpose::Repeat, _) => ("it", " here"),
+                (ComparisonPurpose::Change, _) => ("B", ""),
+                (ComparisonPurpose::Repeat, ComparedFigure::Ratio) => ("the ratio", " here"),
+                (ComparisonPurpose::Repeat, _) => ("it", " here"),
             };
-            let of = if case.lead == Figure::Ratio { "" } else { of.as_str() };
+            let of = if case.lead == ComparedFigure::Ratio { "" } else { of.as_str() };
             format!("{what} is {change} {word}{place}{of} ({level:.0} % interval {interval}, {n})")
         }
-        Verdict::Same => {
+        ComparisonVerdict::Same => {
             let margin = percent(case.margin);
             format!("no difference larger than {margin}{of} ({level:.0} % interval {interval}, {n})")
         }
-        Verdict::Unsure if ratio.verdict != Verdict::Unsure => {
+        ComparisonVerdict::Unsure if ratio.verdict != ComparisonVerdict::Unsure => {
             format!(
                 "undecided: {b}, {interval} ({n}); it would differ if it were the only case, but among this many it may be chance"
             )
         }
-        Verdict::Unsure => match ratio.more_pairs {
+        ComparisonVerdict::Unsure => match ratio.more_pairs {
             Some(more) => format!(
                 "undecided: {b}, {interval}; about {} would settle it",
                 phrases::plural(more, &format!("more {noun}"))
@@ -181,8 +185,8 @@ pub(crate) fn n_runs(case: &CaseComparison) -> [usize; 2] {
 /// How B stands to A: `B is 5 % slower than A`.
 fn sides_stand(case: &CaseComparison, ratio: f64) -> String {
     let b = match case.purpose {
-        Purpose::Change => "B",
-        Purpose::Repeat => "the result here",
+        ComparisonPurpose::Change => "B",
+        ComparisonPurpose::Repeat => "the result here",
     };
     format!("{b} {}", stands(case.lead, ratio, case.purpose.names()[0]))
 }
@@ -219,8 +223,10 @@ fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
     let (noun, [of_a, of_b]) = (case.pairing.noun(), case.purpose.owners());
     let apart = match case.lead {
         _ if !found.is_one_way() => format!("but their {noun}s overlap"),
-        Figure::Throughput if found.ratio > 1.0 => format!("and no {noun} {of_a} is as fast as one {of_b}"),
-        Figure::Throughput => format!("and no {noun} {of_b} is as fast as one {of_a}"),
+        ComparedFigure::Throughput if found.ratio > 1.0 => {
+            format!("and no {noun} {of_a} is as fast as one {of_b}")
+        }
+        ComparedFigure::Throughput => format!("and no {noun} {of_b} is as fast as one {of_a}"),
         _ if found.ratio > 1.0 => format!("and each {noun} {of_b} is above each {of_a}"),
         _ => format!("and each {noun} {of_b} is below each {of_a}"),
     };
@@ -243,8 +249,10 @@ fn missing(case: &CaseComparison, n: usize) -> String {
 /// How to get as many runs or pairs as a verdict needs.
 fn how(case: &CaseComparison, n_whole: usize) -> String {
     match case.purpose {
-        Purpose::Change => format!("{} {n_whole}", case.more_with),
-        Purpose::Repeat => "a repetition has as many as the original, which would need more".to_string(),
+        ComparisonPurpose::Change => format!("{} {n_whole}", case.more_with),
+        ComparisonPurpose::Repeat => {
+            "a repetition has as many as the original, which would need more".to_string()
+        }
     }
 }
 
@@ -287,11 +295,11 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
 }
 
 /// A figure with its unit.
-pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
+pub(crate) fn value(figure: ComparedFigure, value: Option<f64>) -> String {
     match (figure, value) {
         (_, None) => "-".to_string(),
-        (Figure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
-        (Figure::Ratio, Some(ratio)) => times(ratio),
+        (ComparedFigure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
+        (ComparedFigure::Ratio, Some(ratio)) => times(ratio),
         (_, Some(ns)) => format!("{} ms", format::ms(ns)),
     }
 }
@@ -333,14 +341,14 @@ pub(crate) fn change(figure: &FigureComparison, case: &CaseComparison) -> [Strin
     }
 }
 
-fn word(figure: Figure, verdict: Verdict, margin: f64) -> String {
+fn word(figure: ComparedFigure, verdict: ComparisonVerdict, margin: f64) -> String {
     match (verdict, figure) {
-        (Verdict::Same, _) => format!("no difference larger than {}", percent(margin)),
-        (Verdict::Unsure, _) => "undecided".to_string(),
-        (Verdict::Faster, Figure::Ratio) => "higher".to_string(),
-        (Verdict::Faster, _) => "faster".to_string(),
-        (Verdict::Slower, Figure::Ratio) => "lower".to_string(),
-        (Verdict::Slower, _) => "slower".to_string(),
+        (ComparisonVerdict::Same, _) => format!("no difference larger than {}", percent(margin)),
+        (ComparisonVerdict::Unsure, _) => "undecided".to_string(),
+        (ComparisonVerdict::Faster, ComparedFigure::Ratio) => "higher".to_string(),
+        (ComparisonVerdict::Faster, _) => "faster".to_string(),
+        (ComparisonVerdict::Slower, ComparedFigure::Ratio) => "lower".to_string(),
+        (ComparisonVerdict::Slower, _) => "slower".to_string(),
     }
 }
 
@@ -359,7 +367,7 @@ pub(crate) fn title(input: &ComparisonInput) -> String {
 
 pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     let figure = match floor.figure {
-        Figure::Throughput => String::new(),
+        ComparedFigure::Throughput => String::new(),
         other => format!(" for {}", other.as_str()),
     };
     format!(
@@ -381,12 +389,12 @@ pub(crate) fn interval(ratio: &Ratio) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analysis::comparison::Sample;
+    use analysis::comparison::FigureSample;
     use analysis::finding::Grade;
 
     use super::*;
 
-    pub(super) fn ratio(ratio: f64, low: f64, high: f64, verdict: Verdict) -> Ratio {
+    pub(super) fn ratio(ratio: f64, low: f64, high: f64, verdict: ComparisonVerdict) -> Ratio {
         let (detectable, more_pairs) = (Some(0.017), None);
         Ratio { ratio, low, high, level: 0.95, verdict, p: 0.01, p_adjusted: 0.01, detectable, more_pairs }
     }
@@ -394,7 +402,7 @@ mod tests {
     /// A comparison of two cases by one figure.
     pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseComparison {
         CaseComparison {
-            purpose: Purpose::Change,
+            purpose: ComparisonPurpose::Change,
             a: a.to_string(),
             b: b.to_string(),
             pairing: Pairing::Blocks,
@@ -414,20 +422,26 @@ mod tests {
     }
 
     /// The comparison as it is with these values and without a result.
-    pub(super) fn with_sample(mut case: CaseComparison, sample: Sample) -> CaseComparison {
+    pub(super) fn with_sample(mut case: CaseComparison, sample: FigureSample) -> CaseComparison {
         let FigureComparison { figure, a_median, b_median, .. } = case.figures[0];
         case.figures = vec![FigureComparison::new(figure, (a_median, b_median), None, sample, case.pairing)];
         case
     }
 
-    fn case(change: f64, low: f64, high: f64, verdict: Verdict, more_pairs: Option<usize>) -> CaseComparison {
+    fn case(
+        change: f64,
+        low: f64,
+        high: f64,
+        verdict: ComparisonVerdict,
+        more_pairs: Option<usize>,
+    ) -> CaseComparison {
         let figure = FigureComparison {
-            figure: Figure::Throughput,
+            figure: ComparedFigure::Throughput,
             a_median: Some(1000.0),
             b_median: Some(1041.0),
             result: Some(Ratio { more_pairs, ..ratio(change, low, high, verdict) }),
             provisional: None,
-            sample: Sample::default(),
+            sample: FigureSample::default(),
         };
         compared("version 15", "version 18", figure)
     }
@@ -436,37 +450,37 @@ mod tests {
     fn verdicts_read_as_they_should() {
         let check = |case: &CaseComparison, expected: &str| assert_eq!(verdict(case), expected);
         check(
-            &case(1.041, 1.029, 1.053, Verdict::Faster, None),
+            &case(1.041, 1.029, 1.053, ComparisonVerdict::Faster, None),
             "B is 4.1 % faster (95 % interval +2.9 to +5.3 %, 10 pairs)",
         );
         check(
-            &case(0.959, 0.947, 0.971, Verdict::Slower, None),
+            &case(0.959, 0.947, 0.971, ComparisonVerdict::Slower, None),
             "B is 4.1 % slower (95 % interval -5.3 to -2.9 %, 10 pairs)",
         );
         check(
-            &case(1.001, 0.995, 1.009, Verdict::Same, None),
+            &case(1.001, 0.995, 1.009, ComparisonVerdict::Same, None),
             "no difference larger than 2 % (95 % interval -0.50 to +0.90 %, 10 pairs)",
         );
         check(
-            &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(12)),
+            &case(1.011, 0.988, 1.034, ComparisonVerdict::Unsure, Some(12)),
             "undecided: B is 1.1 % faster than A, -1.2 to +3.4 %; about 12 more pairs would settle it",
         );
         check(
-            &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(1)),
+            &case(1.011, 0.988, 1.034, ComparisonVerdict::Unsure, Some(1)),
             "undecided: B is 1.1 % faster than A, -1.2 to +3.4 %; about 1 more pair would settle it",
         );
-        let mut of_latency = case(1.041, 1.029, 1.053, Verdict::Slower, None);
-        of_latency.lead = Figure::P99;
-        of_latency.figures[0].figure = Figure::P99;
+        let mut of_latency = case(1.041, 1.029, 1.053, ComparisonVerdict::Slower, None);
+        of_latency.lead = ComparedFigure::P99;
+        of_latency.figures[0].figure = ComparedFigure::P99;
         check(&of_latency, "B is 4.1 % slower by p99 (95 % interval +2.9 to +5.3 %, 10 pairs)");
-        let mut one_of_many = case(1.041, 1.029, 1.053, Verdict::Faster, None);
+        let mut one_of_many = case(1.041, 1.029, 1.053, ComparisonVerdict::Faster, None);
         one_of_many.figures[0].result.as_mut().expect("it is there").p_adjusted = 0.2;
         assert!(
             verdict(&one_of_many).starts_with(
                 "undecided: B is 4.1 % faster than A, +2.9 to +5.3 % (10 pairs); it would differ"
             )
         );
-        let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
+        let mut none = case(1.0, 1.0, 1.0, ComparisonVerdict::Same, None);
         (none.more_with, none.pairing) = ("--repeats", Pairing::None);
         for (n_a, n_b, expected) in [
             (
@@ -484,23 +498,25 @@ mod tests {
             (0, 0, "no verdict: 0 runs each"),
             (0, 2, "no verdict: 0 and 2 runs"),
         ] {
-            let sample = Sample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..Sample::default() };
+            let sample =
+                FigureSample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..FigureSample::default() };
             check(&with_sample(none.clone(), sample), expected);
         }
-        let apart = Sample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..Sample::default() };
+        let apart = FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() };
         check(
             &with_sample(none.clone(), apart),
             "no verdict: B is 5.0 times as fast as A by the medians, and no run of A is as fast as one of B; 2 runs each give none: 2 more of \
              each are needed (--repeats 4)",
         );
-        let again = CaseComparison { purpose: Purpose::Repeat, ..none.clone() };
+        let again = CaseComparison { purpose: ComparisonPurpose::Repeat, ..none.clone() };
         let said = verdict(&with_sample(
             again,
-            Sample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..Sample::default() },
+            FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() },
         ));
         let end = "are needed (a repetition has as many as the original, which would need more)";
         assert!(said.ends_with(end) && !said.contains("--repeats"), "{said}");
-        let overlapping = Sample { a: vec![100.0, 300.0], b: vec![150.0, 350.0], ..Sample::default() };
+        let overlapping =
+            FigureSample { a: vec![100.0, 300.0], b: vec![150.0, 350.0], ..FigureSample::default() };
         check(
             &with_sample(none.clone(), overlapping),
             "no verdict: B is 25 % faster than A by the medians, but their runs overlap; 2 runs each give none: 2 more of each are needed \
@@ -512,40 +528,41 @@ mod tests {
     fn fewer_pairs_than_a_verdict_needs_say_which_way_they_point() {
         for (lead, ratios, expected) in [
             (
-                Figure::Throughput,
+                ComparedFigure::Throughput,
                 vec![2.0, 2.2, 2.3, 2.3],
                 "provisional: B is 2.2 times as fast as A in 4 of 4 pairs (2.0x to 2.3x); 4 pairs give no verdict: 2 more are needed \
                  (--pairs 6)",
             ),
             (
-                Figure::Throughput,
+                ComparedFigure::Throughput,
                 vec![4.96],
                 "provisional: B is 5.0 times as fast as A in 1 of 1 pair; one pair gives no verdict: 5 more are needed (--pairs 6)",
             ),
             (
-                Figure::Throughput,
+                ComparedFigure::Throughput,
                 vec![0.2],
                 "provisional: B is 80 % slower than A in 1 of 1 pair; one pair gives no verdict: 5 more are needed (--pairs 6)",
             ),
             (
-                Figure::P99,
+                ComparedFigure::P99,
                 vec![1.3, 1.3],
                 "provisional: B has a p99 30 % above that of A in 2 of 2 pairs (1.300x to 1.300x); 2 pairs give no verdict: 4 more are \
                  needed (--pairs 6)",
             ),
         ] {
-            let mut few = case(1.0, 1.0, 1.0, Verdict::Same, None);
+            let mut few = case(1.0, 1.0, 1.0, ComparisonVerdict::Same, None);
             (few.figures[0].figure, few.lead) = (lead, lead);
-            let few = with_sample(few, Sample { ratios, ..Sample::default() });
+            let few = with_sample(few, FigureSample { ratios, ..FigureSample::default() });
             assert_eq!(verdict(&few), expected);
         }
     }
 
     #[test]
     fn pairs_that_disagree_have_no_provisional_ratio() {
-        let mut few = case(1.0, 1.0, 1.0, Verdict::Same, None);
+        let mut few = case(1.0, 1.0, 1.0, ComparisonVerdict::Same, None);
         (few.n_pairs, few.pairing) = (3, Pairing::Blocks);
-        let few = with_sample(few, Sample { ratios: vec![0.52, 2.76, 0.76], ..Sample::default() });
+        let few =
+            with_sample(few, FigureSample { ratios: vec![0.52, 2.76, 0.76], ..FigureSample::default() });
         assert_eq!(
             verdict(&few),
             "no verdict yet: B is 2.9 % faster than A on average, and between 0.520x and 2.8x in 3 pairs; 3 more are needed (--pairs 6)"
@@ -554,7 +571,7 @@ mod tests {
 
     #[test]
     fn a_change_that_points_the_other_way_than_the_medians_is_explained() {
-        let mut case = case(1.028, 1.001, 1.053, Verdict::Faster, None);
+        let mut case = case(1.028, 1.001, 1.053, ComparisonVerdict::Faster, None);
         assert_eq!(why_otherwise(&case), None);
         (case.figures[0].a_median, case.figures[0].b_median) = (Some(2470.0), Some(2389.0));
         let why = why_otherwise(&case).expect("the signs differ");
@@ -578,11 +595,12 @@ mod tests {
             workload: "tpcb".to_string(),
             n_clients: 8,
             n_pairs: 12,
-            figure: Figure::Throughput,
+            figure: ComparedFigure::Throughput,
             half_width: 0.012,
             detectable: None,
         };
-        let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor), (100, false));
+        let text =
+            text(&case(1.041, 1.029, 1.053, ComparisonVerdict::Faster, None), Some(&floor), (100, false));
         for expected in [
             "\n                 A, median     B, median   B to A\n",
             "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",

@@ -7,7 +7,7 @@ pub(crate) mod seconds;
 use std::borrow::Cow;
 
 use analysis::case::labels;
-use analysis::summary::{Counters, LatencySummary, RunSummary, Study};
+use analysis::summary::{CounterSummary, LatencySummary, RunSummary, Study};
 use model::experiment::origin;
 use model::load::interval::Counts;
 use model::text::visible::visible;
@@ -160,7 +160,7 @@ fn resources(row: &mut Vec<(String, String)>, run: &RunSummary) {
 }
 
 /// Counters of processor and kernel, if any run has them.
-fn counters(study: &Study, row: &mut Vec<(String, String)>, counters: Option<&Counters>) {
+fn counters(study: &Study, row: &mut Vec<(String, String)>, counters: Option<&CounterSummary>) {
     if study.runs.iter().all(|run| run.counters.is_none()) {
         return;
     }

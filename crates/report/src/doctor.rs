@@ -1,16 +1,16 @@
 //! An examination of a host and a server for a terminal: the worst first, what is as it should be in one line.
 
-use analysis::doctor::sight::Seen;
-use analysis::doctor::{COSTLY, Diagnosis, Outcome, Verdict};
+use analysis::doctor::sight::Sighted;
+use analysis::doctor::{COSTLY, Diagnosis, DoctorOutcome, DoctorVerdict};
 use model::text::prose::plural;
 
-use crate::terminal::{MIN_WIDTH, Paint, Style, push_wrapped};
+use crate::terminal::{MIN_WIDTH, Paint, TerminalStyle, push_wrapped};
 
 /// The words above the rows of each verdict that weighs.
-const HEADS: [(Verdict, &str, Style); 3] = [
-    (Verdict::Void, "void: nothing that is measured like this would count", Style::Red),
-    (Verdict::Doubt, "doubt: what is measured like this is doubtful", Style::Amber),
-    (Verdict::Advice, "advice: could be better; numbers stand", Style::Bold),
+const HEADS: [(DoctorVerdict, &str, TerminalStyle); 3] = [
+    (DoctorVerdict::Void, "void: nothing that is measured like this would count", TerminalStyle::Red),
+    (DoctorVerdict::Doubt, "doubt: what is measured like this is doubtful", TerminalStyle::Amber),
+    (DoctorVerdict::Advice, "advice: could be better; numbers stand", TerminalStyle::Bold),
 ];
 
 /// The whole text, ending with a newline. `about` says what was examined: lines with their labels.
@@ -31,18 +31,19 @@ pub(crate) fn text(
             of(verdict).for_each(|row| page.row(row));
         }
     }
-    page.unseen(of(Verdict::Unseen));
+    page.unseen(of(DoctorVerdict::Unseen));
     page.sights(&diagnosis.sights);
     page.of_psql(diagnosis);
-    let fine: Vec<&Outcome> = of(Verdict::Fine).collect();
+    let fine: Vec<&DoctorOutcome> = of(DoctorVerdict::Fine).collect();
     if is_verbose && !fine.is_empty() {
-        page.head("as it should be", Style::Bold);
-        fine.iter().for_each(|row| page.line(&format!("{}: {}", row.id, row.found), "  ", Style::Plain));
+        page.head("as it should be", TerminalStyle::Bold);
+        fine.iter()
+            .for_each(|row| page.line(&format!("{}: {}", row.id, row.found), "  ", TerminalStyle::Plain));
     } else if !fine.is_empty() {
         let are = if fine.len() == 1 { "is" } else { "are" };
         page.text.push('\n');
         let words = format!("{} {are} as they should be; --verbose shows them", plural(fine.len(), "row"));
-        page.line(&words, "", Style::Plain);
+        page.line(&words, "", TerminalStyle::Plain);
     }
     page.text
 }
@@ -55,7 +56,7 @@ fn summary(diagnosis: &Diagnosis) -> String {
         let what = if ids.len() == 1 { of_one } else { of_all };
         (!ids.is_empty()).then(|| format!("{} {what}: {}", plural(ids.len(), "row"), ids.join(", ")))
     };
-    let advice = ids(Verdict::Advice);
+    let advice = ids(DoctorVerdict::Advice);
     let dear: Vec<&str> = advice.iter().copied().filter(|id| COSTLY.contains(id)).collect();
     let changes = plural(advice.len(), "advised change");
     let advised = match (advice.len(), dear.len()) {
@@ -67,8 +68,8 @@ fn summary(diagnosis: &Diagnosis) -> String {
         }
     };
     let parts = [
-        counted(Verdict::Void, ["voids every number", "void every number"]),
-        counted(Verdict::Doubt, ["makes numbers doubtful", "make numbers doubtful"]),
+        counted(DoctorVerdict::Void, ["voids every number", "void every number"]),
+        counted(DoctorVerdict::Doubt, ["makes numbers doubtful", "make numbers doubtful"]),
         advised,
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -82,44 +83,44 @@ struct Page {
 }
 
 impl Page {
-    fn head(&mut self, words: &str, style: Style) {
+    fn head(&mut self, words: &str, style: TerminalStyle) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
         self.line(words, "", style);
     }
 
-    fn line(&mut self, words: &str, indent: &str, style: Style) {
+    fn line(&mut self, words: &str, indent: &str, style: TerminalStyle) {
         push_wrapped(&mut self.text, &self.paint, style, words, indent, self.width);
     }
 
     /// Words next to a label of at most seven letters.
     fn labelled(&mut self, label: &str, words: &str) {
         let begun = self.text.len();
-        self.line(words, "        ", Style::Plain);
+        self.line(words, "        ", TerminalStyle::Plain);
         self.text.replace_range(begun..begun + label.len(), label);
     }
 
-    fn row(&mut self, row: &Outcome) {
-        self.line(&format!("{}: {}; wanted: {}", row.id, row.found, row.wanted), "  ", Style::Plain);
-        self.line(&format!("{} ({})", row.why, row.source), "    ", Style::Dim);
-        self.line(&format!("fix: {}", row.fix), "    ", Style::Plain);
+    fn row(&mut self, row: &DoctorOutcome) {
+        self.line(&format!("{}: {}; wanted: {}", row.id, row.found, row.wanted), "  ", TerminalStyle::Plain);
+        self.line(&format!("{} ({})", row.why, row.source), "    ", TerminalStyle::Dim);
+        self.line(&format!("fix: {}", row.fix), "    ", TerminalStyle::Plain);
     }
 
     /// How statements of fixes are given to psql, whose `-c` sends all of its text as one transaction (psql's manual).
     fn of_psql(&mut self, diagnosis: &Diagnosis) {
-        let is_shown = |row: &&Outcome| HEADS.iter().any(|(verdict, ..)| row.verdict == *verdict);
+        let is_shown = |row: &&DoctorOutcome| HEADS.iter().any(|(verdict, ..)| row.verdict == *verdict);
         let mut fixes = diagnosis.rows.iter().filter(is_shown).map(|row| &row.fix);
         if fixes.any(|fix| fix.contains("alter system") && fix.contains("pg_reload_conf")) {
             self.text.push('\n');
             let words = "With psql -c, give alter system and select pg_reload_conf() a -c each: one -c is one transaction, which ALTER SYSTEM \
                          refuses.";
-            self.line(words, "", Style::Plain);
+            self.line(words, "", TerminalStyle::Plain);
         }
     }
 
     /// Rows that cannot be judged, by their reasons.
-    fn unseen<'a>(&mut self, rows: impl Iterator<Item = &'a Outcome>) {
+    fn unseen<'a>(&mut self, rows: impl Iterator<Item = &'a DoctorOutcome>) {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for row in rows {
             match reasons.iter_mut().find(|(reason, _)| *reason == row.found) {
@@ -128,45 +129,45 @@ impl Page {
             }
         }
         if !reasons.is_empty() {
-            self.head("not judged, because it cannot be seen from here", Style::Bold);
+            self.head("not judged, because it cannot be seen from here", TerminalStyle::Bold);
         }
         for (reason, ids) in reasons {
-            self.line(&format!("{}: {reason}", ids.join(", ")), "  ", Style::Plain);
+            self.line(&format!("{}: {reason}", ids.join(", ")), "  ", TerminalStyle::Plain);
         }
     }
 
-    fn sights(&mut self, sights: &[Seen]) {
-        let (has, lacks): (Vec<&Seen>, Vec<&Seen>) = sights.iter().partition(|sight| sight.has);
+    fn sights(&mut self, sights: &[Sighted]) {
+        let (has, lacks): (Vec<&Sighted>, Vec<&Sighted>) = sights.iter().partition(|sight| sight.has);
         if !lacks.is_empty() {
-            self.head("what pgdyno cannot see or do there", Style::Bold);
+            self.head("what pgdyno cannot see or do there", TerminalStyle::Bold);
         }
         for sight in lacks {
-            self.line(&format!("{}: {}", sight.id, sight.found), "  ", Style::Plain);
+            self.line(&format!("{}: {}", sight.id, sight.found), "  ", TerminalStyle::Plain);
             let silent = match sight.silent {
                 [] => String::new(),
                 silent => format!("; silent or seeing less: {}", silent.join(", ")),
             };
-            self.line(&format!("lost: {}{silent}", sight.lost), "    ", Style::Dim);
-            self.line(&format!("fix: {}", sight.fix), "    ", Style::Plain);
+            self.line(&format!("lost: {}{silent}", sight.lost), "    ", TerminalStyle::Dim);
+            self.line(&format!("fix: {}", sight.fix), "    ", TerminalStyle::Plain);
         }
         if !has.is_empty() {
             let ids: Vec<&str> = has.iter().map(|sight| sight.id).collect();
             self.text.push('\n');
-            self.line(&format!("there: {}", ids.join(", ")), "", Style::Plain);
+            self.line(&format!("there: {}", ids.join(", ")), "", TerminalStyle::Plain);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use analysis::doctor::Scope;
+    use analysis::doctor::RowScope;
 
     use super::*;
 
-    fn row(id: &'static str, verdict: Verdict, found: &str) -> Outcome {
-        Outcome {
+    fn row(id: &'static str, verdict: DoctorVerdict, found: &str) -> DoctorOutcome {
+        DoctorOutcome {
             id,
-            scope: Scope::Host,
+            scope: RowScope::Host,
             verdict,
             found: found.to_string(),
             wanted: "less",
@@ -181,14 +182,14 @@ mod tests {
     #[test]
     fn the_worst_comes_first_and_what_is_fine_is_one_line() {
         let rows = vec![
-            row("fsync", Verdict::Doubt, "off"),
-            row("thp", Verdict::Advice, "always"),
-            row("atime", Verdict::Unseen, "no host"),
-            row("barriers", Verdict::Unseen, "no host"),
-            row("clock", Verdict::Fine, "tsc"),
-            row("jit", Verdict::Fine, "off"),
+            row("fsync", DoctorVerdict::Doubt, "off"),
+            row("thp", DoctorVerdict::Advice, "always"),
+            row("atime", DoctorVerdict::Unseen, "no host"),
+            row("barriers", DoctorVerdict::Unseen, "no host"),
+            row("clock", DoctorVerdict::Fine, "tsc"),
+            row("jit", DoctorVerdict::Fine, "off"),
         ];
-        let sights = vec![Seen {
+        let sights = vec![Sighted {
             id: "all-stats",
             what: "sessions of others",
             has: false,

@@ -21,7 +21,7 @@ mod variation;
 use crate::axis::Axis;
 use crate::escape::{self, text};
 use crate::prose::{conditions, format, headline};
-use crate::shell::{Page, Shell};
+use crate::shell::{Page, PageShell};
 use crate::{ComparisonInput, Input, axis};
 pub(crate) use disclosure::not_default;
 #[cfg(test)]
@@ -29,7 +29,7 @@ pub(crate) use factors::matrix::HEAT_STEPS;
 
 /// How the page of a result reaches its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivery<'a> {
+pub(crate) enum PageDelivery<'a> {
     /// In a file of its own.
     File,
     /// On a server, with other results: these links, as HTML, lead to them.
@@ -37,7 +37,7 @@ pub(crate) enum Delivery<'a> {
 }
 
 /// The page of an experiment.
-pub(crate) fn page(input: &Input, delivery: Delivery) -> Page {
+pub(crate) fn page(input: &Input, delivery: PageDelivery) -> Page {
     let axis = axis::arrange(input.study);
     let document = Document {
         title: headline::title(input.study),
@@ -53,7 +53,7 @@ pub(crate) fn page(input: &Input, delivery: Delivery) -> Page {
 }
 
 /// The page of a comparison: for one experiment with all its sections, for two with what concerns both.
-pub(crate) fn comparison_page(input: &ComparisonInput, delivery: Delivery) -> Page {
+pub(crate) fn comparison_page(input: &ComparisonInput, delivery: PageDelivery) -> Page {
     let headings = comparison::headings(input.purpose());
     let mut sections = vec![
         Section { id: "pairs", name: headings.0, body: comparison::pairs(input) },
@@ -108,12 +108,12 @@ struct Document<'a> {
     /// When the data was measured.
     made: String,
     tool_version: &'a str,
-    delivery: Delivery<'a>,
+    delivery: PageDelivery<'a>,
 }
 
 impl Document<'_> {
     fn page(self) -> Page {
-        let shell = Shell {
+        let shell = PageShell {
             title: &self.title,
             tool_version: self.tool_version,
             style: "",
@@ -121,7 +121,7 @@ impl Document<'_> {
             body: &self.body(),
             data: &escape::json(&self.data),
             has_charts: true,
-            is_served: self.delivery != Delivery::File,
+            is_served: self.delivery != PageDelivery::File,
         };
         shell.page()
     }
@@ -130,8 +130,8 @@ impl Document<'_> {
         let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
         let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
         let (brand, back) = match self.delivery {
-            Delivery::File => ("#top", ""),
-            Delivery::Served(back) => ("/", back),
+            PageDelivery::File => ("#top", ""),
+            PageDelivery::Served(back) => ("/", back),
         };
         let mut body = bar("report", brand, &format!("{back}{links}"));
         body.push_str(&self.head);
@@ -218,7 +218,7 @@ struct Section {
 }
 
 /// A chart's place, with its text alternative and its table.
-pub(crate) struct Figure<'a> {
+pub(crate) struct ChartFigure<'a> {
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
     pub(crate) note: &'a str,
@@ -226,7 +226,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) table: &'a str,
 }
 
-impl Figure<'_> {
+impl ChartFigure<'_> {
     pub(crate) fn html(&self) -> String {
         let note = match self.note {
             "" => String::new(),

@@ -18,13 +18,13 @@ mod terminal;
 
 use std::collections::BTreeSet;
 
-use analysis::comparison::{CaseComparison, Purpose};
+use analysis::comparison::{CaseComparison, ComparisonPurpose};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 pub use comparison::NoiseFloor;
 pub use export::{Export, ExportFormat, ExportTable};
 use model::run::ExperimentData;
-use terminal::Detail;
+use terminal::PrintedDetail;
 
 /// Input of the page and the Markdown text.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub struct Input<'a> {
 
 /// The whole report as one self-contained HTML page: it needs no network and no other file.
 pub fn html(input: &Input) -> String {
-    html::page(input, html::Delivery::File).html
+    html::page(input, html::PageDelivery::File).html
 }
 
 /// Most runs whose telemetry over time the page draws.
@@ -115,12 +115,12 @@ pub fn hanging(text: &str, width: usize) -> String {
 
 /// Table of cases, doubts and voids, and the number of notes, at most `width` columns wide; `colour` adds ANSI colours.
 pub fn terminal_table(study: &Study, width: usize, colour: bool) -> String {
-    terminal::table(study, width, colour, Detail::Weighty)
+    terminal::table(study, width, colour, PrintedDetail::Weighty)
 }
 
 /// [`terminal_table`] with all findings in full and where the variation comes from.
 pub fn terminal_table_in_full(study: &Study, width: usize, colour: bool) -> String {
-    terminal::table(study, width, colour, Detail::All)
+    terminal::table(study, width, colour, PrintedDetail::All)
 }
 
 /// The study as one JSON value, numbers unrounded.
@@ -167,14 +167,14 @@ pub struct ComparisonInput<'a> {
 
 impl ComparisonInput<'_> {
     /// Why the cases are compared: all for one reason.
-    pub(crate) fn purpose(&self) -> Purpose {
-        self.cases.first().map_or(Purpose::Change, |case| case.purpose)
+    pub(crate) fn purpose(&self) -> ComparisonPurpose {
+        self.cases.first().map_or(ComparisonPurpose::Change, |case| case.purpose)
     }
 }
 
 /// A comparison as one self-contained HTML page, like [`html`].
 pub fn comparison_html(input: &ComparisonInput) -> String {
-    html::comparison_page(input, html::Delivery::File).html
+    html::comparison_page(input, html::PageDelivery::File).html
 }
 
 /// The verdict of a comparison in a sentence.

@@ -11,7 +11,7 @@ use model::run::server::ServerRecord;
 use model::text::visible::{is_hidden, visible};
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::factors::{self, Against, Row};
+use crate::prose::factors::{self, AgainstBaseline, CaseRow};
 use crate::prose::{
     capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
 };
@@ -100,7 +100,7 @@ fn cases(input: &Input) -> String {
 /// Cases in per cent of a baseline, if the experiment names one.
 fn against_baseline(study: &Study) -> String {
     let is_named = study.plan.baseline != 0;
-    let Some(Against { what, of, rows, ipc }) = factors::against(study).filter(|_| is_named) else {
+    let Some(AgainstBaseline { what, of, rows, ipc }) = factors::against(study).filter(|_| is_named) else {
         return String::new();
     };
     let remark = factors::about_cycles(study).map_or_else(String::new, |why| format!("\n{why}\n"));
@@ -111,7 +111,7 @@ fn against_baseline(study: &Study) -> String {
         heads.extend(factors::IPC_HEADS);
     }
     let n = if by_label { 4 } else { 3 };
-    let cells = |(n_row, row): (usize, &Row<4>)| {
+    let cells = |(n_row, row): (usize, &CaseRow<4>)| {
         let ipc = ipc.get(n_row).into_iter().flatten().cloned();
         (row.case.label.clone(), row.cells[..n].iter().cloned().chain(ipc).collect())
     };

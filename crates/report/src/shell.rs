@@ -41,7 +41,7 @@ pub struct Page {
 }
 
 /// The parts of a page.
-pub(crate) struct Shell<'a> {
+pub(crate) struct PageShell<'a> {
     pub(crate) title: &'a str,
     pub(crate) tool_version: &'a str,
     /// Style after that of the report.
@@ -58,7 +58,7 @@ pub(crate) struct Shell<'a> {
     pub(crate) is_served: bool,
 }
 
-impl Shell<'_> {
+impl PageShell<'_> {
     pub(crate) fn page(&self) -> Page {
         let (style, script) = (joined(STYLE, self.style), joined(SCRIPT, self.script));
         let policy = self.policy(&style, &script);

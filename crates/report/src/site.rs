@@ -11,15 +11,15 @@ mod several;
 pub use crate::html::timeline::live::{Lacking, LiveCharts, Reached};
 pub use crate::shell::Page;
 pub use history::history;
-pub use list::{Choice, Entry, ListInput, Wanted, list};
-pub use now::{LivePage, Now, NowFigures, findings_so_far, live, now};
-pub use plan::{Next, PlanHead, PlanInput, RunOfPlan, page as plan_page, plan};
+pub use list::{FilterChoice, ListFilter, ListInput, ListedResult, list};
+pub use now::{ExperimentState, LivePage, NowFigures, findings_so_far, live, now};
+pub use plan::{PlanHead, PlanInput, RunOfPlan, RunProgress, page as plan_page, plan};
 pub use several::{Several, several};
 
 use crate::escape::{self, text};
 use crate::html::data::Data;
-use crate::html::{self, Delivery};
-use crate::shell::Shell;
+use crate::html::{self, PageDelivery};
+use crate::shell::PageShell;
 use crate::{ComparisonInput, Input};
 
 const STYLE: &str = include_str!("../assets/site.css");
@@ -50,7 +50,7 @@ impl<'a> Site<'a> {
             self.main,
             text(self.tool_version)
         );
-        let shell = Shell {
+        let shell = PageShell {
             title: self.title,
             tool_version: self.tool_version,
             style: STYLE,
@@ -66,7 +66,7 @@ impl<'a> Site<'a> {
 
 /// A link of the bar; the page that it leads to if it is this one is marked.
 #[derive(Debug, Clone, Copy)]
-pub struct Link<'a> {
+pub struct BarLink<'a> {
     /// Address.
     pub to: &'a str,
     /// Text for people.
@@ -75,8 +75,8 @@ pub struct Link<'a> {
     pub is_here: bool,
 }
 
-fn links(all: &[Link]) -> String {
-    let link = |link: &Link| {
+fn links(all: &[BarLink]) -> String {
+    let link = |link: &BarLink| {
         let here = if link.is_here { " aria-current=\"page\"" } else { "" };
         format!("<a href=\"{}\"{here}>{}</a>", text(link.to), text(link.words))
     };
@@ -84,17 +84,17 @@ fn links(all: &[Link]) -> String {
 }
 
 /// The report of an experiment as a page of a server, with links to others.
-pub fn result(input: &Input, back: &[Link]) -> Page {
-    html::page(input, Delivery::Served(&links(back)))
+pub fn result(input: &Input, back: &[BarLink]) -> Page {
+    html::page(input, PageDelivery::Served(&links(back)))
 }
 
 /// A comparison as a page of a server, with links to others.
-pub fn comparison(input: &ComparisonInput, back: &[Link]) -> Page {
-    html::comparison_page(input, Delivery::Served(&links(back)))
+pub fn comparison(input: &ComparisonInput, back: &[BarLink]) -> Page {
+    html::comparison_page(input, PageDelivery::Served(&links(back)))
 }
 
 /// A page that says why there is no other.
-pub fn notice(title: &str, words: &str, back: &[Link], tool_version: &str) -> Page {
+pub fn notice(title: &str, words: &str, back: &[BarLink], tool_version: &str) -> Page {
     let main = format!("<header>\n<h1>{}</h1>\n{}</header>\n", text(title), paragraphs(words));
     Site::plain(title, tool_version, &links(back), &main).page()
 }
@@ -108,7 +108,7 @@ fn paragraphs(words: &str) -> String {
 
 /// What a page asks before something is done.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct PageQuestion<'a> {
     /// The question.
     pub title: &'a str,
     /// Why it is asked, over several lines.
@@ -120,7 +120,7 @@ pub struct Question<'a> {
 }
 
 /// A page that asks for a consent.
-pub fn question(question: &Question, back: &[Link], tool_version: &str) -> Page {
+pub fn question(question: &PageQuestion, back: &[BarLink], tool_version: &str) -> Page {
     let main = format!(
         "<header>\n<h1>{}</h1>\n{}<form method=\"post\" action=\"{}\"><button type=\"submit\" class=\"act\">{}</button></form>\n</header>\n",
         text(question.title),

@@ -27,7 +27,7 @@ const VERDICT: &str = "verdict";
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum PrintedDetail {
     /// Doubts and voids in full, notes by their identifiers.
     Weighty,
     /// All findings in full, and where the variation of the runs comes from.
@@ -35,49 +35,56 @@ pub(crate) enum Detail {
 }
 
 /// The whole text, ending with a newline: the answer, the figures, what spoiled them, and the rest.
-pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -> String {
+pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDetail) -> String {
     let width = width.max(MIN_WIDTH);
     let paint = Paint { colour };
     let mut text = String::new();
-    push_wrapped(&mut text, &paint, Style::Bold, &headline::title(study), "", width);
-    push_wrapped(&mut text, &paint, Style::Plain, &headline::sentence(study), "", width);
+    push_wrapped(&mut text, &paint, TerminalStyle::Bold, &headline::title(study), "", width);
+    push_wrapped(&mut text, &paint, TerminalStyle::Plain, &headline::sentence(study), "", width);
     for line in study.fetched.iter().chain(&study.encryption) {
-        push_wrapped(&mut text, &paint, Style::Plain, line, "", width);
+        push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width);
     }
     if let Some(line) = conditions::line(&study.plan) {
-        push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+        push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }
     if let Some(why) = &study.partial {
         let banner = format!("partial: {}", phrases::one_line(why));
-        push_wrapped(&mut text, &paint, Style::Amber, &banner, "", width);
+        push_wrapped(&mut text, &paint, TerminalStyle::Amber, &banner, "", width);
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
     let below = tpcc(study).into_iter().chain(capacity::below_table(study));
     for line in below.chain(capacity::offered::below_table(study)) {
-        push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+        push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }
     rates(&mut text, study);
     let limits = limiter::lines(study);
     if !limits.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
-        limits.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+        text.push_str(&format!("\n{}\n", paint.on("limited by", TerminalStyle::Bold)));
+        limits.iter().for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
     }
     if let Some(statements) = statements::of(study) {
-        text.push_str(&format!("\n{}\n", paint.on(&statements.title.replacen('T', "t", 1), Style::Bold)));
+        text.push_str(&format!(
+            "\n{}\n",
+            paint.on(&statements.title.replacen('T', "t", 1), TerminalStyle::Bold)
+        ));
         let lines = statements.lines.iter().map(ToString::to_string);
-        lines.for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, &line, "", width));
+        lines.for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width));
     }
     findings(&mut text, study, width, &paint, detail);
     let scalability = crate::prose::scalability::lines(study);
     if !scalability.is_empty() {
         text.push('\n');
-        scalability.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+        scalability
+            .iter()
+            .for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
     }
     let spreads = variation::lines(&study.cases);
-    if detail == Detail::All && (1..=MAX_SPREADS).contains(&spreads.len()) {
-        text.push_str(&format!("\n{}\n", paint.on("variation", Style::Bold)));
-        spreads.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+    if detail == PrintedDetail::All && (1..=MAX_SPREADS).contains(&spreads.len()) {
+        text.push_str(&format!("\n{}\n", paint.on("variation", TerminalStyle::Bold)));
+        spreads
+            .iter()
+            .for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
     }
     if let Some(case) = scripts::of_best(study) {
         text.push('\n');
@@ -87,18 +94,18 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
 }
 
 /// Doubts and voids in full, then the notes: in full too, or in a line with their identifiers, which `explain` takes.
-fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detail: Detail) {
+fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detail: PrintedDetail) {
     let groups = condense::findings(study);
     if groups.is_empty() {
         return;
     }
-    text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
+    text.push_str(&format!("\n{}\n", paint.on("findings", TerminalStyle::Bold)));
     let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
         groups.iter().partition(|group| group.is_aside());
     for group in weighty {
         finding(text, group, study.runs.len(), width, paint);
     }
-    if detail == Detail::All {
+    if detail == PrintedDetail::All {
         notes.iter().for_each(|group| finding(text, group, study.runs.len(), width, paint));
     } else if !notes.is_empty() {
         let ids: Vec<&str> = notes.iter().map(|group| group.id).collect();
@@ -107,7 +114,7 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
             phrases::plural(notes.len(), "note"),
             ids.join(", ")
         );
-        push_wrapped(text, paint, Style::Dim, &line, "", width);
+        push_wrapped(text, paint, TerminalStyle::Dim, &line, "", width);
     }
 }
 
@@ -121,19 +128,19 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let left = numbers + limiters.map_or(0, |limiters| limiters + GAP.len());
     let limiter = |name: &str| limiters.map_or(String::new(), |width| columns::left(name, width) + GAP);
     let heads = format!("{}{}{VERDICT}", aligned(&head, &widths), limiter(LIMITER));
-    text.push_str(&format!("{}\n", paint.on(&heads, Style::Dim)));
+    text.push_str(&format!("{}\n", paint.on(&heads, TerminalStyle::Dim)));
     for (row, case) in rows.iter().zip(&study.cases) {
         let reasons = condense::reasons(study, case).join("; ");
         let verdict = case.verdict();
         text.push_str(&format!("{}{}", aligned(row, &widths), limiter(limiter_name(case))));
-        text.push_str(&paint.on(verdict, Style::of_grade(case.grade)));
+        text.push_str(&paint.on(verdict, TerminalStyle::of_grade(case.grade)));
         if reasons.is_empty() {
             text.push('\n');
         } else if left + verdict.len() + 2 + reasons.chars().count() <= width {
             text.push_str(&format!(": {reasons}\n"));
         } else {
             text.push('\n');
-            push_wrapped(text, paint, Style::Plain, &reasons, "    ", width);
+            push_wrapped(text, paint, TerminalStyle::Plain, &reasons, "    ", width);
         }
     }
 }
@@ -187,7 +194,7 @@ fn rates(text: &mut String, study: &Study) {
 /// The scripts of a case; the case is named if there are several.
 fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
     let about = if is_named { format!(" of {}", phrases::one_line(&case.label)) } else { String::new() };
-    push_wrapped(text, paint, Style::Bold, &format!("scripts{about}"), "", width);
+    push_wrapped(text, paint, TerminalStyle::Bold, &format!("scripts{about}"), "", width);
     let mut rows = vec![scripts::HEADS.map(str::to_string)];
     rows.extend(case.scripts.iter().map(scripts::cells));
     let mut widths = widths(&rows, MAX_LABEL);
@@ -196,7 +203,7 @@ fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usi
     widths[0] = widths[0].min(width.saturating_sub(numbers)).max(scripts::HEADS[0].len());
     for (n, row) in rows.iter().enumerate() {
         let line = aligned(row, &widths);
-        let style = if n == 0 { Style::Dim } else { Style::Plain };
+        let style = if n == 0 { TerminalStyle::Dim } else { TerminalStyle::Plain };
         text.push_str(&format!("{}\n", paint.on(line.trim_end(), style)));
     }
 }
@@ -268,7 +275,7 @@ fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize,
 pub(crate) fn of_comparison(findings: &[Finding], width: usize, colour: bool) -> String {
     let (mut text, paint) = (String::new(), Paint { colour });
     if !findings.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
+        text.push_str(&format!("\n{}\n", paint.on("findings", TerminalStyle::Bold)));
     }
     for finding in findings {
         let lead = format!("{} [{}]", condense::title(finding.id), finding.id);
@@ -285,12 +292,12 @@ fn entry(text: &mut String, severity: Severity, said: &[String; 3], width: usize
     let mut lines = wrap(lead, width - indent.len()).into_iter();
     let first = lines.next().unwrap_or_default();
     let word = format!("{:<8}", severity_word(severity));
-    text.push_str(&format!("{}{first}\n", paint.on(&word, Style::of_severity(severity))));
+    text.push_str(&format!("{}{first}\n", paint.on(&word, TerminalStyle::of_severity(severity))));
     for line in lines {
         text.push_str(&format!("{indent}{line}\n"));
     }
-    push_wrapped(text, paint, Style::Plain, evidence, &indent, width);
-    push_wrapped(text, paint, Style::Dim, advice, &indent, width);
+    push_wrapped(text, paint, TerminalStyle::Plain, evidence, &indent, width);
+    push_wrapped(text, paint, TerminalStyle::Dim, advice, &indent, width);
 }
 
 /// The evidence of the example, with its subject if there are several.
@@ -315,7 +322,7 @@ pub(crate) fn severity_word(severity: Severity) -> &'static str {
 pub(crate) fn push_wrapped(
     text: &mut String,
     paint: &Paint,
-    style: Style,
+    style: TerminalStyle,
     words: &str,
     indent: &str,
     width: usize,
@@ -386,7 +393,7 @@ pub(crate) fn hanging(text: &str, width: usize) -> String {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Style {
+pub(crate) enum TerminalStyle {
     Plain,
     Bold,
     Dim,
@@ -395,20 +402,20 @@ pub(crate) enum Style {
     Red,
 }
 
-impl Style {
-    fn of_grade(grade: Grade) -> Style {
+impl TerminalStyle {
+    fn of_grade(grade: Grade) -> TerminalStyle {
         match grade {
-            Grade::Valid => Style::Green,
-            Grade::Doubtful => Style::Amber,
-            Grade::Void => Style::Red,
+            Grade::Valid => TerminalStyle::Green,
+            Grade::Doubtful => TerminalStyle::Amber,
+            Grade::Void => TerminalStyle::Red,
         }
     }
 
-    fn of_severity(severity: Severity) -> Style {
+    fn of_severity(severity: Severity) -> TerminalStyle {
         match severity {
-            Severity::Note => Style::Dim,
-            Severity::Doubt => Style::Amber,
-            Severity::Void => Style::Red,
+            Severity::Note => TerminalStyle::Dim,
+            Severity::Doubt => TerminalStyle::Amber,
+            Severity::Void => TerminalStyle::Red,
         }
     }
 }
@@ -418,15 +425,15 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
-    fn on(&self, text: &str, style: Style) -> String {
+    fn on(&self, text: &str, style: TerminalStyle) -> String {
         let text = visible(text);
         let code = match style {
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Green => "32",
-            Style::Amber => "33",
-            Style::Red => "31",
-            Style::Plain => return text.into_owned(),
+            TerminalStyle::Bold => "1",
+            TerminalStyle::Dim => "2",
+            TerminalStyle::Green => "32",
+            TerminalStyle::Amber => "33",
+            TerminalStyle::Red => "31",
+            TerminalStyle::Plain => return text.into_owned(),
         };
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into_owned() }
     }

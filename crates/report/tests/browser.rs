@@ -7,9 +7,11 @@ mod synthetic;
 
 use analysis::finding::Grade;
 use analysis::summary::Study;
-use analysis::summary::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
+use analysis::summary::capacity::{
+    Capacity, CaseCapacity, ProbeSummary, ProbeVerdict, RateEstimate, SearchOutcome,
+};
 use model::run::ExperimentData;
-use model::run::profile::{Profile, ProfileRecord, unfold};
+use model::run::profile::{ProfileRecord, StoredProfile, unfold};
 use report::Input;
 use synthetic::Shape;
 
@@ -38,7 +40,7 @@ fn levels_that_are_not_numbers_are_drawn() {
 fn profiles_of_two_levels_are_drawn() {
     let versions = ["16", "18"].map(str::to_string).to_vec();
     let (study, mut data) = synthetic::make(&Shape { versions, clients: vec![8], ..Shape::default() });
-    let profile = |case, stacks: &str| Profile {
+    let profile = |case, stacks: &str| StoredProfile {
         record: ProfileRecord {
             case,
             event: "cycles".to_string(),
@@ -107,7 +109,7 @@ fn a_search_is_drawn_and_described() {
     for (i, run) in study.runs.iter_mut().enumerate() {
         run.capacity = Some(search(if i == 1 { 0 } else { 5 }));
     }
-    let rate = Rate { point: 2340.0, low: 2250.0, high: 2410.0 };
+    let rate = RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 };
     let target = "p99 <= 10ms".parse().unwrap();
     study.cases[0].capacity =
         Some(CaseCapacity { target, rate, n_runs: 3, n_unreachable: 0, n_not_limiting: 0, held_per_s: None });
@@ -147,8 +149,8 @@ fn search(n_probes: u32) -> Capacity {
     let found = n_probes > 0;
     Capacity {
         target: "p99 <= 10ms".parse().unwrap(),
-        outcome: if found { Outcome::Found } else { Outcome::Unreachable },
-        rate: found.then_some(Rate { point: 2340.0, low: 2250.0, high: 2410.0 }),
+        outcome: if found { SearchOutcome::Found } else { SearchOutcome::Unreachable },
+        rate: found.then_some(RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 }),
         ceiling_per_s: 4000.0,
         probes: (0..n_probes).map(probe).collect(),
     }

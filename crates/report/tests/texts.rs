@@ -12,12 +12,12 @@ mod used;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::comparison::{CaseComparison, MARGIN, Ratio, Side, Verdict};
+use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN, Ratio};
 use analysis::explain::compare;
 use analysis::finding::{Finding, Severity};
-use analysis::summary::capacity::{Capacity, Outcome, Rate};
+use analysis::summary::capacity::{Capacity, RateEstimate, SearchOutcome};
 use analysis::summary::{ScriptSummary, Study};
-use model::experiment::origin::Origin;
+use model::experiment::origin::MergedFrom;
 use model::experiment::script::CaseScript;
 use model::experiment::target::TargetSpec;
 use model::load::Pace;
@@ -160,7 +160,7 @@ fn each_host_that_eyes_looked_at_is_named_with_its_runs() {
 #[test]
 fn a_merged_study_has_one_column_for_the_origin() {
     let (mut study, _) = synthetic::make(&Shape::default());
-    let origin = Origin {
+    let origin = MergedFrom {
         name: "a".to_string(),
         first: 0,
         last: 99,
@@ -506,8 +506,8 @@ fn an_experiment_without_a_run_is_said_to_have_none() {
 fn search(rate: Option<f64>) -> Capacity {
     Capacity {
         target: "max with p99 <= 10ms".parse::<Pace>().unwrap().target().unwrap(),
-        outcome: if rate.is_some() { Outcome::Found } else { Outcome::Unreachable },
-        rate: rate.map(|point| Rate { point, low: 0.9 * point, high: 1.1 * point }),
+        outcome: if rate.is_some() { SearchOutcome::Found } else { SearchOutcome::Unreachable },
+        rate: rate.map(|point| RateEstimate { point, low: 0.9 * point, high: 1.1 * point }),
         ceiling_per_s: 5000.0,
         probes: Vec::new(),
     }
@@ -568,7 +568,7 @@ fn without_a_baseline_versions_are_compared_at_the_same_number_of_clients() {
 #[test]
 fn a_change_against_the_medians_is_explained_in_every_form() {
     let (study, data) = synthetic::make(&Shape { clients: vec![8, 16], ..Shape::default() });
-    let side = |case| Side { data: &data, study: &study, case };
+    let side = |case| ComparedSide { data: &data, study: &study, case };
     let mut cases = compare(&[(side(1), side(2))], MARGIN);
     let one = [Measured { name: "x", study: &study, data: &data, commands: &[] }];
     let forms = |cases: &[CaseComparison]| {
@@ -588,7 +588,7 @@ fn a_change_against_the_medians_is_explained_in_every_form() {
         low: 1.01,
         high: 1.05,
         level: 0.95,
-        verdict: Verdict::Faster,
+        verdict: ComparisonVerdict::Faster,
         p: 0.01,
         p_adjusted: 0.01,
         detectable: None,

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use testbed::browser::{Look, Tab};
+use testbed::browser::{Tab, WindowLook};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +16,7 @@ fn main() {
     let width = args.get(2).and_then(|text| text.parse().ok()).unwrap_or(1280);
     let is_dark = args.get(3).is_some_and(|word| word == "dark");
     let directory = tempfile::tempdir().unwrap();
-    let mut tab = Tab::open(directory.path(), Look { width, height: 900, is_dark });
+    let mut tab = Tab::open(directory.path(), WindowLook { width, height: 900, is_dark });
     for time in ["first", "second"] {
         let begun = Instant::now();
         tab.go(address);

@@ -15,13 +15,13 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, any_service};
 use futures_util::StreamExt;
 use model::load::pages::{
-    ANSWERS_MAX, AnswerPart, Asked, PIECE_BYTES_MAX, PIECES_MAX, PagesCommand, PagesLine,
+    ANSWERS_MAX, AnswerPart, PIECE_BYTES_MAX, PIECES_MAX, PageRequest, PagesCommand, PagesLine,
 };
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use crate::pages::{self, Site};
-use crate::{Makers, Options};
+use crate::pages::{self, PageSources};
+use crate::{Makers, ServeOptions};
 
 /// Takes lines for the other machine.
 pub type Say = Arc<dyn Fn(PagesLine) + Send + Sync>;
@@ -37,8 +37,8 @@ impl Answering {
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub fn start(options: Options, makers: Makers, say: Say) -> Result<Answering> {
-        let site = Arc::new(Site::new(options, makers)?);
+    pub fn start(options: ServeOptions, makers: Makers, say: Say) -> Result<Answering> {
+        let site = Arc::new(PageSources::new(options, makers)?);
         let pages = any_service(pages::routes(site));
         let (commands, asked) = mpsc::unbounded_channel();
         let runtime = crate::runtime()?;
@@ -100,7 +100,7 @@ async fn carry_out(mut asked: mpsc::UnboundedReceiver<PagesCommand>, pages: Meth
     }
 }
 
-async fn answer(asked: Asked, pages: MethodRouter, room: Arc<Semaphore>, say: Say) {
+async fn answer(asked: PageRequest, pages: MethodRouter, room: Arc<Semaphore>, say: Say) {
     let id = asked.id;
     let tell = |part| say(PagesLine::Part { id, part });
     let Some(request) = request(&asked) else {
@@ -126,7 +126,7 @@ async fn answer(asked: Asked, pages: MethodRouter, room: Arc<Semaphore>, say: Sa
     tell(AnswerPart::End);
 }
 
-fn request(asked: &Asked) -> Option<Request> {
+fn request(asked: &PageRequest) -> Option<Request> {
     let method = if asked.is_post { Method::POST } else { Method::GET };
     let mut request = Request::builder().method(method).uri(&asked.address);
     if let Some(id) = &asked.last_event {

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::Options;
+use crate::ServeOptions;
 use crate::neighbour::stands_for_many;
 
 /// Random bytes of a token.
@@ -22,7 +22,7 @@ pub(crate) const CHALLENGE: &str = "Basic realm=\"pgdyno\", charset=\"UTF-8\"";
 
 /// What is checked of each request.
 #[derive(Debug)]
-pub struct Door {
+pub struct RequestGuard {
     is_loopback: bool,
     is_v6: bool,
     names: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Door {
 
 /// Why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     /// It is not allowed to anybody: status and reason.
     Never(StatusCode, &'static str),
     /// The reader has to show the token first.
@@ -50,8 +50,8 @@ pub fn is_loopback(address: IpAddr) -> bool {
     }
 }
 
-impl Door {
-    pub(crate) fn new(address: SocketAddr, options: &Options) -> Result<Door> {
+impl RequestGuard {
+    pub(crate) fn new(address: SocketAddr, options: &ServeOptions) -> Result<RequestGuard> {
         let is_loopback = is_loopback(address.ip());
         let mut names = vec!["localhost".to_string()];
         if !is_loopback {
@@ -70,12 +70,12 @@ impl Door {
             .chain(files::trust::caller_uid())
             .filter(|uid| !stands_for_many(*uid))
             .collect();
-        Ok(Door { is_loopback, is_v6: address.is_ipv6(), names, token, users })
+        Ok(RequestGuard { is_loopback, is_v6: address.is_ipv6(), names, token, users })
     }
 
     /// Checks which user of this machine sends a request: results are for who serves them, and without a token every other user of the
     /// machine could read them. One whom the kernel does not name is another one.
-    pub(crate) fn check_user(&self, user: Option<u32>) -> Result<(), Refusal> {
+    pub(crate) fn check_user(&self, user: Option<u32>) -> Result<(), RequestRefusal> {
         if self.token.is_some() || self.serves(user) {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Door {
                 "the kernel does not say which user of this machine asks, and results are for the user who serves them; start the server with --token"
             }
         };
-        Err(Refusal::Never(StatusCode::FORBIDDEN, reason))
+        Err(RequestRefusal::Never(StatusCode::FORBIDDEN, reason))
     }
 
     pub(crate) fn serves(&self, user: Option<u32>) -> bool {
@@ -99,8 +99,13 @@ impl Door {
     }
 
     /// Checks a request. `is_free`: whether its address needs no token.
-    pub(crate) fn check(&self, method: &Method, headers: &HeaderMap, is_free: bool) -> Result<(), Refusal> {
-        let never = |status, reason| Err(Refusal::Never(status, reason));
+    pub(crate) fn check(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        is_free: bool,
+    ) -> Result<(), RequestRefusal> {
+        let never = |status, reason| Err(RequestRefusal::Never(status, reason));
         let Some(host) = only(headers, HOST.as_str()) else {
             return never(StatusCode::BAD_REQUEST, "the request does not name its host");
         };
@@ -113,7 +118,7 @@ impl Door {
         if self.token.is_some()
             && let Some(address) = address_of_localhost(host, self.is_v6)
         {
-            return Err(Refusal::Elsewhere(address));
+            return Err(RequestRefusal::Elsewhere(address));
         }
         match *method {
             Method::GET | Method::HEAD => {
@@ -129,7 +134,7 @@ impl Door {
             _ => return never(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of forms"),
         }
         match &self.token {
-            Some(token) if !is_free && !has_token(headers, token) => Err(Refusal::NeedsToken),
+            Some(token) if !is_free && !has_token(headers, token) => Err(RequestRefusal::NeedsToken),
             _ => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use report::site::{Choice, Entry, Wanted};
+use report::site::{FilterChoice, ListFilter, ListedResult};
 
 /// Most results that are listed, the newest by name of their directories.
 const RESULTS_MAX: usize = 20_000;
@@ -27,7 +27,7 @@ pub(crate) struct Index {
 #[derive(Debug)]
 struct Known {
     stamp: Stamp,
-    found: Result<Entry, String>,
+    found: Result<ListedResult, String>,
 }
 
 /// What changes when a file of the head does: time and size of each.
@@ -38,8 +38,8 @@ const HEADS: [&str; 3] = [store::names::PLAN, store::names::STATE, facts::ANSWER
 
 /// All results, newest first, and what cannot be read.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct ResultIndex {
+    pub(crate) entries: Vec<ListedResult>,
     pub(crate) damaged: Vec<String>,
 }
 
@@ -52,10 +52,10 @@ impl Index {
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub(crate) fn refresh(&mut self) -> Result<Listed> {
+    pub(crate) fn refresh(&mut self) -> Result<ResultIndex> {
         let names = self.names()?;
         let mut known = std::mem::take(&mut self.known);
-        let mut listed = Listed::default();
+        let mut listed = ResultIndex::default();
         for name in names {
             let dir = self.path(&name);
             let stamp = HEADS.map(|file| stamp(&dir.join(file)));
@@ -139,7 +139,7 @@ struct Property {
     name: &'static str,
     /// Name for people.
     label: &'static str,
-    value: fn(&Entry) -> String,
+    value: fn(&ListedResult) -> String,
 }
 
 const PROPERTIES: [Property; 6] = [
@@ -151,7 +151,7 @@ const PROPERTIES: [Property; 6] = [
     Property { name: "limiter", label: "Limiter", value: |entry| entry.limiter.clone() },
 ];
 
-fn verdict(entry: &Entry) -> String {
+fn verdict(entry: &ListedResult) -> String {
     match (entry.is_running, entry.grade) {
         (true, _) => "running".to_string(),
         (false, Some(grade)) => grade.as_str().to_string(),
@@ -160,13 +160,13 @@ fn verdict(entry: &Entry) -> String {
 }
 
 /// The values that entries have of each property. One of several (`15, 18`) is offered by itself.
-pub(crate) fn choices(entries: &[Entry]) -> Vec<Choice> {
+pub(crate) fn choices(entries: &[ListedResult]) -> Vec<FilterChoice> {
     let of = |&Property { name, label, value }: &Property| {
         let mut values: Vec<String> = entries.iter().flat_map(|entry| parts(&value(entry))).collect();
         values.sort_unstable();
         values.dedup();
         values.truncate(VALUES_MAX);
-        Choice { name, label, values }
+        FilterChoice { name, label, values }
     };
     PROPERTIES.iter().map(of).collect()
 }
@@ -176,16 +176,16 @@ fn parts(value: &str) -> Vec<String> {
 }
 
 /// What the query of an address asks for.
-pub(crate) fn wanted(query: &[(String, String)]) -> Wanted {
+pub(crate) fn wanted(query: &[(String, String)]) -> ListFilter {
     let value =
         |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim().to_string());
     let of = |one: &Property| Some((one.name, value(one.name).filter(|text| !text.is_empty())?));
     let values = PROPERTIES.iter().filter_map(of);
-    Wanted { words: value("q").unwrap_or_default(), values: values.collect() }
+    ListFilter { words: value("q").unwrap_or_default(), values: values.collect() }
 }
 
 /// Whether an entry is wanted: it has all words somewhere, in any case, and all values.
-pub(crate) fn is_wanted(entry: &Entry, wanted: &Wanted) -> bool {
+pub(crate) fn is_wanted(entry: &ListedResult, wanted: &ListFilter) -> bool {
     let has_values = wanted.values.iter().all(|(name, value)| {
         let property = PROPERTIES.iter().find(|property| property.name == *name);
         property.is_some_and(|property| parts(&(property.value)(entry)).contains(value))

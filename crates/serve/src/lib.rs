@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
-use model::load::pages::{AnswerPart, Asked};
-use report::site::{Link, Page};
+use model::load::pages::{AnswerPart, PageRequest};
+use report::site::{BarLink, Page};
 use tokio::sync::watch;
 
 use pages::front::{self, Front};
 use pages::relay::{self, Relay};
 
 pub use answering::{Answering, Say};
-pub use door::{Door, is_loopback};
+pub use door::{RequestGuard, is_loopback};
 
 /// Threads that read and draw. Two, so that a small page need not wait for a large one.
 const DRAWING_THREADS: usize = 2;
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The directory that is served, and the readers that it is served to.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ServeOptions {
     /// Directory of results, or of one result.
     pub root: PathBuf,
     /// Where to listen.
@@ -64,10 +64,10 @@ pub struct Options {
     /// Version of the pgdyno that serves.
     pub tool_version: &'static str,
     /// Bounds of connections.
-    pub patience: Patience,
+    pub patience: ConnectionBounds,
 }
 
-impl Options {
+impl ServeOptions {
     /// The directory, for people.
     fn place(&self) -> String {
         let dir = self.root.display();
@@ -77,7 +77,7 @@ impl Options {
 
 /// Bounds of connections and of what they cause, so that some that say or take nothing keep nobody out for long.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct ConnectionBounds {
     /// Most connections at the same time: a browser opens six.
     pub connections_max: usize,
     /// How long the head of a request may take to come.
@@ -88,9 +88,9 @@ pub struct Patience {
     pub linger: Duration,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience {
+impl Default for ConnectionBounds {
+    fn default() -> ConnectionBounds {
+        ConnectionBounds {
             connections_max: 64,
             request: Duration::from_secs(5),
             stall: Duration::from_secs(60),
@@ -102,7 +102,7 @@ impl Default for Patience {
 /// Whoever answers for a directory on another machine; see [`Answering`].
 pub trait Elsewhere: Send + Sync + std::fmt::Debug {
     /// Asks for a page. Its parts go to `sink`, which returns whether it wants more. Returns the number of the answer.
-    fn ask(&self, asked: Asked, sink: Box<dyn FnMut(AnswerPart) -> bool + Send>) -> u64;
+    fn ask(&self, asked: PageRequest, sink: Box<dyn FnMut(AnswerPart) -> bool + Send>) -> u64;
     /// A piece of this answer was taken.
     fn took(&self, id: u64);
     /// Nobody waits for this answer any more.
@@ -113,22 +113,22 @@ pub trait Elsewhere: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub struct Makers {
     /// The report of a directory.
-    pub result: fn(&Path, &[Link]) -> Result<Page>,
+    pub result: fn(&Path, &[BarLink]) -> Result<Page>,
     /// The comparison of two directories.
-    pub comparison: fn([&Path; 2], &[Link]) -> Result<Page>,
+    pub comparison: fn([&Path; 2], &[BarLink]) -> Result<Page>,
     /// Several directories next to each other.
-    pub several: fn(&[&Path], &[Link]) -> Result<Page>,
+    pub several: fn(&[&Path], &[BarLink]) -> Result<Page>,
     /// The histories of the experiment with this name, which these directories have.
-    pub history: fn(&str, &[&Path], &[Link]) -> Result<Page>,
+    pub history: fn(&str, &[&Path], &[BarLink]) -> Result<Page>,
     /// Asks whoever measures in a directory to stop.
     pub stop: fn(&Path) -> Result<()>,
     /// Measures the experiment of a directory again, with results below the second one, and with what readers have accepted.
-    pub again: fn(&Path, &Path, &[Consent]) -> Result<Again>,
+    pub again: fn(&Path, &Path, &[MeasureConsent]) -> Result<Again>,
 }
 
 /// A consent that a command line would need, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Consent {
+pub enum MeasureConsent {
     /// To execute and use what the list with this number shows, and nothing else.
     Commands(String),
     /// To measure for long.
@@ -137,9 +137,9 @@ pub enum Consent {
 
 /// What a reader is asked before something is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct ConsentQuestion {
     /// The consent that is missing.
-    pub consent: Consent,
+    pub consent: MeasureConsent,
     /// Why it is needed, and all that it would allow.
     pub text: String,
 }
@@ -150,7 +150,7 @@ pub enum Again {
     /// It has begun; its name, if its directory is there already.
     Begun(Option<String>),
     /// It needs a consent; nothing was done.
-    Asks(Question),
+    Asks(ConsentQuestion),
 }
 
 /// A server that runs until it is dropped.
@@ -161,7 +161,7 @@ pub struct Serving {
     /// The token that readers need, if they do.
     pub token: Option<String>,
     /// `None` if another machine makes the pages.
-    site: Option<Arc<pages::Site>>,
+    site: Option<Arc<pages::PageSources>>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<Result<()>>>,
 }
@@ -212,8 +212,8 @@ impl Drop for Serving {
 ///
 /// # Errors
 /// When the address cannot be listened on, or the directory cannot be read.
-pub fn start(options: Options, makers: Makers) -> Result<Serving> {
-    let site = Arc::new(pages::Site::new(options.clone(), makers)?);
+pub fn start(options: ServeOptions, makers: Makers) -> Result<Serving> {
+    let site = Arc::new(pages::PageSources::new(options.clone(), makers)?);
     let routes = pages::routes(site.clone());
     let mut serving = listen(&options, routes)?;
     serving.site = Some(site);
@@ -224,11 +224,11 @@ pub fn start(options: Options, makers: Makers) -> Result<Serving> {
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub fn start_relay(options: &Options, elsewhere: Box<dyn Elsewhere>) -> Result<Serving> {
+pub fn start_relay(options: &ServeOptions, elsewhere: Box<dyn Elsewhere>) -> Result<Serving> {
     listen(options, relay::routes(Relay { elsewhere, tool_version: options.tool_version }))
 }
 
-fn listen(options: &Options, routes: Router) -> Result<Serving> {
+fn listen(options: &ServeOptions, routes: Router) -> Result<Serving> {
     let listener = bind(options).with_context(|| {
         let option = if options.companion.is_some() { "--live=" } else { "--listen" };
         format!("cannot listen on `{}`; choose another address with {option}", options.listen)
@@ -263,7 +263,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime of the server")
 }
 
-fn bind(options: &Options) -> std::io::Result<TcpListener> {
+fn bind(options: &ServeOptions) -> std::io::Result<TcpListener> {
     match TcpListener::bind(options.listen) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && options.may_move => {
             TcpListener::bind(SocketAddr::new(options.listen.ip(), 0))

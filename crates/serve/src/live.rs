@@ -17,7 +17,7 @@ use anyhow::Result;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use report::site::{self, Lacking, Link, Page, PlanHead, Reached};
+use report::site::{self, BarLink, Lacking, Page, PlanHead, Reached};
 use tokio::sync::watch;
 
 use crate::live::experiment::FollowedExperiment;
@@ -313,7 +313,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// When the plan cannot be read.
-pub(crate) fn plan_page(dir: &Path, start: Option<&str>, links: &[Link], tool_version: &str) -> Result<Page> {
+pub(crate) fn plan_page(
+    dir: &Path,
+    start: Option<&str>,
+    links: &[BarLink],
+    tool_version: &str,
+) -> Result<Page> {
     let mut experiment = FollowedExperiment::new(PathBuf::from(dir), 0);
     experiment.read_plan()?;
     let plan = experiment.plan().cloned().unwrap_or_default();

@@ -13,15 +13,15 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use report::site::{self, Entry, Link, ListInput, Page};
+use report::site::{self, BarLink, ListInput, ListedResult, Page};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 
-use crate::index::{self, Index, Listed};
+use crate::index::{self, Index, ResultIndex};
 use crate::live::Lives;
 use crate::pages::listener::{Arrival, Bounded};
 use crate::promises::Promises;
-use crate::{DRAWING_THREADS, Makers, Options, Patience, QUICK_THREADS};
+use crate::{ConnectionBounds, DRAWING_THREADS, Makers, QUICK_THREADS, ServeOptions};
 
 mod change;
 pub(crate) mod front;
@@ -38,8 +38,8 @@ const HISTORY_MAX: usize = 1000;
 
 /// Everything that answers are made from.
 #[derive(Debug)]
-pub(crate) struct Site {
-    options: Options,
+pub(crate) struct PageSources {
+    options: ServeOptions,
     makers: Makers,
     index: Mutex<Index>,
     lives: Lives,
@@ -51,17 +51,17 @@ pub(crate) struct Site {
     promises: Arc<Promises>,
 }
 
-type Shared = State<Arc<Site>>;
+type Shared = State<Arc<PageSources>>;
 
-impl Site {
-    pub(crate) fn new(options: Options, makers: Makers) -> Result<Site> {
+impl PageSources {
+    pub(crate) fn new(options: ServeOptions, makers: Makers) -> Result<PageSources> {
         let mut index = Index::new(&options.root);
         index.refresh().context("cannot list the results")?;
         let promises = Arc::new(Promises::default());
         let lives = Lives::new(options.companion.clone(), options.patience.linger, promises.clone());
         let drawing = Arc::new(Semaphore::new(DRAWING_THREADS));
         let quick = Arc::new(Semaphore::new(QUICK_THREADS));
-        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, quick, promises })
+        Ok(PageSources { options, makers, index: Mutex::new(index), lives, drawing, quick, promises })
     }
 
     /// What the server was started to show has ended.
@@ -76,9 +76,9 @@ impl Site {
 
     /// Does something on one of `threads`, as soon as one is free, unless whoever asked has left before.
     async fn on_thread<T: Send + 'static>(
-        self: &Arc<Site>,
+        self: &Arc<PageSources>,
         threads: &Arc<Semaphore>,
-        act: impl FnOnce(&Site) -> T + Send + 'static,
+        act: impl FnOnce(&PageSources) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let place = threads.clone().acquire_owned().await;
         let site = self.clone();
@@ -90,7 +90,7 @@ impl Site {
         .await
     }
 
-    fn listed(&self) -> Result<Listed> {
+    fn listed(&self) -> Result<ResultIndex> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner).refresh()
     }
 
@@ -104,13 +104,13 @@ impl Site {
     }
 }
 
-const ALL: Link = Link { to: "/", words: "All results", is_here: false };
+const ALL: BarLink = BarLink { to: "/", words: "All results", is_here: false };
 
 /// Answers requests until `stopped` says so.
 pub(crate) async fn serve(
     (listener, front): (std::net::TcpListener, Arc<front::Front>),
     pages: Router,
-    patience: Patience,
+    patience: ConnectionBounds,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
@@ -123,7 +123,7 @@ pub(crate) async fn serve(
 }
 
 /// The pages of a directory here.
-pub(crate) fn routes(site: Arc<Site>) -> Router {
+pub(crate) fn routes(site: Arc<PageSources>) -> Router {
     Router::new()
         .route("/", get(list))
         .route("/result/{name}", get(result))
@@ -174,24 +174,24 @@ impl From<anyhow::Error> for Failure {
 }
 
 /// Draws a page for which results are read and explained, on a thread for that.
-async fn drawn<F>(site: Arc<Site>, draw: F) -> Response
+async fn drawn<F>(site: Arc<PageSources>, draw: F) -> Response
 where
-    F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
+    F: FnOnce(&PageSources) -> Result<Page, Failure> + Send + 'static,
 {
     let made = site.on_thread(&site.drawing, draw).await;
     response(&site, made)
 }
 
 /// Makes a page that is soon made.
-async fn quick<F>(site: Arc<Site>, make: F) -> Response
+async fn quick<F>(site: Arc<PageSources>, make: F) -> Response
 where
-    F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
+    F: FnOnce(&PageSources) -> Result<Page, Failure> + Send + 'static,
 {
     let made = site.on_thread(&site.quick, make).await;
     response(&site, made)
 }
 
-fn response(site: &Site, made: Result<Result<Page, Failure>, JoinError>) -> Response {
+fn response(site: &PageSources, made: Result<Result<Page, Failure>, JoinError>) -> Response {
     let made = made.unwrap_or_else(|_| {
         Err(Failure {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -213,10 +213,11 @@ async fn nothing(State(site): Shared) -> Response {
 async fn list(State(site): Shared, RawQuery(query): RawQuery) -> Response {
     quick(site, move |site| {
         let wanted = index::wanted(&query::pairs(query.as_deref())?);
-        let Listed { entries, damaged } = site.listed()?;
-        let found: Vec<&Entry> = entries.iter().filter(|entry| index::is_wanted(entry, &wanted)).collect();
-        let here = Link { is_here: true, ..ALL };
-        let now = Link { to: "/live", words: "Running now", is_here: false };
+        let ResultIndex { entries, damaged } = site.listed()?;
+        let found: Vec<&ListedResult> =
+            entries.iter().filter(|entry| index::is_wanted(entry, &wanted)).collect();
+        let here = BarLink { is_here: true, ..ALL };
+        let now = BarLink { to: "/live", words: "Running now", is_here: false };
         let links = [here, now];
         let is_running = entries.iter().any(|entry| entry.is_running);
         Ok(site::list(&ListInput {
@@ -253,15 +254,15 @@ struct OfResult {
 }
 
 impl OfResult {
-    fn links(&self) -> Vec<Link<'_>> {
-        let link = |to, words| Link { to, words, is_here: false };
+    fn links(&self) -> Vec<BarLink<'_>> {
+        let link = |to, words| BarLink { to, words, is_here: false };
         let mut links = vec![ALL, link(&self.history, "History"), link(&self.plan, "Plan")];
         links.extend(self.live.iter().map(|to| link(to, "Live")));
         links
     }
 }
 
-fn of_result(site: &Site, name: &str) -> Result<OfResult, Failure> {
+fn of_result(site: &PageSources, name: &str) -> Result<OfResult, Failure> {
     let listed = site.listed()?;
     let entry = listed.entries.iter().find(|entry| entry.name == name);
     let experiment = entry.map_or(String::new(), |entry| entry.experiment.clone());
@@ -290,7 +291,7 @@ async fn compare(State(site): Shared, RawQuery(query): RawQuery) -> Response {
             [a, b] => {
                 let [first, second] = [&names[1], &names[0]].map(|name| site::encoded(name));
                 let swapped = format!("/compare?order=as-is&r={first}&r={second}");
-                let link = |to, words| Link { to, words, is_here: false };
+                let link = |to, words| BarLink { to, words, is_here: false };
                 let [of_a, of_b] = [second, first].map(|name| format!("/result/{name}"));
                 let swap = link(&swapped, "Swap A and B");
                 let links = [ALL, swap, link(&of_a, "Report of A"), link(&of_b, "Report of B")];
@@ -330,7 +331,7 @@ async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
     quick(site, move |site| {
         let dir = site.dir(&name)?;
         let result = format!("/result/{}", site::encoded(&name));
-        let links = [ALL, Link { to: &result, words: "Report", is_here: false }];
+        let links = [ALL, BarLink { to: &result, words: "Report", is_here: false }];
         let again = format!("/again/{}", site::encoded(&name));
         let again =
             Some(again.as_str()).filter(|_| site.options.may_control && store::writer_of(&dir).is_none());
@@ -370,7 +371,7 @@ async fn live(State(site): Shared, Path(name): Path<String>, RawQuery(query): Ra
         let title = if plan.title.trim().is_empty() { &plan.name } else { &plan.title };
         let OfResult { history, .. } = of_result(site, &name)?;
         let report = format!("/result/{}", site::encoded(&name));
-        let link = |to, words| Link { to, words, is_here: false };
+        let link = |to, words| BarLink { to, words, is_here: false };
         let links = [ALL, link(&history, "History"), link(&report, "Report so far")];
         let hosts: Vec<(String, String)> = match plan.is_side_by_side() {
             true => {
@@ -378,8 +379,8 @@ async fn live(State(site): Shared, Path(name): Path<String>, RawQuery(query): Ra
             }
             false => Vec::new(),
         };
-        let lanes: Vec<Link> = (hosts.iter().enumerate())
-            .map(|(n, (to, words))| Link { to, words, is_here: n == lane })
+        let lanes: Vec<BarLink> = (hosts.iter().enumerate())
+            .map(|(n, (to, words))| BarLink { to, words, is_here: n == lane })
             .collect();
         let page =
             site::LivePage { name: &name, title, may_stop: site.options.may_control, lane, lanes: &lanes };

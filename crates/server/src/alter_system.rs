@@ -25,16 +25,16 @@ use anyhow::{Context, Result, bail, ensure};
 use files::Owner;
 use wire::{Conninfo, Session, quote_literal};
 
-pub use self::allowed::{Allowed, by_name_only};
+pub use self::allowed::{AllowedChange, by_name_only};
 use self::goal::Goal;
-use self::identity::Identity;
+use self::identity::ServerIdentity;
 use self::journal::Standing;
-pub use self::journal::{Entry, Journal};
-pub use self::lock::Taken;
-pub use self::problems::{Wish, problems};
+pub use self::journal::{ChangedSetting, SettingsJournal};
+pub use self::lock::SettingsLockTaken;
+pub use self::problems::{SettingsWish, problems};
 pub use self::refused::refusal;
 use self::state::AUTO_CONF;
-pub use self::undo::{Fate, Undone, undo_journal, undo_left};
+pub use self::undo::{UndoOutcome, UndoneSetting, undo_journal, undo_left};
 
 /// How long putting settings back may take without a restart.
 const UNDO_MAX: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ pub fn changing(conninfo: &Conninfo) -> Result<Option<String>> {
 #[derive(Debug)]
 pub struct Altering {
     conninfo: Conninfo,
-    journal: Journal,
+    journal: SettingsJournal,
     /// Where the journal is, as soon as something is to be changed.
     path: PathBuf,
     /// Holds the lock.
@@ -84,7 +84,7 @@ pub struct Altering {
 
 /// What was done to get a case's settings into effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct SettingsChange {
     /// Facts for the record, by name.
     pub detail: BTreeMap<String, String>,
     /// The server was restarted: all sessions have ended.
@@ -97,8 +97,12 @@ impl Altering {
     ///
     /// # Errors
     /// When another pgdyno has the right, or something cannot be put back.
-    pub fn begin(conninfo: &Conninfo, restart: &[String], dir: &Path) -> Result<(Altering, Vec<Undone>)> {
-        let paths = Journal::all(dir)?;
+    pub fn begin(
+        conninfo: &Conninfo,
+        restart: &[String],
+        dir: &Path,
+    ) -> Result<(Altering, Vec<UndoneSetting>)> {
+        let paths = SettingsJournal::all(dir)?;
         let opened = state::open_aside(conninfo);
         let mut holder = opened.map_err(|error| undo::with_journal(error, &paths, conninfo))?;
         lock::take(&mut holder)?;
@@ -106,9 +110,9 @@ impl Altering {
         if let Some(left) = undone.iter().find(|undone| undone.is_left()) {
             bail!("{}", left.words());
         }
-        let server = Identity::of(&mut holder)?;
-        let path = Journal::path(dir, &server.system_identifier, conninfo)?;
-        let journal = Journal {
+        let server = ServerIdentity::of(&mut holder)?;
+        let path = SettingsJournal::path(dir, &server.system_identifier, conninfo)?;
+        let journal = SettingsJournal {
             format: model::FORMAT,
             server,
             target: conninfo.keywords(),
@@ -124,7 +128,7 @@ impl Altering {
     ///
     /// # Errors
     /// When somebody else changes the same settings, the server does not take them, or does not come back after a restart.
-    pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<Change> {
+    pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<SettingsChange> {
         self.hold()?;
         let ours: BTreeSet<String> = self.journal.settings.keys().cloned().collect();
         let before = self.journal.settings.clone();
@@ -132,7 +136,7 @@ impl Altering {
         // What was not changed may be another value when it is.
         let goals = goals.inspect_err(|_| self.journal.settings = before)?;
         if goals.is_empty() {
-            return Ok(Change::default());
+            return Ok(SettingsChange::default());
         }
         self.journal.write(&self.path)?;
         for goal in &goals {
@@ -141,7 +145,7 @@ impl Altering {
         let needs_restart = goals.iter().any(Goal::needs_restart);
         goal::reload(&mut self.holder)?;
         goal::wait(&self.conninfo, goals.iter().filter(|goal| !goal.needs_restart()))?;
-        let mut change = Change { is_restarted: needs_restart, ..Change::default() };
+        let mut change = SettingsChange { is_restarted: needs_restart, ..SettingsChange::default() };
         if needs_restart {
             let took = self.restart(&goals)?;
             change.detail.insert("restart_seconds".to_string(), format!("{:.3}", took.as_secs_f64()));
@@ -174,7 +178,7 @@ impl Altering {
     ///
     /// # Errors
     /// When the server cannot be reached, or another pgdyno has taken the right meanwhile.
-    pub fn put_back(&mut self) -> Result<Vec<Undone>> {
+    pub fn put_back(&mut self) -> Result<Vec<UndoneSetting>> {
         if self.journal.settings.is_empty() {
             return Ok(Vec::new());
         }
@@ -212,7 +216,7 @@ impl Altering {
         let mut goals = Vec::new();
         for (name, now) in now {
             let is = files.entry(&name);
-            let entry = self.journal.settings.entry(name.clone()).or_insert_with(|| Entry {
+            let entry = self.journal.settings.entry(name.clone()).or_insert_with(|| ChangedSetting {
                 entry: is.map(str::to_string),
                 effective: now.value.clone(),
                 needs_restart: now.needs_restart(),
@@ -259,7 +263,7 @@ impl Altering {
         let words = self.journal.restart.clone();
         ensure!(!words.is_empty(), "there is no command that restarts the server (server.restart)");
         let called_at = identity::clock(&mut self.holder)?;
-        let log_path = Journal::log_path(&self.path);
+        let log_path = SettingsJournal::log_path(&self.path);
         let restarted = restart::restart(&words, &self.conninfo, &log_path, called_at);
         let took = restarted.with_context(|| self.if_it_does_not_start(goals))?;
         self.holder = state::open_aside(&self.conninfo)?;

@@ -29,7 +29,7 @@ const BUSY_MAX: Duration = Duration::from_secs(10);
 
 /// Where binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum BinariesOrigin {
     /// Fetched by pgdyno.
     Fetched {
         /// Release: `18.6`.
@@ -51,7 +51,7 @@ pub struct Binaries {
     /// Version as `server_version_num`: 180006, 90624.
     pub version_num: u32,
     /// Where they come from.
-    pub origin: Origin,
+    pub origin: BinariesOrigin,
 }
 
 impl Binaries {
@@ -75,7 +75,7 @@ impl Binaries {
             "`{}` is PostgreSQL {version}, older than 9.4, the oldest that can be run",
             postgres.display()
         );
-        Ok(Binaries { bin_dir, version, version_num, origin: Origin::Given })
+        Ok(Binaries { bin_dir, version, version_num, origin: BinariesOrigin::Given })
     }
 
     /// Path of one program.

@@ -43,13 +43,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::binaries::Binaries;
 use crate::cluster::control::ControlFile;
-use crate::cluster::home::Home;
+use crate::cluster::home::ClusterDir;
 use crate::cluster::tablespaces::Belonging;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
-use crate::user::beneath::{Held, remove_tree};
+use crate::user::beneath::{HeldDir, remove_tree};
 use crate::user::given;
 use crate::user::untrusted;
 
@@ -129,7 +129,7 @@ pub struct ClusterFacts {
     pub labels: BTreeMap<String, String>,
     /// The directory that it was made in. Clusters of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub home: Option<Home>,
+    pub home: Option<ClusterDir>,
 }
 
 impl Cluster {
@@ -142,7 +142,7 @@ impl Cluster {
             version: binaries.version.clone(),
             version_num: binaries.version_num,
             created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            home: Home::of(&root).ok(),
+            home: ClusterDir::of(&root).ok(),
             ..ClusterFacts::unknown(None)
         };
         let mut cluster = Cluster { root, binaries: binaries.clone(), account, facts };
@@ -184,7 +184,7 @@ impl Cluster {
         account.check_reach(&binaries.program("postgres"))?;
         account.check_reach(&root)?;
         others::expect_none(&root)?;
-        if facts.home.as_ref().is_some_and(|home| Home::of(&root).is_ok_and(|here| here != *home)) {
+        if facts.home.as_ref().is_some_and(|home| ClusterDir::of(&root).is_ok_and(|here| here != *home)) {
             facts.write(&root)?;
         }
         Ok(Cluster { root, binaries: binaries.clone(), account, facts })
@@ -420,7 +420,7 @@ impl ClusterFacts {
 
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
-        let home = Some(Home::of(root).with_context(|| format!("look at `{}`", root.display()))?);
+        let home = Some(ClusterDir::of(root).with_context(|| format!("look at `{}`", root.display()))?);
         files::replace(
             &path,
             files::PRIVATE,
@@ -503,10 +503,10 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
         remove_tree(holder).with_context(|| format!("remove `{}`", holder.display()))?;
     }
     // Their links are in the data.
-    let used = tablespaces::remove_of(&root.join("data"), others::Left::read(root).as_ref())?;
+    let used = tablespaces::remove_of(&root.join("data"), others::ClusterDigest::read(root).as_ref())?;
     given::remove(&root.join("data"))?;
     // Without its marker nothing but an empty directory is ours.
-    Held::open(root)
+    HeldDir::open(root)
         .and_then(|held| held.empty_marked(MARKER))
         .and_then(|()| fs::remove_dir(root))
         .with_context(|| format!("remove `{}`", root.display()))?;

@@ -15,7 +15,7 @@ pub mod temporary;
 pub mod user;
 
 pub use binaries::fetch::{Cache, FetchError, FetchProgress, fetch};
-pub use binaries::{Binaries, Origin};
+pub use binaries::{Binaries, BinariesOrigin};
 pub use cluster::copy::{CopyMethod, CopyReport};
 pub use cluster::snapshot::SnapshotFacts;
 pub use cluster::workspace::{Claim, ClusterKey, Workspace};
@@ -23,7 +23,7 @@ pub use cluster::{Cluster, InitOptions};
 pub use database::facts::{LocalFacts, record};
 pub use database::target::Target;
 pub use process::start_error::{StartError, StartFault};
-pub use running::launch::{Server, StartOptions, StopMode, StopReport};
-pub use running::listen::Listen;
+pub use running::launch::{OwnServer, StartOptions, StopMode, StopReport};
+pub use running::listen::ListenAddress;
 pub use temporary::Temporary;
 pub use user::account::Account;

@@ -17,7 +17,7 @@ use nix::unistd::geteuid;
 use rustix::fs::{OFlags, fstat};
 
 use crate::swept::Swept;
-use crate::user::beneath::Held;
+use crate::user::beneath::HeldDir;
 
 /// The file that marks a directory as ours.
 const MARK: &str = ".pgdyno-temporary";
@@ -108,7 +108,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         // A later sweep finds what cannot be removed now.
-        let removed = Held::open(&self.path).and_then(|held| remove(&held, &self.path));
+        let removed = HeldDir::open(&self.path).and_then(|held| remove(&held, &self.path));
         self.mark.unlock().ok();
         if let (Ok(()), Some(note)) = (removed, &self.note) {
             fs::remove_file(&note.path).ok();
@@ -118,7 +118,7 @@ impl Drop for Temporary {
 
 /// Marks a new directory, and locks the mark; `None` if somebody has removed it meanwhile.
 fn marked(path: &Path) -> io::Result<Option<File>> {
-    let held = Held::open(path)?;
+    let held = HeldDir::open(path)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let mut mark = held.file(OsStr::new(MARK), flags, files::PRIVATE)?;
     mark.lock()?;
@@ -133,19 +133,19 @@ fn marked(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(mark))
 }
 
-fn inode(held: &Held) -> io::Result<u64> {
+fn inode(held: &HeldDir) -> io::Result<u64> {
     Ok(fstat(held)?.st_ino)
 }
 
 /// Empties one of our directories, the mark last, and removes it.
-fn remove(held: &Held, path: &Path) -> io::Result<()> {
+fn remove(held: &HeldDir, path: &Path) -> io::Result<()> {
     held.empty_marked(MARK)?;
     fs::remove_dir(path)
 }
 
 /// The finding at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum PathState {
     /// Ours, of a process that has ended: it was removed.
     Removed,
     /// Ours, of a process that is still working.
@@ -159,26 +159,26 @@ pub enum Found {
 ///
 /// # Errors
 /// When it is ours and cannot be removed.
-pub fn sweep_one(path: &Path) -> io::Result<Found> {
+pub fn sweep_one(path: &Path) -> io::Result<PathState> {
     let is_ours = |uid: u32| uid == geteuid().as_raw();
     let facts = fs::symlink_metadata(path)?;
     if !facts.is_dir() || !is_ours(facts.uid()) {
-        return Ok(Found::Foreign);
+        return Ok(PathState::Foreign);
     }
-    let held = Held::open(path)?;
+    let held = HeldDir::open(path)?;
     let mut mark = match held.file(OsStr::new(MARK), OFlags::RDWR, 0) {
         Ok(mark) => mark,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Ok(if fs::remove_dir(path).is_ok() { Found::Removed } else { Found::Foreign });
+            return Ok(if fs::remove_dir(path).is_ok() { PathState::Removed } else { PathState::Foreign });
         }
-        Err(_) => return Ok(Found::Foreign),
+        Err(_) => return Ok(PathState::Foreign),
     };
     let facts = mark.metadata()?;
     if !is_ours(facts.uid()) || facts.nlink() > 1 {
-        return Ok(Found::Foreign);
+        return Ok(PathState::Foreign);
     }
     if mark.try_lock().is_err() {
-        return Ok(Found::InUse);
+        return Ok(PathState::InUse);
     }
     let mut text = String::new();
     (&mut mark).take(MARK_BYTES_MAX).read_to_string(&mut text)?;
@@ -186,9 +186,9 @@ pub fn sweep_one(path: &Path) -> io::Result<Found> {
     // A process was killed, or the power failed, before the mark was written.
     let is_begun = text.is_empty() && held.entries()?.len() == 1;
     if !is_named && !is_begun {
-        return Ok(Found::Foreign);
+        return Ok(PathState::Foreign);
     }
-    remove(&held, path).map(|()| Found::Removed)
+    remove(&held, path).map(|()| PathState::Removed)
 }
 
 /// Removes those directories in `dir` whose name fits, that are ours, and that nobody works in; returns them.
@@ -228,10 +228,10 @@ pub fn sweep_noted(cache: &Path) -> Vec<Swept> {
             continue;
         }
         let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
-        let found = if path.is_absolute() { sweep_one(&path) } else { Ok(Found::Foreign) };
+        let found = if path.is_absolute() { sweep_one(&path) } else { Ok(PathState::Foreign) };
         let is_gone = matches!(&found, Err(error) if error.kind() == ErrorKind::NotFound);
         // Otherwise somebody works in it, or it cannot be removed now.
-        let is_done = is_gone || matches!(found, Ok(Found::Removed | Found::Foreign));
+        let is_done = is_gone || matches!(found, Ok(PathState::Removed | PathState::Foreign));
         swept.extend(swept_as(path, found));
         if is_done {
             fs::remove_file(&note).ok();
@@ -241,10 +241,10 @@ pub fn sweep_noted(cache: &Path) -> Vec<Swept> {
 }
 
 /// What a sweep says about one directory; `None` if it concerns nobody, or is gone.
-fn swept_as(path: PathBuf, found: io::Result<Found>) -> Option<Swept> {
+fn swept_as(path: PathBuf, found: io::Result<PathState>) -> Option<Swept> {
     match found {
-        Ok(Found::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
-        Ok(Found::InUse | Found::Foreign) => None,
+        Ok(PathState::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
+        Ok(PathState::InUse | PathState::Foreign) => None,
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => Some(Swept::of(path, Err(error))),
     }
@@ -260,14 +260,14 @@ mod tests {
     }
 
     /// A child that another test forks holds a lock until its exec.
-    fn swept(path: &Path) -> Found {
+    fn swept(path: &Path) -> PathState {
         for _ in 0..100 {
             match sweep_one(path).unwrap() {
-                Found::InUse => std::thread::sleep(std::time::Duration::from_millis(20)),
+                PathState::InUse => std::thread::sleep(std::time::Duration::from_millis(20)),
                 found => return found,
             }
         }
-        Found::InUse
+        PathState::InUse
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         assert!(Temporary::make(&path, 0o755).is_err(), "it is there");
         fs::create_dir_all(path.join("a/b")).unwrap();
         fs::write(path.join("a/file"), "x").unwrap();
-        assert_eq!(sweep_one(&path).unwrap(), Found::InUse);
+        assert_eq!(sweep_one(&path).unwrap(), PathState::InUse);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o755);
         drop(made);
         assert!(!path.exists());
@@ -300,7 +300,7 @@ mod tests {
         std::os::unix::fs::symlink(path("left"), path("link")).unwrap();
         fs::write(path("file"), "kept").unwrap();
         for name in ["mine", "copy", "odd", "link", "file"] {
-            assert_eq!(swept(&path(name)), Found::Foreign, "{name}");
+            assert_eq!(swept(&path(name)), PathState::Foreign, "{name}");
             assert!(path(name).symlink_metadata().is_ok(), "{name}");
         }
         // Killed before it was marked, and before the mark was written.
@@ -308,7 +308,7 @@ mod tests {
         fs::create_dir(path("begun")).unwrap();
         fs::write(path("begun").join(MARK), "").unwrap();
         for name in ["left", "empty", "begun"] {
-            assert_eq!(swept(&path(name)), Found::Removed, "{name}");
+            assert_eq!(swept(&path(name)), PathState::Removed, "{name}");
             assert!(!path(name).exists(), "{name}");
         }
         assert!(path("mine/precious").exists());

@@ -10,16 +10,16 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// One row.
 #[derive(Debug, Default)]
-pub(crate) struct Row(String);
+pub(crate) struct CopyRow(String);
 
-impl Row {
+impl CopyRow {
     /// A row of the experiment with this number.
-    pub(crate) fn of(experiment_id: i64) -> Row {
-        Row(experiment_id.to_string())
+    pub(crate) fn of(experiment_id: i64) -> CopyRow {
+        CopyRow(experiment_id.to_string())
     }
 
     /// Appends a column.
-    pub(crate) fn put(mut self, value: impl ToString) -> Row {
+    pub(crate) fn put(mut self, value: impl ToString) -> CopyRow {
         self.0.push('\t');
         // Text that PostgreSQL cannot keep is kept without its zero bytes.
         for c in value.to_string().chars().filter(|c| *c != '\0') {
@@ -35,7 +35,7 @@ impl Row {
     }
 
     /// Appends a column that may have no value.
-    pub(crate) fn maybe(mut self, value: Option<impl ToString>) -> Row {
+    pub(crate) fn maybe(mut self, value: Option<impl ToString>) -> CopyRow {
         match value {
             Some(value) => self.put(value),
             None => {
@@ -46,12 +46,12 @@ impl Row {
     }
 
     /// Appends a time, given in nanoseconds since the Unix epoch, with all of its microseconds.
-    pub(crate) fn time(self, unix_ns: Option<u64>) -> Row {
+    pub(crate) fn time(self, unix_ns: Option<u64>) -> CopyRow {
         self.maybe(unix_ns.map(timestamp))
     }
 
     /// Appends bytes.
-    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Row {
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> CopyRow {
         self.0.push_str("\t\\\\x");
         for byte in bytes {
             write!(self.0, "{byte:02x}").expect("a string takes any text");
@@ -90,12 +90,16 @@ fn date_of(days: i64) -> (i64, i64, i64) {
 ///
 /// # Errors
 /// When the server refuses them.
-pub(crate) fn copy(session: &mut Session, table: &str, rows: impl IntoIterator<Item = Row>) -> Result<u64> {
+pub(crate) fn copy(
+    session: &mut Session,
+    table: &str,
+    rows: impl IntoIterator<Item = CopyRow>,
+) -> Result<u64> {
     let mut rows = rows.into_iter();
     let sql = format!("COPY {}.{table} FROM STDIN", crate::SCHEMA);
     let copied = session.copy_in(&sql, |piece| {
         while piece.len() < PIECE_BYTES {
-            let Some(Row(text)) = rows.next() else { return false };
+            let Some(CopyRow(text)) = rows.next() else { return false };
             piece.extend_from_slice(text.as_bytes());
             piece.push(b'\n');
         }
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn columns_are_escaped_and_times_are_exact() {
-        let row = Row::of(7)
+        let row = CopyRow::of(7)
             .put("a\tb\\c\nd\0")
             .maybe(None::<i64>)
             .bytes(&[0, 255])

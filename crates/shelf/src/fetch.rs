@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use store::{Extent, PackedFile, Receiver};
+use store::{PackExtent, PackedFile, Receiver};
 use wire::Session;
 use wire::session::Rows;
 
 use crate::push::{PART_BYTES, RESULT_BYTES_MAX, contents};
-use crate::traps::{self, Purpose};
+use crate::traps::{self, SessionPurpose};
 use crate::{SCHEMA, Shelf};
 
 /// Begins a transaction that reads one state of the store.
@@ -18,7 +18,7 @@ const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// A stored result.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredResult {
     pub experiment_id: i64,
     pub name: String,
     /// Name of its directory when it was pushed.
@@ -29,13 +29,13 @@ pub struct Kept {
     contents: String,
 }
 
-impl Kept {
+impl StoredResult {
     /// Whether a directory holds this result as it is stored.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub fn is_in(&self, dir: &Path) -> Result<bool> {
-        Ok(contents(&store::packed(dir, Extent::Report)?.files)? == self.contents)
+        Ok(contents(&store::packed(dir, PackExtent::Report)?.files)? == self.contents)
     }
 }
 
@@ -44,14 +44,14 @@ impl Shelf {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn list(&mut self, name: Option<&str>) -> Result<Vec<Kept>> {
+    pub fn list(&mut self, name: Option<&str>) -> Result<Vec<StoredResult>> {
         self.session.execute(READING)?;
         let listed = self.list_rows(name);
         self.session.execute("COMMIT")?;
         let rows = listed?;
         let kept = |row: usize| {
             let text = |column: &str| rows.get(row, column).map(str::to_string);
-            Some(Kept {
+            Some(StoredResult {
                 experiment_id: rows.parse(row, "experiment_id")?,
                 name: text("name")?,
                 directory: text("directory")?,
@@ -62,12 +62,12 @@ impl Shelf {
         };
         (0..rows.len())
             .map(kept)
-            .collect::<Option<Vec<Kept>>>()
+            .collect::<Option<Vec<StoredResult>>>()
             .context("the store has a result without a name")
     }
 
     fn list_rows(&mut self, name: Option<&str>) -> Result<Rows> {
-        traps::hold(&mut self.session, Purpose::Read)?;
+        traps::hold(&mut self.session, SessionPurpose::Read)?;
         let sql = format!(
             "SELECT experiment_id, name, directory, seed, made_unix_ns, contents FROM {SCHEMA}.experiment \
               WHERE $1::text IS NULL OR name = $1 ORDER BY made_unix_ns, experiment_id"
@@ -79,15 +79,16 @@ impl Shelf {
     ///
     /// # Errors
     /// When there is none, or there are several.
-    pub fn find(&mut self, meant: &str) -> Result<Kept> {
+    pub fn find(&mut self, meant: &str) -> Result<StoredResult> {
         let all = self.list(None)?;
-        let by_number =
-            |kept: &&Kept| meant.strip_prefix('#').is_some_and(|n| n == kept.experiment_id.to_string());
+        let by_number = |kept: &&StoredResult| {
+            meant.strip_prefix('#').is_some_and(|n| n == kept.experiment_id.to_string())
+        };
         if let Some(kept) = all.iter().find(by_number) {
             return Ok(kept.clone());
         }
-        for key in [|kept: &Kept| kept.directory.clone(), |kept: &Kept| kept.name.clone()] {
-            let found: Vec<&Kept> = all.iter().filter(|kept| key(kept) == meant).collect();
+        for key in [|kept: &StoredResult| kept.directory.clone(), |kept: &StoredResult| kept.name.clone()] {
+            let found: Vec<&StoredResult> = all.iter().filter(|kept| key(kept) == meant).collect();
             match found.as_slice() {
                 [] => {}
                 [only] => return Ok((*only).clone()),
@@ -111,7 +112,7 @@ impl Shelf {
     ///
     /// # Errors
     /// When they are not those of an experiment, are damaged or larger than what is stored, or cannot be written. Then nothing is left.
-    pub fn fetch(&mut self, kept: &Kept, to: &Path) -> Result<()> {
+    pub fn fetch(&mut self, kept: &StoredResult, to: &Path) -> Result<()> {
         let within = || format!("cannot read `{}` from the store", kept.directory);
         self.session.execute(READING).with_context(within)?;
         let fetched = self.fetch_files(kept, to).with_context(within);
@@ -119,8 +120,8 @@ impl Shelf {
         fetched.and(ended)
     }
 
-    fn fetch_files(&mut self, kept: &Kept, to: &Path) -> Result<()> {
-        traps::hold(&mut self.session, Purpose::Read)?;
+    fn fetch_files(&mut self, kept: &StoredResult, to: &Path) -> Result<()> {
+        traps::hold(&mut self.session, SessionPurpose::Read)?;
         let files = self.files(kept.experiment_id)?;
         let mut receiver = Receiver::begin(to, &files, RESULT_BYTES_MAX)?;
         for (place, file) in files.iter().enumerate() {

@@ -16,8 +16,8 @@ use anyhow::{Context, Result, ensure};
 use model::release::{Release, catalogs};
 use wire::{Conninfo, Session};
 
-pub use fetch::Kept;
-pub use push::{Pushed, Source};
+pub use fetch::StoredResult;
+pub use push::{Pushed, PushedResult};
 
 /// The schema of all tables and views.
 pub const SCHEMA: &str = "pgdyno";

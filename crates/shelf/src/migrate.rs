@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use wire::Session;
 
-use crate::traps::{self, MARK, Purpose, expect_trusted};
+use crate::traps::{self, MARK, SessionPurpose, expect_trusted};
 use crate::{SCHEMA, Shelf};
 
 /// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
@@ -36,7 +36,7 @@ impl Shelf {
     /// When there is no schema of pgdyno's, or its version is another one.
     pub fn expect_schema(&mut self) -> Result<()> {
         self.session.execute("BEGIN")?;
-        let version = version(&mut self.session, Purpose::Read);
+        let version = version(&mut self.session, SessionPurpose::Read);
         self.session.execute("ROLLBACK")?;
         let version = version?;
         let own = VERSION;
@@ -62,7 +62,7 @@ fn newer(version: usize) -> String {
 
 fn apply(session: &mut Session, tool_version: &str) -> Result<Vec<usize>> {
     session.execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
-    let version = match version(session, Purpose::Write)? {
+    let version = match version(session, SessionPurpose::Write)? {
         Some(version) => version,
         None => {
             create(session).with_context(|| format!("cannot create the schema `{SCHEMA}` in the store"))?;
@@ -98,7 +98,7 @@ fn create(session: &mut Session) -> Result<()> {
 ///
 /// # Errors
 /// When the schema is not pgdyno's, or its owner could make this session do what it has not asked for.
-fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
+fn version(session: &mut Session, purpose: SessionPurpose) -> Result<Option<usize>> {
     if !expect_trusted(session, purpose)? {
         return Ok(None);
     }

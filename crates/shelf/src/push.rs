@@ -10,12 +10,12 @@ use anyhow::{Context, Result, ensure};
 use model::experiment::plan::RunState;
 use model::release::{Release, functions};
 use model::run::ExperimentData;
-use store::{Extent, PackedFile, Stored};
+use store::{PackExtent, PackedFile, Stored};
 use wire::Session;
 
-use crate::copy::{Row, copy};
+use crate::copy::{CopyRow, copy};
 use crate::migrate::VERSION;
-use crate::traps::{self, Purpose};
+use crate::traps::{self, SessionPurpose};
 use crate::{SCHEMA, Shelf, rows};
 
 /// Bytes of a file in one row: two requests of a round trip each are no burden, and memory stays small.
@@ -26,7 +26,7 @@ pub(crate) const RESULT_BYTES_MAX: u64 = 16 << 30;
 
 /// A result to be stored.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct PushedResult<'a> {
     /// The results directory.
     pub dir: &'a Path,
     /// Its records; measurements are read run by run.
@@ -59,9 +59,9 @@ impl Shelf {
     ///
     /// # Errors
     /// When the directory cannot be read, lacks completed runs that are stored, or the server refuses it. Then what was stored before stays.
-    pub fn push(&mut self, source: &Source) -> Result<Pushed> {
+    pub fn push(&mut self, source: &PushedResult) -> Result<Pushed> {
         self.session.execute("BEGIN")?;
-        let held = traps::hold(&mut self.session, Purpose::Write);
+        let held = traps::hold(&mut self.session, SessionPurpose::Write);
         let pushed = held.and_then(|()| store(&mut self.session, source));
         let kept = matches!(pushed, Ok(Pushed::New(_) | Pushed::Replaced(_)));
         self.session.execute(if kept { "COMMIT" } else { "ROLLBACK" }).context("cannot store the result")?;
@@ -69,8 +69,8 @@ impl Shelf {
     }
 }
 
-fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
-    let packed = store::packed(source.dir, Extent::Report)?;
+fn store(session: &mut Session, source: &PushedResult) -> Result<Pushed> {
+    let packed = store::packed(source.dir, PackExtent::Report)?;
     expect_readable(packed.bytes())?;
     let contents = contents(&packed.files)?;
     let plan = &source.data.plan;
@@ -130,7 +130,7 @@ fn expect_readable(bytes: u64) -> Result<()> {
 /// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, and so are the
 /// plan, the ratio of a duet, proofs and profiles. Only the directory that it was measured in may have others: runs that were made again later, for a server that was replaced, and
 /// its new address. A copy says of itself what it likes.
-fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[PackedFile]) -> Result<()> {
+fn expect_no_loss(session: &mut Session, source: &PushedResult, id: i64, here: &[PackedFile]) -> Result<()> {
     let stored = session
         .query(&format!("SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} ORDER BY path"))?;
     let there: BTreeSet<(&str, &str)> = (0..stored.len())
@@ -173,7 +173,7 @@ fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[Packe
     Ok(())
 }
 
-/// Whether a file outside of the runs decides what a report says: a copy has it as it was stored, and may have more.
+/// Whether a file outside of the runs decides what a report says: a copy has it was stored, and may have more.
 fn is_evidence(path: &str) -> bool {
     let of_profiles = path.strip_prefix(store::names::PROFILES).is_some_and(|rest| rest.starts_with('/'));
     of_profiles
@@ -189,7 +189,12 @@ pub(crate) fn contents(files: &[PackedFile]) -> Result<String> {
 }
 
 /// Inserts the row of the experiment, under the number that it had.
-fn experiment(session: &mut Session, source: &Source, contents: &str, known: Option<i64>) -> Result<i64> {
+fn experiment(
+    session: &mut Session,
+    source: &PushedResult,
+    contents: &str,
+    known: Option<i64>,
+) -> Result<i64> {
     let id = match known {
         Some(id) => id,
         None => session
@@ -200,7 +205,7 @@ fn experiment(session: &mut Session, source: &Source, contents: &str, known: Opt
             .context("the store gives no number")?,
     };
     let plan = &source.data.plan;
-    let row = Row::of(id)
+    let row = CopyRow::of(id)
         .put(&plan.name)
         .put(plan.seed)
         .put(plan.made_unix_ns)
@@ -223,7 +228,7 @@ fn experiment(session: &mut Session, source: &Source, contents: &str, known: Opt
 
 fn files(session: &mut Session, dir: &Path, id: i64, files: &[PackedFile]) -> Result<()> {
     let row = |(place, file): (usize, &PackedFile)| {
-        Row::of(id).put(place).put(&file.path).put(file.bytes).put(&file.sha256)
+        CopyRow::of(id).put(place).put(&file.path).put(file.bytes).put(&file.sha256)
     };
     copy(session, "file", files.iter().enumerate().map(row))?;
     for (place, file) in files.iter().enumerate() {
@@ -246,7 +251,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn send(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
-            let row = Row::of(self.id).put(self.place).put(self.part).bytes(&self.buffer);
+            let row = CopyRow::of(self.id).put(self.place).put(self.part).bytes(&self.buffer);
             copy(self.session, "file_part", [row])?;
             self.buffer.clear();
             self.part += 1;
@@ -271,7 +276,7 @@ impl Write for Parts<'_> {
 }
 
 /// Intervals and readings, run by run.
-fn measurements(session: &mut Session, source: &Source, id: i64) -> Result<()> {
+fn measurements(session: &mut Session, source: &PushedResult, id: i64) -> Result<()> {
     let stored = Stored::open(source.dir)?;
     for index in 0..stored.n_runs() {
         let number = stored.number(index);

@@ -14,7 +14,7 @@ use model::run::{ExperimentData, RunData, RunRecord};
 use model::telemetry::reading::split_key;
 use serde::Serialize;
 
-use crate::copy::Row;
+use crate::copy::CopyRow;
 
 /// Text of a value for a column of JSON, which cannot keep zero characters.
 pub(crate) fn json(value: &impl Serialize) -> String {
@@ -37,10 +37,10 @@ fn word(value: &impl Serialize) -> String {
     found.and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
 }
 
-pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<Row>> {
+pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<CopyRow>> {
     let row = |case: &analysis::summary::CaseSummary| {
         let spec = &case.case;
-        let row = Row::of(id)
+        let row = CopyRow::of(id)
             .put(spec.id)
             .put(&case.label)
             .put(json(&spec.levels_and_labels()))
@@ -61,7 +61,7 @@ pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<Row>> {
     study.cases.iter().map(row).collect()
 }
 
-fn latency(row: Row, latency: Option<LatencySummary>) -> Row {
+fn latency(row: CopyRow, latency: Option<LatencySummary>) -> CopyRow {
     row.maybe(latency.map(|l| l.mean_ns))
         .maybe(latency.map(|l| l.p50_ns))
         .maybe(latency.map(|l| l.p95_ns))
@@ -74,12 +74,12 @@ fn record_of<'a>(data: &'a ExperimentData, run: &RunSummary) -> Option<&'a RunRe
     data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run)
 }
 
-pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<Row> {
+pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<CopyRow> {
     let row = |run: &RunSummary| {
         let record = record_of(data, run);
         let server = record.and_then(|record| record.server.as_ref());
         let host = record.and_then(|record| record.host.as_ref());
-        let row = Row::of(id)
+        let row = CopyRow::of(id)
             .put(run.run)
             .put(run.block)
             .put(run.case)
@@ -107,26 +107,26 @@ fn state(state: RunState) -> String {
     word(&state)
 }
 
-pub(crate) fn phases(id: i64, study: &Study, data: &ExperimentData) -> Vec<Row> {
+pub(crate) fn phases(id: i64, study: &Study, data: &ExperimentData) -> Vec<CopyRow> {
     let mut rows = Vec::new();
     for run in &study.runs {
         let phases = record_of(data, run).map_or(&[][..], |record| &record.phases);
         for (place, phase) in phases.iter().enumerate() {
-            let row = Row::of(id).put(run.run).put(place).put(phase.phase.as_str());
+            let row = CopyRow::of(id).put(run.run).put(place).put(phase.phase.as_str());
             rows.push(row.time(Some(phase.start_unix_ns)).time(Some(phase.end_unix_ns)));
         }
     }
     rows
 }
 
-pub(crate) fn findings(id: i64, study: &Study) -> Vec<Row> {
+pub(crate) fn findings(id: i64, study: &Study) -> Vec<CopyRow> {
     let row = |case: Option<u32>, run: Option<u32>, finding: &Finding| {
         let severity = match finding.severity {
             Severity::Note => "note",
             Severity::Doubt => "doubt",
             Severity::Void => "void",
         };
-        Row::of(id)
+        CopyRow::of(id)
             .maybe(case)
             .maybe(run)
             .put(finding.id)
@@ -147,10 +147,10 @@ pub(crate) fn findings(id: i64, study: &Study) -> Vec<Row> {
 }
 
 /// Each figure of each comparison; `pairs` are the cases that are compared.
-pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<Row> {
+pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<CopyRow> {
     let row = |case: &CaseComparison, figure: &FigureComparison| {
         let ratio = figure.result.as_ref();
-        Row::of(id)
+        CopyRow::of(id)
             .put(1)
             .put(2)
             .put(word(&case.pairing))
@@ -169,7 +169,7 @@ pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<Row> {
     comparisons.iter().flat_map(|case| case.figures.iter().map(move |figure| row(case, figure))).collect()
 }
 
-pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
+pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow> {
     let window = run.record.window();
     let measured = window.ramp_up_s..window.ramp_up_s + window.measure_s;
     let mut lines: BTreeMap<(u32, &str), Vec<usize>> = BTreeMap::new();
@@ -186,7 +186,7 @@ pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
         let (latency, service) = (sum(""), sum(".service"));
         let summary = latency.as_ref().and_then(|(_, summary)| *summary);
         let name = script.map_or_else(|| interval.script.to_string(), |script| script.name.clone());
-        let row = Row::of(id)
+        let row = CopyRow::of(id)
             .put(run.record.spec.run)
             .put(interval.t)
             .put(name)
@@ -204,7 +204,7 @@ pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
     })
 }
 
-fn counts(row: Row, interval: &Interval) -> Row {
+fn counts(row: CopyRow, interval: &Interval) -> CopyRow {
     let c = &interval.counts;
     let all = [
         c.due,
@@ -218,7 +218,7 @@ fn counts(row: Row, interval: &Interval) -> Row {
         c.retries,
         c.late,
     ];
-    all.into_iter().fold(row, Row::put)
+    all.into_iter().fold(row, CopyRow::put)
 }
 
 /// The sum of the histograms of these places, as text, and its figures.
@@ -234,16 +234,16 @@ fn histogram(run: &RunData, places: &[usize]) -> Option<(String, Option<LatencyS
     Some((data, LatencySummary::of(&sum)))
 }
 
-pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
+pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow> {
     let of_tick = move |tick: &model::telemetry::reading::Tick| {
         let source = word(&tick.source);
         let (end, length_ns) = (tick.end_unix_ns, tick.length_ns);
         let row = |(key, value): (&str, f64)| {
             let (metric, instance) = split_key(key);
-            let row = Row::of(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
+            let row = CopyRow::of(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
             row.put(metric).maybe(instance).put(value)
         };
-        tick.values.iter().map(row).collect::<Vec<Row>>()
+        tick.values.iter().map(row).collect::<Vec<CopyRow>>()
     };
     run.ticks.iter().flat_map(of_tick)
 }

@@ -10,7 +10,7 @@ use crate::SCHEMA;
 
 /// What a session does with the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum SessionPurpose {
     Read,
     Write,
 }
@@ -26,11 +26,11 @@ pub(crate) const MARK: &str = "results of pgdyno";
 /// Limit for the message, which has one line.
 const NAMED_MAX: usize = 5;
 
-impl Purpose {
+impl SessionPurpose {
     fn tables(self) -> Vec<&'static str> {
         match self {
-            Purpose::Read => READ.to_vec(),
-            Purpose::Write => [&READ[..], &FILLED].concat(),
+            SessionPurpose::Read => READ.to_vec(),
+            SessionPurpose::Write => [&READ[..], &FILLED].concat(),
         }
     }
 }
@@ -40,11 +40,11 @@ impl Purpose {
 ///
 /// # Errors
 /// See [`expect_none`].
-pub(crate) fn hold(session: &mut Session, purpose: Purpose) -> Result<()> {
+pub(crate) fn hold(session: &mut Session, purpose: SessionPurpose) -> Result<()> {
     // CREATE TRIGGER and CREATE RULE wait for the second one, too.
     let mode = match purpose {
-        Purpose::Read => "ACCESS SHARE",
-        Purpose::Write => "ROW EXCLUSIVE",
+        SessionPurpose::Read => "ACCESS SHARE",
+        SessionPurpose::Write => "ROW EXCLUSIVE",
     };
     let tables: Vec<String> = purpose.tables().iter().map(|table| format!("{SCHEMA}.{table}")).collect();
     session.execute(&format!("LOCK TABLE {} IN {mode} MODE", tables.join(", ")))?;
@@ -57,7 +57,7 @@ pub(crate) fn hold(session: &mut Session, purpose: Purpose) -> Result<()> {
 ///
 /// # Errors
 /// Otherwise, or when the server fails.
-pub(crate) fn expect_trusted(session: &mut Session, purpose: Purpose) -> Result<bool> {
+pub(crate) fn expect_trusted(session: &mut Session, purpose: SessionPurpose) -> Result<bool> {
     let found = session.query_params(OWNER, &[Some(SCHEMA)])?;
     let Some(mark) = found.get(0, "mark") else { return Ok(false) };
     ensure!(
@@ -67,7 +67,7 @@ pub(crate) fn expect_trusted(session: &mut Session, purpose: Purpose) -> Result<
     let holds = |column: &str| found.get(0, column) == Some("t");
     let owner = found.get(0, "owner").unwrap_or_default();
     ensure!(
-        holds("is_trusted") || (purpose == Purpose::Read && !holds("is_superuser")),
+        holds("is_trusted") || (purpose == SessionPurpose::Read && !holds("is_superuser")),
         "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
          session; connect to the store as that role"
     );
@@ -86,10 +86,10 @@ const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '')
 ///
 /// # Errors
 /// Names what it is and whose, or when the server fails.
-pub(crate) fn expect_none(session: &mut Session, purpose: Purpose) -> Result<()> {
+pub(crate) fn expect_none(session: &mut Session, purpose: SessionPurpose) -> Result<()> {
     let tables: Vec<String> = purpose.tables().into_iter().map(quote_literal).collect();
     let sql = TRAPS
-        .replace("{writing}", if purpose == Purpose::Write { WRITING } else { "" })
+        .replace("{writing}", if purpose == SessionPurpose::Write { WRITING } else { "" })
         .replace("{schema}", &quote_literal(SCHEMA))
         .replace("{tables}", &tables.join(", "));
     let rows = session.query(&sql).context("look for code of others in the store")?;

@@ -11,10 +11,10 @@ pub mod random;
 pub mod sample;
 pub mod series;
 
-pub use capacity::probe::{Judged, ProbeSecond, judge};
+pub use capacity::probe::{JudgedProbe, ProbeSecond, judge};
 pub use capacity::threshold::Threshold;
-pub use capacity::usl::{Scalability, scalability};
-pub use comparison::covariate::{Adjusted, control_variate, narrowed};
+pub use capacity::usl::{UslFit, scalability};
+pub use comparison::covariate::{AdjustedDifference, control_variate, narrowed};
 pub use comparison::equivalence::equivalence_p;
 pub use comparison::holm::holm;
 pub use comparison::levels::{LevelPair, LevelRuns, compare_levels};

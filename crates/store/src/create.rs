@@ -10,12 +10,12 @@ use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, StateLine};
 use model::load::duet::Duet;
 use model::run::RunRecord;
-use model::run::now::Now;
+use model::run::now::CurrentActivity;
 use model::run::profile::ProfileRecord;
 use model::secret::{hide_json, hide_text};
 
 use crate::load::{read_plan, read_whole};
-use crate::lock::Lock;
+use crate::lock::WriteLock;
 use crate::names;
 use crate::profiles::record_of;
 use crate::records::{LineFile, record_text, write_record, write_whole};
@@ -29,7 +29,7 @@ pub struct ExperimentDir {
     /// Directories that were created for it, the outermost first.
     made: Vec<PathBuf>,
     state: Mutex<LineFile>,
-    _lock: Lock,
+    _lock: WriteLock,
 }
 
 /// Default directory of an experiment: `results/2026-11-20-versions-a1b2`.
@@ -65,7 +65,7 @@ impl ExperimentDir {
     pub fn open(path: &Path) -> Result<ExperimentDir> {
         expect_ours(path)?;
         read_plan(path)?;
-        let lock = Lock::take(path)?;
+        let lock = WriteLock::take(path)?;
         let state_path = path.join(names::STATE);
         mend_last_line(&state_path)?;
         let state = LineFile::open(&state_path)?;
@@ -115,7 +115,7 @@ impl ExperimentDir {
     ///
     /// # Errors
     /// When the directory is not writable.
-    pub fn write_now(&self, now: &Now) -> Result<()> {
+    pub fn write_now(&self, now: &CurrentActivity) -> Result<()> {
         let path = self.path.join(names::NOW);
         let written = files::temporary_name(&path);
         let write = || -> std::io::Result<()> {
@@ -259,7 +259,7 @@ impl Texts {
 fn create(path: &Path, texts: &Texts, is_ours: bool) -> Result<ExperimentDir> {
     let made = make_ours(path)?;
     refuse_if_used(path)?;
-    let lock = Lock::take(path)?;
+    let lock = WriteLock::take(path)?;
     // Check again, now that the lock keeps other processes from filling it.
     refuse_if_used(path)?;
     let state = fill(path, texts, is_ours).inspect_err(|_| clear(path))?;

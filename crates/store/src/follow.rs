@@ -38,7 +38,7 @@ pub struct RunFollow {
 /// Records that came since the last look.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Default)]
-pub struct Fresh {
+pub struct NewRecords {
     pub intervals: Vec<Interval>,
     pub histograms: Vec<StampedHistogram>,
     pub ticks: Vec<Tick>,
@@ -59,12 +59,12 @@ impl RunFollow {
     }
 
     /// Takes what is about the time before second `until_s` of the load. Lines that cannot be read are skipped.
-    pub fn take(&mut self, until_s: u32) -> Fresh {
+    pub fn take(&mut self, until_s: u32) -> NewRecords {
         let until_ns = i64::from(until_s) * NS_PER_S;
         let go = i128::from(self.go_unix_ns);
         let placed = |t_unix_ns: u64| i64::try_from(i128::from(t_unix_ns) - go).unwrap_or(i64::MAX);
         let second = |t: u32| (i64::from(t) + 1) * NS_PER_S;
-        Fresh {
+        NewRecords {
             intervals: self.intervals.take(|interval| second(interval.t) <= until_ns),
             histograms: self.histograms.take(|one| second(one.t) <= until_ns),
             // A tick that ends with the second may have been read a moment after it.

@@ -52,14 +52,14 @@ pub(crate) fn write_line(
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct HlogLine {
     /// Start of its interval after that of interval 0, nanoseconds.
     pub(crate) start_ns: u64,
     pub(crate) length_ns: u64,
     pub(crate) histogram: HistogramLine,
 }
 
-impl Line {
+impl HlogLine {
     /// Number of its interval, or of the first one of a sum.
     pub(crate) fn t(&self) -> Result<u32, String> {
         let t = u32::try_from((self.start_ns.saturating_add(NS_PER_S / 2)) / NS_PER_S);
@@ -78,7 +78,7 @@ pub(crate) fn tag_of(line: &str) -> Option<&str> {
 }
 
 /// Parses one line; `None` for headers and comments.
-pub(crate) fn parse_line(line: &str) -> Result<Option<Line>, String> {
+pub(crate) fn parse_line(line: &str) -> Result<Option<HlogLine>, String> {
     if line.is_empty() || line.starts_with(['#', '"']) {
         return Ok(None);
     }
@@ -94,7 +94,7 @@ pub(crate) fn parse_line(line: &str) -> Result<Option<Line>, String> {
     let length_ns = decimal(length, 9).ok_or("the length is not a number")?;
     let max_ns = decimal(max, 6).ok_or("the maximum is not a number")?;
     let histogram = HistogramLine { tag: tag.to_string(), max_ns, data: data.to_string() };
-    Ok(Some(Line { start_ns, length_ns, histogram }))
+    Ok(Some(HlogLine { start_ns, length_ns, histogram }))
 }
 
 /// A decimal number times 10^`digits`, exactly; `None` if it has more decimals or is not a number.
@@ -129,7 +129,7 @@ mod tests {
             let histogram = HistogramLine { tag: "tpcb.service".into(), max_ns, data: "HISTFAAA".into() };
             let mut text = String::new();
             write_line(&mut text, start_ns, length_ns, &histogram).unwrap();
-            let line = Line { start_ns, length_ns, histogram };
+            let line = HlogLine { start_ns, length_ns, histogram };
             assert_eq!(line.t(), Ok(t), "{text}");
             assert_eq!(parse_line(text.trim_end()), Ok(Some(line)), "{text}");
         }

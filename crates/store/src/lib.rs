@@ -23,7 +23,7 @@ mod server_log;
 mod statements;
 
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
-pub use follow::{Fresh, RunFollow};
+pub use follow::{NewRecords, RunFollow};
 pub use list::{Listing, Listings, is_hidden, list};
 pub use load::{
     LoadError, Stored, decoded_bytes_max, has_intervals, is_experiment_dir, load_experiment, load_one,
@@ -31,7 +31,9 @@ pub use load::{
     read_state,
 };
 pub use lock::{Writer, writer_of};
-pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
+pub use pack::{
+    PackExtent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack,
+};
 pub use parse::record as parse_record;
 pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;

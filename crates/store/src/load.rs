@@ -13,13 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::bounds::Budget;
+use model::bounds::ReadBudget;
 use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::load::duet::Duet;
 use model::load::interval::Interval;
-use model::run::now::Now;
-use model::run::profile::Profile;
+use model::run::now::CurrentActivity;
+use model::run::profile::StoredProfile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
 use model::telemetry::reading::{KEYS_MAX, LENGTH_MAX_NS, OVERLAPS_MAX, Tick, TickSource};
@@ -69,7 +69,7 @@ pub struct Stored {
     experiment_toml: String,
     state: Vec<StateLine>,
     runs: Vec<(u32, PathBuf)>,
-    profiles: Vec<Profile>,
+    profiles: Vec<StoredProfile>,
     /// What its runs may still decode to.
     allowance: Arc<Allowance>,
 }
@@ -184,7 +184,7 @@ pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadErr
 }
 
 /// Reads `now.json`; `None` if nothing is under way, or what is there cannot be read.
-pub fn read_now(path: &Path) -> Option<Now> {
+pub fn read_now(path: &Path) -> Option<CurrentActivity> {
     read_optional(path.join(names::NOW)).ok().flatten()
 }
 
@@ -420,7 +420,7 @@ fn expect_of_run(run: u32, record: &RunRecord) -> Result<(), String> {
 }
 
 fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec<T> {
-    let (mut found, budget) = (Vec::new(), Budget::default());
+    let (mut found, budget) = (Vec::new(), ReadBudget::default());
     read_lines(path, damage, &mut |line, _| {
         found.push(parse::line(&budget, line)?);
         Ok(())

@@ -13,7 +13,7 @@ use crate::names;
 /// The right to write to a directory. Released on drop, or by the kernel when the process ends: a lock file left by a
 /// crash is taken over silently.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct WriteLock {
     path: PathBuf,
     _file: File,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Lock {
 /// Attempts to lock a file that its previous holder removes at the same moment.
 const TRIES: u32 = 100;
 
-impl Lock {
+impl WriteLock {
     /// Acquires the lock of `dir`, or reports who has it.
-    pub(crate) fn take(dir: &Path) -> Result<Lock> {
+    pub(crate) fn take(dir: &Path) -> Result<WriteLock> {
         let path = dir.join(names::LOCK);
         for _ in 0..TRIES {
             let mut file =
@@ -43,14 +43,14 @@ impl Lock {
             }
             if is_still_named(&file, &path) {
                 sign(&mut file).with_context(|| format!("cannot write `{}`", path.display()))?;
-                return Ok(Lock { path, _file: file });
+                return Ok(WriteLock { path, _file: file });
             }
         }
         bail!("cannot lock `{}`: other processes keep removing it", path.display())
     }
 }
 
-impl Drop for Lock {
+impl Drop for WriteLock {
     fn drop(&mut self) {
         // Removed while still locked. A process that opened it meanwhile finds that the name is gone, and opens it
         // again.
@@ -83,7 +83,7 @@ fn is_still_named(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Writes into the lock file who holds it, for people and for the message of [`Lock::take`].
+/// Writes into the lock file who holds it, for people and for the message of [`WriteLock::take`].
 fn sign(file: &mut File) -> io::Result<()> {
     let since_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     file.set_len(0)?;
@@ -108,11 +108,11 @@ mod tests {
     #[test]
     fn the_second_writers_error_names_the_first() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Lock::take(dir.path()).unwrap();
-        let error = Lock::take(dir.path()).unwrap_err().to_string();
+        let first = WriteLock::take(dir.path()).unwrap();
+        let error = WriteLock::take(dir.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
         drop(first);
-        drop(Lock::take(dir.path()).unwrap());
+        drop(WriteLock::take(dir.path()).unwrap());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no lock file stays");
     }
 
@@ -120,12 +120,12 @@ mod tests {
     fn a_reader_can_find_out_who_writes() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(writer_of(dir.path()), None);
-        let lock = Lock::take(dir.path()).unwrap();
+        let lock = WriteLock::take(dir.path()).unwrap();
         assert_eq!(writer_of(dir.path()), Some(Writer { pid: Some(std::process::id()) }));
         drop(lock);
         std::fs::write(dir.path().join(names::LOCK), "pid 1 since_unix_s 1700000000\n").unwrap();
         assert_eq!(writer_of(dir.path()), None, "left by a crash");
-        drop(Lock::take(dir.path()).unwrap());
+        drop(WriteLock::take(dir.path()).unwrap());
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(names::LOCK), "pid 1 since_unix_s 1700000000 and much more text\n")
             .unwrap();
-        let _lock = Lock::take(dir.path()).unwrap();
+        let _lock = WriteLock::take(dir.path()).unwrap();
         let text = std::fs::read_to_string(dir.path().join(names::LOCK)).unwrap();
         assert!(text.starts_with(&format!("pid {} ", std::process::id())), "{text}");
     }
@@ -146,7 +146,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        if let Ok(lock) = Lock::take(dir.path()) {
+                        if let Ok(lock) = WriteLock::take(dir.path()) {
                             assert_eq!(held.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                             held.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                             drop(lock);

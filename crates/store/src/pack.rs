@@ -54,7 +54,7 @@ pub struct PackedFile {
 
 /// Which files of an experiment are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum PackExtent {
     /// Those that a report is made from.
     Report,
     /// Also logs of servers, the verbatim output of exporters, and histograms of statements per second.
@@ -82,7 +82,7 @@ impl Packed {
 ///
 /// # Errors
 /// When the directory is no experiment or is being written, or a file cannot be read or has a newer format.
-pub fn packed(dir: &Path, extent: Extent) -> Result<Packed> {
+pub fn packed(dir: &Path, extent: PackExtent) -> Result<Packed> {
     ensure!(
         is_experiment_dir(dir),
         "`{}` is not the directory of an experiment: it has no `plan.json`; `pgdyno list` shows the results in a directory",
@@ -127,7 +127,7 @@ pub fn copy_packed(dir: &Path, file: &PackedFile, to: &mut impl Write) -> Result
 ///
 /// # Errors
 /// As [`packed`], and when the file exists or cannot be written.
-pub fn pack(dir: &Path, to: &Path, extent: Extent, tool_version: &str) -> Result<Packed> {
+pub fn pack(dir: &Path, to: &Path, extent: PackExtent, tool_version: &str) -> Result<Packed> {
     let packed = packed(dir, extent)?;
     let contents = Contents {
         pack_format: PACK_FORMAT,

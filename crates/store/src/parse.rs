@@ -1,7 +1,7 @@
 //! The only place where stored JSON becomes values: what is beyond the bounds of `model` is refused here, so that whatever computes or
 //! draws may rely on them.
 
-use model::bounds::Budget;
+use model::bounds::ReadBudget;
 use model::load::interval::Interval;
 use model::telemetry::reading::Tick;
 use serde::de::DeserializeOwned;
@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 /// # Errors
 /// When it is none, or something in it is beyond its bounds; says where, and what the bounds are.
 pub fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    line(&Budget::default(), bytes)
+    line(&ReadBudget::default(), bytes)
 }
 
 /// Reads a line of a file, whose lines share a budget.
-pub(crate) fn line<T: DeserializeOwned>(budget: &Budget, bytes: &[u8]) -> Result<T, String> {
+pub(crate) fn line<T: DeserializeOwned>(budget: &ReadBudget, bytes: &[u8]) -> Result<T, String> {
     budget.check(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }

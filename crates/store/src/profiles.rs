@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::run::profile::{Profile, ProfileRecord, unfold};
+use model::run::profile::{ProfileRecord, StoredProfile, unfold};
 
 use crate::{names, parse};
 
@@ -21,11 +21,11 @@ pub(crate) fn recorded_cases(path: &Path) -> Vec<u32> {
 }
 
 /// All profiles, by case. What cannot be read is left out: it is no result.
-pub fn read_profiles(path: &Path) -> Vec<Profile> {
+pub fn read_profiles(path: &Path) -> Vec<StoredProfile> {
     let profile = |record: ProfileRecord| {
         let file = path.join(names::PROFILES).join(names::run_dir(record.case)).join(names::STACKS);
         let bytes = files::read(&file, BYTES_MAX).unwrap_or_default();
-        Profile { stacks: unfold(&String::from_utf8_lossy(&bytes)), record }
+        StoredProfile { stacks: unfold(&String::from_utf8_lossy(&bytes)), record }
     };
     records(path).into_iter().map(profile).collect()
 }

@@ -11,7 +11,7 @@ use model::load::histogram::{Decoder, HistogramSum};
 use model::load::interval::{MEASURED, is_of_statement};
 use model::run::RunRecord;
 
-use crate::hlog::{self, Line};
+use crate::hlog::{self, HlogLine};
 use crate::{names, records};
 
 /// A statement over the measurement.
@@ -63,7 +63,7 @@ fn add_up(log: &Path, record: &RunRecord) -> io::Result<Result<BTreeMap<String, 
             return Ok(());
         }
         let Ok(Some(line)) = hlog::parse_line(text) else { return Ok(()) };
-        let Line { start_ns, length_ns, histogram } = &line;
+        let HlogLine { start_ns, length_ns, histogram } = &line;
         // Each statement that ran has a sum, also an empty one: the report takes what has none for lost.
         let sum = sums.entry(histogram.tag.clone()).or_default();
         if !line.t().is_ok_and(|t| record.measures(t, *length_ns)) {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::{Conninfo, Session};
 
-use crate::server::Server;
+use crate::server::TestServer;
 
 /// Who initializes the cluster.
 const SUPERUSER: &str = "postgres";
 
-impl Server {
+impl TestServer {
     /// The unix socket, as superuser.
     #[must_use]
     pub fn socket(&self, database: &str) -> Conninfo {

@@ -5,38 +5,38 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::certificates::Certificate;
-use crate::cluster::Options;
-use crate::server::Server;
-use crate::shared::Shared;
+use crate::certificates::ShownCertificate;
+use crate::cluster::ClusterOptions;
+use crate::server::TestServer;
+use crate::shared::SharedServer;
 
 /// The password of `bench`: nothing may ever print it.
 pub const PASSWORD: &str = "S3cretPw";
 
-const OPTIONS: Options = Options {
+const OPTIONS: ClusterOptions = ClusterOptions {
     settings: &["shared_buffers=32MB", "max_connections=40", "deadlock_timeout=50ms"],
     hba: Some("local all postgres trust\nhost all bench 127.0.0.1/32 scram-sha-256\n"),
     has_tcp: true,
-    certificate: Some(Certificate::SelfSigned),
+    certificate: Some(ShownCertificate::SelfSigned),
     is_on_disk: false,
 };
 
 /// A running server with the role `bench`.
 #[derive(Debug)]
-pub struct Pg(Server);
+pub struct Pg(TestServer);
 
 impl Pg {
     /// The server that tests share if they do it no harm; it ends with the last test that uses it.
     #[must_use]
     pub fn shared() -> Arc<Pg> {
-        static SHARED: Shared<Pg> = Shared::new();
+        static SHARED: SharedServer<Pg> = SharedServer::new();
         SHARED.get(Pg::start)
     }
 
     /// A server for one test.
     #[must_use]
     pub fn start() -> Pg {
-        let server = Server::start(&OPTIONS);
+        let server = TestServer::start(&OPTIONS);
         let mut admin = server.admin("postgres");
         admin.execute("set password_encryption = 'scram-sha-256'").unwrap();
         admin.execute(&format!("create role bench login password '{PASSWORD}'")).unwrap();
@@ -55,9 +55,9 @@ impl Pg {
 }
 
 impl Deref for Pg {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.0
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub use tab::{Look, Tab};
-pub use usable::Stop;
+pub use tab::{Tab, WindowLook};
+pub use usable::TabStop;
 
 /// Options without which a browser needs a screen, or calls its maker.
 const OPTIONS: [&str; 8] = [

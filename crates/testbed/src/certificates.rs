@@ -12,7 +12,7 @@ const SIGN: &str = "-CA root.crt -CAkey root.key -CAcreateserial -days 2";
 
 /// Which certificate the server shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Certificate {
+pub enum ShownCertificate {
     /// Signed by `root.crt`, for the host name `db.test`.
     Signed,
     /// Signed by itself as `openssl req -x509` does, with the common name `db.test` only.
@@ -22,23 +22,23 @@ pub enum Certificate {
 }
 
 /// Makes `root.crt`, `server.crt` and `server.key`, and `client.crt` and `client.key` of the user `certer`.
-pub(crate) fn make(dir: &Path, certificate: Certificate) {
+pub(crate) fn make(dir: &Path, certificate: ShownCertificate) {
     let openssl = |line: &str| {
         run(Command::new("openssl").args(line.split_whitespace()).current_dir(dir));
     };
     fs::write(dir.join("san"), "subjectAltName=DNS:db.test,IP:127.0.0.2\n").unwrap();
     openssl(&format!("req -x509 {NEW_KEY} -days 2 -subj /CN=root -keyout root.key -out root.crt"));
     match certificate {
-        Certificate::Signed => {
+        ShownCertificate::Signed => {
             openssl(&format!("req {NEW_KEY} -subj /CN=x -keyout server.key -out server.csr"));
             openssl(&format!("x509 -req -in server.csr {SIGN} -extfile san -out server.crt"));
         }
-        Certificate::SelfSigned => {
+        ShownCertificate::SelfSigned => {
             openssl(&format!(
                 "req -x509 {NEW_KEY} -days 2 -subj /CN=db.test -keyout server.key -out server.crt"
             ));
         }
-        Certificate::Version1 => {
+        ShownCertificate::Version1 => {
             openssl(&format!("req {NEW_KEY} -subj /CN=db.test -keyout server.key -out server.csr"));
             openssl(&format!("x509 -req -in server.csr {SIGN} -out server.crt"));
         }

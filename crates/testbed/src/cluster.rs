@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::binaries::program;
-use crate::certificates::{self, Certificate};
+use crate::certificates::{self, ShownCertificate};
 use crate::process::run;
-use crate::template::Template;
+use crate::template::TemplateCluster;
 use crate::user::{Apart, as_server_user, give_to_server_user, place, place_in_memory};
 
 /// The number in the name of the socket of a server that does not listen on TCP.
@@ -16,7 +16,7 @@ const SOCKET_ONLY_PORT: u16 = 5432;
 
 /// How a test wants its server. By default it listens on its unix socket only and trusts everybody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct ClusterOptions<'a> {
     /// Settings as `name=value`.
     pub settings: &'a [&'a str],
     /// The whole of `pg_hba.conf`.
@@ -24,7 +24,7 @@ pub struct Options<'a> {
     /// Whether it also listens on a free port of 127.0.0.1.
     pub has_tcp: bool,
     /// Turns TLS on.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<ShownCertificate>,
     /// Whether its directory must be on a disk. Without fsync nothing has to reach one, and in memory the thousand files of a cluster
     /// take a tenth of the time.
     pub is_on_disk: bool,
@@ -32,17 +32,17 @@ pub struct Options<'a> {
 
 /// Never started: `data`, the socket and the log are in one directory.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct TestCluster {
     dir: Apart,
     pub(crate) port: u16,
     /// What the server is started with.
     pub(crate) settings: Vec<String>,
     /// Kept for the next test that wants a copy.
-    _template: Option<Arc<Template>>,
+    _template: Option<Arc<TemplateCluster>>,
 }
 
-impl Cluster {
-    pub(crate) fn create(options: &Options) -> Cluster {
+impl TestCluster {
+    pub(crate) fn create(options: &ClusterOptions) -> TestCluster {
         let dir = if options.is_on_disk { place() } else { place_in_memory() };
         give_to_server_user(dir.path());
         let mut settings = vec!["fsync=off".to_string()];
@@ -56,8 +56,8 @@ impl Cluster {
         let addresses = if options.has_tcp { "127.0.0.1" } else { "" };
         settings.push(format!("listen_addresses={addresses}"));
 
-        let template = Template::get();
-        let cluster = Cluster { dir, port, settings, _template: Some(template.clone()) };
+        let template = TemplateCluster::get();
+        let cluster = TestCluster { dir, port, settings, _template: Some(template.clone()) };
         template.copy_to(&cluster.data());
         if let Some(hba) = options.hba {
             fs::write(cluster.data().join("pg_hba.conf"), hba).unwrap();
@@ -66,11 +66,11 @@ impl Cluster {
     }
 
     /// A copy of the cluster of a running server, as its standby.
-    pub(crate) fn standby_of(primary: &Cluster) -> Cluster {
+    pub(crate) fn standby_of(primary: &TestCluster) -> TestCluster {
         let dir = place_in_memory();
         give_to_server_user(dir.path());
         let cluster =
-            Cluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone(), _template: None };
+            TestCluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone(), _template: None };
         let mut backup = program("pg_basebackup");
         backup.arg("-h").arg(primary.dir()).args(["-p", &primary.port.to_string(), "-U", "postgres"]);
         // With the connection to the primary in its settings (-R).

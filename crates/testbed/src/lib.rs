@@ -23,12 +23,12 @@ mod user;
 
 pub use bench::{PASSWORD, Pg};
 pub use binaries::bin_dir;
-pub use certificates::Certificate;
-pub use cluster::{Options, unused_port};
+pub use certificates::ShownCertificate;
+pub use cluster::{ClusterOptions, unused_port};
 pub use nats::Nats;
 pub use process::{children_of, run};
 pub use quota::QuotaGroup;
-pub use server::{ByHand, Server};
-pub use shared::Shared;
+pub use server::{ByHand, TestServer};
+pub use shared::SharedServer;
 pub use sshd::Sshd;
 pub use user::{Apart, as_server_user, place};

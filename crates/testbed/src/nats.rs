@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::certificates::{self, Certificate};
+use crate::certificates::{self, ShownCertificate};
 use crate::cluster::unused_port;
 use crate::process::{WAIT_MAX, end, pid_of, spawn};
 use crate::user::{Apart, as_server_user, give_to_server_user, place};
@@ -35,7 +35,7 @@ impl Nats {
         let named = std::env::var_os("PGDYNO_NATS_SERVER").map(PathBuf::from);
         let program = named.into_iter().chain(PROGRAMS.map(PathBuf::from)).find(|path| path.exists())?;
         let (dir, port) = (place(), unused_port());
-        certificates::make(dir.path(), Certificate::Signed);
+        certificates::make(dir.path(), ShownCertificate::Signed);
         let path = |name: &str| dir.path().join(name);
         for user in agents.iter().chain(&["conductor"]) {
             fs::write(path(user), format!("{user}:secret-of-{user}\n")).unwrap();

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use wire::Session;
 
 use crate::binaries::program;
-use crate::cluster::{Cluster, Options};
+use crate::cluster::{ClusterOptions, TestCluster};
 use crate::process::{WAIT_MAX, children_of, end, pid_of, spawn};
 use crate::user::as_server_user;
 
@@ -23,23 +23,23 @@ pub use by_hand::ByHand;
 
 /// A server of the newest installed PostgreSQL. It ends with the test, also with one that fails or is killed.
 #[derive(Debug)]
-pub struct Server {
-    cluster: Cluster,
+pub struct TestServer {
+    cluster: TestCluster,
     postmaster: Mutex<Child>,
     /// The port on 127.0.0.1, if it listens there, and in the name of its socket.
     pub port: u16,
 }
 
-impl Server {
+impl TestServer {
     /// Initializes a cluster and starts its server, which lets sessions in when this returns.
     ///
     /// # Panics
     /// If there is no PostgreSQL or it does not start.
     #[must_use]
-    pub fn start(options: &Options) -> Server {
-        let cluster = Cluster::create(options);
+    pub fn start(options: &ClusterOptions) -> TestServer {
+        let cluster = TestCluster::create(options);
         let (postmaster, port) = (Mutex::new(launch(&cluster)), cluster.port);
-        let server = Server { cluster, postmaster, port };
+        let server = TestServer { cluster, postmaster, port };
         server.wait_ready();
         server
     }
@@ -49,10 +49,10 @@ impl Server {
     /// # Panics
     /// If it does not start.
     #[must_use]
-    pub fn standby(&self) -> Server {
-        let cluster = Cluster::standby_of(&self.cluster);
+    pub fn standby(&self) -> TestServer {
+        let cluster = TestCluster::standby_of(&self.cluster);
         let (postmaster, port) = (Mutex::new(launch(&cluster)), cluster.port);
-        let server = Server { cluster, postmaster, port };
+        let server = TestServer { cluster, postmaster, port };
         server.wait_ready();
         server
     }
@@ -161,7 +161,7 @@ impl Server {
 /// Lines of its log with which a server accompanies the failure of a test.
 const LINES_OF_FAILURE: usize = 40;
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let log = self.log();
@@ -175,7 +175,7 @@ impl Drop for Server {
     }
 }
 
-fn launch(cluster: &Cluster) -> Child {
+fn launch(cluster: &TestCluster) -> Child {
     let mut postgres = program("postgres");
     postgres.arg("-D").arg(cluster.data()).args(["-p", &cluster.port.to_string(), "-k"]).arg(cluster.dir());
     for setting in &cluster.settings {

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// A `static` of it stands where the tests get theirs from. What is in a `static` itself is never dropped, so this holds
 /// on to nothing.
 #[derive(Debug)]
-pub struct Shared<T>(Mutex<Weak<T>>);
+pub struct SharedServer<T>(Mutex<Weak<T>>);
 
-impl<T> Shared<T> {
+impl<T> SharedServer<T> {
     /// Nothing is made before the first test wants it.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a `static` needs a constant")]
-    pub const fn new() -> Shared<T> {
-        Shared(Mutex::new(Weak::new()))
+    pub const fn new() -> SharedServer<T> {
+        SharedServer(Mutex::new(Weak::new()))
     }
 
     /// The one that another test has now, or a new one.

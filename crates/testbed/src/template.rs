@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::binaries::program;
 use crate::process::run;
-use crate::shared::Shared;
+use crate::shared::SharedServer;
 use crate::user::{Apart, as_server_user, give_to_server_user, place_in_memory};
 
 /// Where the first page of a WAL segment has the system identifier (`xlp_sysid` of `XLogLongPageHeaderData`).
@@ -20,27 +20,27 @@ const WAL_IDENTIFIER_OFFSET: u64 = 24;
 /// Between these the control file has its checksum, of all bytes before it; each release has it elsewhere.
 const CHECKSUM_OFFSETS: std::ops::Range<usize> = 200..1000;
 
-static TEMPLATE: Shared<Template> = Shared::new();
+static TEMPLATE: SharedServer<TemplateCluster> = SharedServer::new();
 
 /// Goes with the last cluster that was copied from it.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub(crate) struct TemplateCluster {
     dir: Apart,
     copies: AtomicU64,
 }
 
-impl Template {
+impl TemplateCluster {
     /// The one of this program's tests; its authentication is `trust`, its superuser `postgres`.
-    pub(crate) fn get() -> Arc<Template> {
-        TEMPLATE.get(Template::initialize)
+    pub(crate) fn get() -> Arc<TemplateCluster> {
+        TEMPLATE.get(TemplateCluster::initialize)
     }
 
-    fn initialize() -> Template {
+    fn initialize() -> TemplateCluster {
         let dir = place_in_memory();
         give_to_server_user(dir.path());
         // Whose it is, for whoever kills this program.
         fs::write(dir.path().join(format!("template-of-{}", std::process::id())), "").unwrap();
-        let template = Template { dir, copies: AtomicU64::new(0) };
+        let template = TemplateCluster { dir, copies: AtomicU64::new(0) };
 
         let mut initdb = program("initdb");
         initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);

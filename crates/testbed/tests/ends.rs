@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use testbed::{Options, Server, place};
+use testbed::{ClusterOptions, TestServer, place};
 
 /// Tells the test below, in a process of its own, where to write its server's process id.
 const PID_FILE: &str = "TESTBED_PID_FILE";
 
 #[test]
 fn a_server_starts_answers_and_is_gone_afterwards() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     let (dir, pid) = (server.dir().to_path_buf(), server.pid());
     assert_eq!(server.ask("postgres", "select current_user"), "postgres");
     server.stop(Signal::SIGINT);
@@ -32,7 +32,7 @@ fn a_server_starts_answers_and_is_gone_afterwards() {
 fn a_server_of_a_test_that_panics_ends() {
     let mut pids = Vec::new();
     let failed = catch_unwind(AssertUnwindSafe(|| {
-        let server = Server::start(&Options::default());
+        let server = TestServer::start(&ClusterOptions::default());
         pids = server.pids();
         // A stopped process takes no other signal.
         server.signal_all(Signal::SIGSTOP);
@@ -87,7 +87,7 @@ fn template_of(pid: u32) -> PathBuf {
 fn waits_to_be_killed() {
     let Some(file) = std::env::var_os(PID_FILE) else { return };
     // The thread that starts the server ends before the server does.
-    let server = std::thread::spawn(|| Server::start(&Options::default())).join().unwrap();
+    let server = std::thread::spawn(|| TestServer::start(&ClusterOptions::default())).join().unwrap();
     assert_eq!(server.ask("postgres", "select 1"), "1");
     std::fs::write(file, format!("{} {}\n", server.pid(), server.dir().display())).unwrap();
     std::thread::sleep(Duration::from_secs(60));

@@ -40,7 +40,7 @@ pub struct Dialing {
 
 /// Progress of a connection attempt.
 #[derive(Debug)]
-pub enum Progress {
+pub enum DialProgress {
     /// Call again when the descriptor can be read.
     WantRead,
     /// Call again when the descriptor can be written.
@@ -151,7 +151,7 @@ impl Dialing {
         Dialing::begin(conninfo, Goal::Session)
     }
 
-    /// Starts a cancel request. [`Dialing::advance`] ends with [`Progress::Done`] once the server has accepted the
+    /// Starts a cancel request. [`Dialing::advance`] ends with [`DialProgress::Done`] once the server has accepted the
     /// request; its connection is closed and unusable.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Dialing {
     ///
     /// # Errors
     /// When there is nothing left to try.
-    pub fn advance(&mut self) -> Result<Progress, ConnectError> {
+    pub fn advance(&mut self) -> Result<DialProgress, ConnectError> {
         loop {
             let Some(attempt) = &mut self.attempt else {
                 let error = io::Error::other("already connected");
@@ -180,14 +180,14 @@ impl Dialing {
             let error = match attempt.step(&self.conninfo, &self.goal) {
                 Ok(Step::Done) => break,
                 Ok(Step::Wait(_)) if is_late => attempt.timed_out(&self.conninfo),
-                Ok(Step::Wait(Want::Read)) => return Ok(Progress::WantRead),
-                Ok(Step::Wait(Want::Write)) => return Ok(Progress::WantWrite),
+                Ok(Step::Wait(Want::Read)) => return Ok(DialProgress::WantRead),
+                Ok(Step::Wait(Want::Write)) => return Ok(DialProgress::WantWrite),
                 Err(error) => error,
             };
             self.after_failure(error)?;
         }
         let attempt = self.attempt.take().expect("the loop ends only with an attempt that is done");
-        Ok(Progress::Done(self.connection(attempt)))
+        Ok(DialProgress::Done(self.connection(attempt)))
     }
 
     /// The descriptor to wait on (-1 once connected). It changes with [`Dialing::generation`].
@@ -222,9 +222,9 @@ impl Dialing {
     pub fn finish(mut self) -> Result<Connection, ConnectError> {
         loop {
             let want = match self.advance()? {
-                Progress::Done(connection) => return Ok(connection),
-                Progress::WantRead => Want::Read,
-                Progress::WantWrite => Want::Write,
+                DialProgress::Done(connection) => return Ok(connection),
+                DialProgress::WantRead => Want::Read,
+                DialProgress::WantWrite => Want::Write,
             };
             let Some(attempt) = &self.attempt else { continue };
             if let Err(error) = attempt.link.wait(&[want], attempt.deadline) {

@@ -20,7 +20,7 @@ pub mod session;
 pub mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret, TcpLimits, Verifier};
-pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, address_toward, connect};
+pub use dial::{CancelHandle, ConnectError, Connection, DialProgress, Dialing, address_toward, connect};
 pub use libpq_text::Units;
 pub use link::{Link, Want};
 pub use protocol_error::ProtocolError;

@@ -17,7 +17,7 @@ pub use crate::rows::Rows;
 
 use crate::answer::AnswerEvent;
 use crate::conninfo::{Conninfo, Host};
-use crate::dial::{ConnectError, Connection, Dialing, Progress, connect};
+use crate::dial::{ConnectError, Connection, DialProgress, Dialing, connect};
 use crate::link::Want;
 use crate::message::{self, BindBuilder};
 use crate::reply::{ServerError, tag_rows};
@@ -521,9 +521,9 @@ fn dial_unless(
     let (began, limit) = (Instant::now(), Limit::current());
     loop {
         let want = match dialing.advance()? {
-            Progress::Done(connection) => return Ok(Some(connection)),
-            Progress::WantRead => Want::Read,
-            Progress::WantWrite => Want::Write,
+            DialProgress::Done(connection) => return Ok(Some(connection)),
+            DialProgress::WantRead => Want::Read,
+            DialProgress::WantWrite => Want::Write,
         };
         if is_over() {
             return Ok(None);

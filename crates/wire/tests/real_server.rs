@@ -9,7 +9,7 @@ mod openssl;
 mod revoked;
 mod session_settings;
 
-use cluster::{Certificate, Cluster, PASSWORD, unused_port};
+use cluster::{Cluster, PASSWORD, ShownCertificate, unused_port};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::conninfo::Surroundings;
 use wire::{
-    ConnectError, Connection, Conninfo, Dialing, Flow, Progress, Reply, Scanner, Secret, Session,
+    ConnectError, Connection, Conninfo, DialProgress, Dialing, Flow, Reply, Scanner, Secret, Session,
     SessionError, connect,
 };
 
@@ -83,12 +83,12 @@ fn channel_binding_is_used_and_required() {
 
 #[test]
 fn certificates_are_verified_as_sslmode_says() {
-    for certificate in [Certificate::Signed, Certificate::SelfSigned, Certificate::Version1] {
-        let shared = (certificate == Certificate::Signed).then(Cluster::shared);
+    for certificate in [ShownCertificate::Signed, ShownCertificate::SelfSigned, ShownCertificate::Version1] {
+        let shared = (certificate == ShownCertificate::Signed).then(Cluster::shared);
         let own = if shared.is_none() { Some(Cluster::start(certificate)) } else { None };
         let cluster = shared.as_deref().or(own.as_ref()).unwrap();
         let root =
-            cluster.path(if certificate == Certificate::SelfSigned { "server.crt" } else { "root.crt" });
+            cluster.path(if certificate == ShownCertificate::SelfSigned { "server.crt" } else { "root.crt" });
         let root = root.display();
         let foreign = cluster.path("client.crt");
         let foreign = foreign.display();
@@ -549,7 +549,7 @@ fn one_event_loop_opens_and_uses_many_connections() {
                 let client = &mut clients[event.token().0];
                 *client = match std::mem::replace(client, Client::Done) {
                     Client::Dialing(mut dialing, generation) => match dialing.advance().unwrap() {
-                        Progress::Done(mut connection) => {
+                        DialProgress::Done(mut connection) => {
                             assert!(connection.leftover.is_empty());
                             let mut bytes = Vec::new();
                             wire::message::query(&mut bytes, "select generate_series(1, 10000)");

@@ -29,7 +29,7 @@ pub enum Action {
 
 /// The transaction that a client of built-in transactions takes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct NextTransaction {
     /// Index of its program in the bundle.
     pub program: usize,
     /// When it is due, on the caller's clock in nanoseconds; in the past if the client is late.

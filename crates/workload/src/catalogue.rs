@@ -2,7 +2,7 @@
 
 use model::workload::{Dataset, WorkloadKind};
 
-use crate::objects::check::{Check, Checks};
+use crate::objects::check::{Checks, Invariant};
 use crate::objects::filling::{Batch, ByTable};
 use crate::objects::schema::Schema;
 use crate::objects::signature::Signature;
@@ -34,8 +34,8 @@ pub fn scripts(kind: WorkloadKind) -> &'static [BuiltinScript] {
 }
 
 /// What holds in the tables of a workload after any number of its transactions.
-pub fn checks(kind: WorkloadKind) -> Vec<&'static Check> {
-    let is_kept = |check: &&Check| kept(kind).is_none_or(|names| names.contains(&check.id));
+pub fn checks(kind: WorkloadKind) -> Vec<&'static Invariant> {
+    let is_kept = |check: &&Invariant| kept(kind).is_none_or(|names| names.contains(&check.id));
     maker(kind.row().data).checks.always.iter().filter(is_kept).collect()
 }
 
@@ -60,7 +60,7 @@ pub struct Maker {
     /// The checks of what must hold in them.
     pub checks: Checks,
     /// A table whose rows another table counts: exact, and cheap at any size.
-    pub counted: Option<Counted>,
+    pub counted: Option<CountedTable>,
 }
 
 /// How tables are filled.
@@ -73,7 +73,7 @@ pub enum Filling {
 
 /// A table whose rows another table counts.
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Counted {
+pub struct CountedTable {
     pub table: &'static str,
     /// The table that counts them.
     pub by: &'static str,
@@ -104,7 +104,7 @@ const TPCC: Maker = Maker {
     filling: Filling::ByTable(&tpcc::FILLING),
     checks: tpcc::CHECKS,
     // Each district counts its own orders.
-    counted: Some(Counted {
+    counted: Some(CountedTable {
         table: "orders",
         by: "district",
         sql: "select sum(d_next_o_id - 1) from @.district",

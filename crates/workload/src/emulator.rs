@@ -7,17 +7,17 @@ pub mod bundle;
 
 use std::collections::BTreeMap;
 
-use crate::action::{Action, Next};
+use crate::action::{Action, NextTransaction};
 use crate::emulator::builtins::Builtins;
 use crate::emulator::bundle::Bundle;
 use crate::random::Prng;
 use crate::script::eval::{DebugLine, Slot};
 use crate::script::interpreter::{Interpreter, RunError, Unsendable};
 use crate::script::program::Program;
-use crate::script::statement::Piece;
-use crate::script::value::Bound;
+use crate::script::statement::TextPiece;
+use crate::script::value::BoundParameter;
 use crate::script::variables::VariableId;
-use crate::tpcc::{Profile, Terminal};
+use crate::tpcc::{Terminal, TransactionProfile};
 use crate::tprocc::User;
 
 /// One emulated user.
@@ -56,8 +56,10 @@ impl Emulator {
     pub fn begin(&mut self, program: &Program) {
         match (self, program.transaction) {
             (Emulator::Script(script), _) => script.begin(),
-            (Emulator::Terminal(terminal), Some(transaction)) => terminal.begin(Profile::ALL[transaction]),
-            (Emulator::User(user), Some(transaction)) => user.begin(Profile::ALL[transaction]),
+            (Emulator::Terminal(terminal), Some(transaction)) => {
+                terminal.begin(TransactionProfile::ALL[transaction])
+            }
+            (Emulator::User(user), Some(transaction)) => user.begin(TransactionProfile::ALL[transaction]),
             (Emulator::Terminal(_) | Emulator::User(_), None) => {}
         }
     }
@@ -122,14 +124,14 @@ impl Emulator {
 
     /// Appends a parameter's text for Bind, if it has one.
     #[inline]
-    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> Bound {
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> BoundParameter {
         match self {
             Emulator::Script(script) => script.parameter(variable, out),
-            Emulator::Terminal(terminal) if terminal.parameter(variable, out) => Bound::Text,
-            Emulator::Terminal(_) => Bound::Null,
+            Emulator::Terminal(terminal) if terminal.parameter(variable, out) => BoundParameter::Text,
+            Emulator::Terminal(_) => BoundParameter::Null,
             Emulator::User(user) => {
                 user.parameter(variable, out);
-                Bound::Text
+                BoundParameter::Text
             }
         }
     }
@@ -149,7 +151,7 @@ impl Emulator {
     pub fn render_pieces(
         &self,
         program: &Program,
-        pieces: &[Piece],
+        pieces: &[TextPiece],
         out: &mut Vec<u8>,
     ) -> Result<(), Unsendable> {
         if let Emulator::Script(script) = self {
@@ -157,8 +159,8 @@ impl Emulator {
         }
         for piece in pieces {
             match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Variable(variable) | Piece::Quoted(variable) => self.quote(*variable, out),
+                TextPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                TextPiece::Variable(variable) | TextPiece::Quoted(variable) => self.quote(*variable, out),
             }
         }
         Ok(())
@@ -169,7 +171,7 @@ impl Emulator {
     fn quote(&self, variable: VariableId, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(b'\'');
-        if self.parameter(variable, out) == Bound::Text {
+        if self.parameter(variable, out) == BoundParameter::Text {
             out.push(b'\'');
         } else {
             out.truncate(start);
@@ -180,7 +182,7 @@ impl Emulator {
     /// The built-in transaction that comes next; `None` if the caller chooses scripts. `now_ns` is the end of the
     /// last one, or the beginning.
     #[inline]
-    pub fn next_transaction(&mut self, now_ns: u64) -> Option<Next> {
+    pub fn next_transaction(&mut self, now_ns: u64) -> Option<NextTransaction> {
         match self {
             Emulator::Script(_) => None,
             Emulator::Terminal(terminal) => Some(terminal.next(now_ns)),

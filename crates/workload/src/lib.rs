@@ -15,11 +15,11 @@ pub mod tpcb;
 pub mod tpcc;
 pub mod tprocc;
 
-pub use action::{Action, Next};
+pub use action::{Action, NextTransaction};
 pub use emulator::Emulator;
 pub use emulator::builtins::Builtins;
 pub use emulator::bundle::{Bundle, insert_automatic_variables};
-pub use objects::check::{Check, Checks};
+pub use objects::check::{Checks, Invariant};
 pub use objects::marker::{Marker, MarkerState};
 pub use objects::schema::Schema;
 pub use objects::signature::Signature;
@@ -28,12 +28,12 @@ pub use random::seeds::{Seeds, ThreadStreams};
 pub use script::assignment::{Columns, UnsetUse};
 pub use script::eval::DebugLine;
 pub use script::interpreter::{Interpreter, RunError, Unsendable};
-pub use script::program::{Command, Delay, Program, ScriptError, ShellWord, Step};
+pub use script::program::{Delay, Program, ScriptCommand, ScriptError, ScriptStep, ShellWord};
 pub use script::sqlscan::first_words;
-pub use script::statement::{Fetch, Piece, Statement};
-pub use script::value::{Bound, Dialect, Value};
+pub use script::statement::{Fetch, Statement, TextPiece};
+pub use script::value::{BoundParameter, Dialect, Value};
 pub use script::variables::{VariableId, VariableTable};
-pub use tpcb::Builtin;
+pub use tpcb::TpcbScript;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ mod schema;
 
 pub use checks::{CHECKS, KEPT_BY_SELECT, KEPT_BY_SIMPLE};
 pub use partition::{Partition, partitions};
-pub use rows::Rows;
+pub use rows::TpcbRows;
 pub(crate) use schema::definitions;
 pub use schema::{
     Partitioning, TpcbOptions, copy_short_statement, copy_statement, create_tables, drop_defaults,
@@ -37,7 +37,7 @@ pub(crate) const TPCB_SELECT: &str = include_str!("tpcb/sql/tpcb-select.sql");
 
 /// A built-in script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Builtin {
+pub enum TpcbScript {
     /// pgbench's `tpcb-like`: five statements in a transaction.
     Tpcb,
     /// pgbench's `simple-update`: no updates of tellers and branches, hence little contention.
@@ -51,16 +51,16 @@ pub enum Builtin {
 #[error("no built-in script is named `{0}`; take tpcb, tpcb-simple or tpcb-select")]
 pub struct UnknownBuiltin(pub String);
 
-impl Builtin {
+impl TpcbScript {
     /// All of them, in pgbench's order.
-    pub const ALL: [Builtin; 3] = [Builtin::Tpcb, Builtin::TpcbSimple, Builtin::TpcbSelect];
+    pub const ALL: [TpcbScript; 3] = [TpcbScript::Tpcb, TpcbScript::TpcbSimple, TpcbScript::TpcbSelect];
 
     /// The workload that consists of it.
     pub fn kind(self) -> WorkloadKind {
         match self {
-            Builtin::Tpcb => WorkloadKind::Tpcb,
-            Builtin::TpcbSimple => WorkloadKind::TpcbSimple,
-            Builtin::TpcbSelect => WorkloadKind::TpcbSelect,
+            TpcbScript::Tpcb => WorkloadKind::Tpcb,
+            TpcbScript::TpcbSimple => WorkloadKind::TpcbSimple,
+            TpcbScript::TpcbSelect => WorkloadKind::TpcbSelect,
         }
     }
 
@@ -72,47 +72,49 @@ impl Builtin {
     /// pgbench's name.
     pub fn pgbench_name(self) -> &'static str {
         match self {
-            Builtin::Tpcb => "tpcb-like",
-            Builtin::TpcbSimple => "simple-update",
-            Builtin::TpcbSelect => "select-only",
+            TpcbScript::Tpcb => "tpcb-like",
+            TpcbScript::TpcbSimple => "simple-update",
+            TpcbScript::TpcbSelect => "select-only",
         }
     }
 
     /// pgbench's description, which stands for the script's name in its output.
     pub fn description(self) -> &'static str {
         match self {
-            Builtin::Tpcb => "<builtin: TPC-B (sort of)>",
-            Builtin::TpcbSimple => "<builtin: simple update>",
-            Builtin::TpcbSelect => "<builtin: select only>",
+            TpcbScript::Tpcb => "<builtin: TPC-B (sort of)>",
+            TpcbScript::TpcbSimple => "<builtin: simple update>",
+            TpcbScript::TpcbSelect => "<builtin: select only>",
         }
     }
 
     /// The script as pgbench has it, which leaves the schema to the search path.
     pub fn source(self) -> &'static str {
         static SOURCES: LazyLock<[String; 3]> =
-            LazyLock::new(|| Builtin::ALL.map(|builtin| builtin.source_in(&Schema::searched())));
+            LazyLock::new(|| TpcbScript::ALL.map(|builtin| builtin.source_in(&Schema::searched())));
         &SOURCES[self as usize]
     }
 
     /// The script on the tables of a schema.
     pub fn source_in(self, schema: &Schema) -> String {
         schema.fill(match self {
-            Builtin::Tpcb => TPCB,
-            Builtin::TpcbSimple => TPCB_SIMPLE,
-            Builtin::TpcbSelect => TPCB_SELECT,
+            TpcbScript::Tpcb => TPCB,
+            TpcbScript::TpcbSimple => TPCB_SIMPLE,
+            TpcbScript::TpcbSelect => TPCB_SELECT,
         })
     }
 
     /// Finds a script by our name or pgbench's.
-    pub fn parse(name: &str) -> Result<Builtin, UnknownBuiltin> {
-        let is_named = |builtin: &Builtin| builtin.name() == name || builtin.pgbench_name() == name;
-        Builtin::ALL.into_iter().find(is_named).ok_or_else(|| UnknownBuiltin(name.to_owned()))
+    pub fn parse(name: &str) -> Result<TpcbScript, UnknownBuiltin> {
+        let is_named = |builtin: &TpcbScript| builtin.name() == name || builtin.pgbench_name() == name;
+        TpcbScript::ALL.into_iter().find(is_named).ok_or_else(|| UnknownBuiltin(name.to_owned()))
     }
 
     /// Finds a script by an unambiguous prefix of pgbench's name; the error is pgbench's message.
-    pub fn parse_pgbench_prefix(prefix: &str) -> Result<Builtin, String> {
-        let found: Vec<Builtin> =
-            Builtin::ALL.into_iter().filter(|builtin| builtin.pgbench_name().starts_with(prefix)).collect();
+    pub fn parse_pgbench_prefix(prefix: &str) -> Result<TpcbScript, String> {
+        let found: Vec<TpcbScript> = TpcbScript::ALL
+            .into_iter()
+            .filter(|builtin| builtin.pgbench_name().starts_with(prefix))
+            .collect();
         match found[..] {
             [builtin] => Ok(builtin),
             [] => Err(format!("no builtin script found for name \"{prefix}\"")),
@@ -124,17 +126,17 @@ impl Builtin {
     }
 }
 
-impl std::str::FromStr for Builtin {
+impl std::str::FromStr for TpcbScript {
     type Err = UnknownBuiltin;
 
-    fn from_str(name: &str) -> Result<Builtin, UnknownBuiltin> {
-        Builtin::parse(name)
+    fn from_str(name: &str) -> Result<TpcbScript, UnknownBuiltin> {
+        TpcbScript::parse(name)
     }
 }
 
 /// A table of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Table {
+pub enum TpcbTable {
     /// `pgbench_branches`.
     Branches,
     /// `pgbench_tellers`.
@@ -146,27 +148,28 @@ pub enum Table {
 }
 
 /// All tables, in the order of loading and vacuuming.
-pub const TABLES: [Table; 4] = [Table::Branches, Table::Tellers, Table::Accounts, Table::History];
+pub const TABLES: [TpcbTable; 4] =
+    [TpcbTable::Branches, TpcbTable::Tellers, TpcbTable::Accounts, TpcbTable::History];
 
-impl Table {
+impl TpcbTable {
     /// The table's name.
     pub const fn name(self) -> &'static str {
         match self {
-            Table::Branches => "pgbench_branches",
-            Table::Tellers => "pgbench_tellers",
-            Table::Accounts => "pgbench_accounts",
-            Table::History => "pgbench_history",
+            TpcbTable::Branches => "pgbench_branches",
+            TpcbTable::Tellers => "pgbench_tellers",
+            TpcbTable::Accounts => "pgbench_accounts",
+            TpcbTable::History => "pgbench_history",
         }
     }
 }
 
 /// Rows of a freshly loaded table.
-pub fn row_count(table: Table, scale: u32) -> u64 {
+pub fn row_count(table: TpcbTable, scale: u32) -> u64 {
     let per_scale = match table {
-        Table::Branches => BRANCHES_PER_SCALE,
-        Table::Tellers => TELLERS_PER_SCALE,
-        Table::Accounts => ACCOUNTS_PER_SCALE,
-        Table::History => 0,
+        TpcbTable::Branches => BRANCHES_PER_SCALE,
+        TpcbTable::Tellers => TELLERS_PER_SCALE,
+        TpcbTable::Accounts => ACCOUNTS_PER_SCALE,
+        TpcbTable::History => 0,
     };
     per_scale * u64::from(scale)
 }

@@ -21,18 +21,18 @@ mod transaction;
 mod trial;
 
 pub use checks::CHECKS;
-pub use config::{Calls, Config, ConfigError, Think};
+pub use config::{Calls, ConfigError, Think, TpccConfig};
 pub use filling::{C_LOAD, fill};
 pub(crate) use filling::{FILLING, facts, population, tables};
 pub use nurand::Constants;
-pub use population::{Population, Style};
-pub use programs::{Profile, programs};
+pub use population::{Population, PopulationStyle};
+pub use programs::{TransactionProfile, programs};
 pub use routines::create_routines;
-pub use rows::Rows;
+pub use rows::TpccRows;
 pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub(crate) use strings::last_name;
 pub use terminal::Terminal;
-pub use trial::{Order, OrderedItem, Sent, Trial};
+pub use trial::{NewOrderInputs, OrderedItem, Trial, TrialStatement};
 
 /// Rows of ITEM (clause 4.3.3.1).
 pub const ITEMS: u64 = 100_000;
@@ -55,7 +55,7 @@ pub const UNUSED_ITEM_SQLSTATE: &str = "TPC01";
 
 /// A table (clause 1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Table {
+pub enum TpccTable {
     /// `item`: the same whatever the number of warehouses.
     Item,
     /// `warehouse`.
@@ -77,31 +77,31 @@ pub enum Table {
 }
 
 /// All tables, in the order of loading.
-pub const TABLES: [Table; 9] = [
-    Table::Item,
-    Table::Warehouse,
-    Table::District,
-    Table::Customer,
-    Table::History,
-    Table::Stock,
-    Table::Orders,
-    Table::NewOrder,
-    Table::OrderLine,
+pub const TABLES: [TpccTable; 9] = [
+    TpccTable::Item,
+    TpccTable::Warehouse,
+    TpccTable::District,
+    TpccTable::Customer,
+    TpccTable::History,
+    TpccTable::Stock,
+    TpccTable::Orders,
+    TpccTable::NewOrder,
+    TpccTable::OrderLine,
 ];
 
-impl Table {
+impl TpccTable {
     /// The table's name.
     pub const fn name(self) -> &'static str {
         match self {
-            Table::Item => "item",
-            Table::Warehouse => "warehouse",
-            Table::District => "district",
-            Table::Customer => "customer",
-            Table::History => "history",
-            Table::Stock => "stock",
-            Table::Orders => "orders",
-            Table::NewOrder => "new_order",
-            Table::OrderLine => "order_line",
+            TpccTable::Item => "item",
+            TpccTable::Warehouse => "warehouse",
+            TpccTable::District => "district",
+            TpccTable::Customer => "customer",
+            TpccTable::History => "history",
+            TpccTable::Stock => "stock",
+            TpccTable::Orders => "orders",
+            TpccTable::NewOrder => "new_order",
+            TpccTable::OrderLine => "order_line",
         }
     }
 
@@ -109,20 +109,20 @@ impl Table {
     /// belongs to no warehouse, has none.
     pub fn units_per_warehouse(self) -> u64 {
         match self {
-            Table::Item => 0,
-            Table::Warehouse => 1,
-            Table::District => DISTRICTS,
-            Table::Customer | Table::History => DISTRICTS * CUSTOMERS_PER_DISTRICT,
-            Table::Stock => STOCK_PER_WAREHOUSE,
-            Table::Orders | Table::OrderLine => DISTRICTS * ORDERS_PER_DISTRICT,
-            Table::NewOrder => DISTRICTS * (ORDERS_PER_DISTRICT + 1 - FIRST_UNDELIVERED),
+            TpccTable::Item => 0,
+            TpccTable::Warehouse => 1,
+            TpccTable::District => DISTRICTS,
+            TpccTable::Customer | TpccTable::History => DISTRICTS * CUSTOMERS_PER_DISTRICT,
+            TpccTable::Stock => STOCK_PER_WAREHOUSE,
+            TpccTable::Orders | TpccTable::OrderLine => DISTRICTS * ORDERS_PER_DISTRICT,
+            TpccTable::NewOrder => DISTRICTS * (ORDERS_PER_DISTRICT + 1 - FIRST_UNDELIVERED),
         }
     }
 
     /// Units of rows of the whole table.
     pub fn units(self, warehouses: u32) -> u64 {
         match self {
-            Table::Item => ITEMS,
+            TpccTable::Item => ITEMS,
             _ => self.units_per_warehouse() * u64::from(warehouses),
         }
     }

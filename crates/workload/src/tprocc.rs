@@ -14,18 +14,18 @@ pub use user::User;
 
 use crate::objects::filling::{ByTable, TableLoad};
 use crate::objects::schema::Schema;
-use crate::script::program::{Command, Program, Step};
+use crate::script::program::{Program, ScriptCommand, ScriptStep};
 use crate::script::statement::{Fetch, Statement};
 use crate::script::variables::{VariableId, VariableTable};
-use crate::tpcc::{self, Calls, ConfigError, Population, Profile, Style};
+use crate::tpcc::{self, Calls, ConfigError, Population, PopulationStyle, TransactionProfile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The tables of HammerDB, with those rows.
 pub(crate) const FILLING: ByTable = ByTable {
     create_tables,
-    fill: |schema, batch| fill(schema, &tpcc::population(batch, Style::HammerDb)),
-    facts: |batch| tpcc::facts(&tpcc::population(batch, Style::HammerDb)),
+    fill: |schema, batch| fill(schema, &tpcc::population(batch, PopulationStyle::HammerDb)),
+    facts: |batch| tpcc::facts(&tpcc::population(batch, PopulationStyle::HammerDb)),
     ..tpcc::FILLING
 };
 
@@ -53,7 +53,7 @@ pub fn fill(schema: &Schema, population: &Population) -> Vec<TableLoad> {
 
 /// The configuration of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct TproccConfig {
     /// Warehouses in the database.
     pub warehouses: u32,
     /// Clients of the load.
@@ -64,12 +64,12 @@ pub struct Config {
     pub all_warehouses: bool,
 }
 
-impl Config {
+impl TproccConfig {
     /// Reads the parameters from a load's definitions.
     ///
     /// # Errors
     /// When one is missing or invalid.
-    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
+    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<TproccConfig, ConfigError> {
         fn read<T: std::str::FromStr>(
             defines: &BTreeMap<String, String>,
             key: &'static str,
@@ -77,7 +77,7 @@ impl Config {
             let value = defines.get(key).ok_or(ConfigError::Missing(key))?;
             value.parse().map_err(|_| ConfigError::Unknown { key, value: value.clone() })
         }
-        Ok(Config {
+        Ok(TproccConfig {
             warehouses: std::cmp::max(1, read(defines, "scale")?),
             clients: std::cmp::max(1, read(defines, "clients")?),
             procedures: match read(defines, "calls")? {
@@ -107,7 +107,7 @@ impl Config {
 
 /// Values that the calls take, at the places of their names in [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parameter {
+pub(crate) enum CallParameter {
     Warehouse,
     Warehouses,
     District,
@@ -122,71 +122,75 @@ pub(crate) enum Parameter {
     Threshold,
 }
 
-const NAMES: [(&str, Parameter); 12] = [
-    ("w_id", Parameter::Warehouse),
-    ("w_id_max", Parameter::Warehouses),
-    ("d_id", Parameter::District),
-    ("c_id", Parameter::Customer),
-    ("c_last", Parameter::LastName),
-    ("ol_cnt", Parameter::Lines),
-    ("c_w_id", Parameter::CustomerWarehouse),
-    ("c_d_id", Parameter::CustomerDistrict),
-    ("by_name", Parameter::ByName),
-    ("amount", Parameter::Amount),
-    ("carrier", Parameter::Carrier),
-    ("threshold", Parameter::Threshold),
+const NAMES: [(&str, CallParameter); 12] = [
+    ("w_id", CallParameter::Warehouse),
+    ("w_id_max", CallParameter::Warehouses),
+    ("d_id", CallParameter::District),
+    ("c_id", CallParameter::Customer),
+    ("c_last", CallParameter::LastName),
+    ("ol_cnt", CallParameter::Lines),
+    ("c_w_id", CallParameter::CustomerWarehouse),
+    ("c_d_id", CallParameter::CustomerDistrict),
+    ("by_name", CallParameter::ByName),
+    ("amount", CallParameter::Amount),
+    ("carrier", CallParameter::Carrier),
+    ("threshold", CallParameter::Threshold),
 ];
 
-impl Parameter {
+impl CallParameter {
     #[inline]
-    pub(crate) fn of(variable: VariableId) -> Parameter {
+    pub(crate) fn of(variable: VariableId) -> CallParameter {
         NAMES[variable.index()].1
     }
 }
 
 /// The one call of each transaction. Last names reach the functions as the text of a placeholder, as in HammerDB's
 /// prepared statements: nobody is found by name.
-fn function_call(profile: Profile) -> &'static str {
+fn function_call(profile: TransactionProfile) -> &'static str {
     match profile {
-        Profile::NewOrder => "select @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
-        Profile::Payment => {
+        TransactionProfile::NewOrder => "select @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
+        TransactionProfile::Payment => {
             "select @.payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :by_name, :amount, '$8', '0', 0)"
         }
-        Profile::OrderStatus => {
+        TransactionProfile::OrderStatus => {
             "select * from @.ostat(:w_id, :d_id, :c_id, :by_name, '$5') as (ol_i_id int, ol_supply_w_id int, \
              ol_quantity smallint, ol_amount numeric, ol_delivery_d timestamptz, c_id int, c_last varchar, \
              c_first varchar, c_middle varchar, c_balance numeric, o_id int, o_entry_d timestamp, o_carrier_id int)"
         }
-        Profile::Delivery | Profile::DeferredDelivery => "select @.delivery(:w_id, :carrier)",
-        Profile::StockLevel => "select @.slev(:w_id, :d_id, :threshold)",
+        TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => {
+            "select @.delivery(:w_id, :carrier)"
+        }
+        TransactionProfile::StockLevel => "select @.slev(:w_id, :d_id, :threshold)",
     }
 }
 
 /// The same as CALL, with a value for each result. Here last names are real: HammerDB writes them into the text.
-fn procedure_call(profile: Profile) -> &'static str {
+fn procedure_call(profile: TransactionProfile) -> &'static str {
     match profile {
-        Profile::NewOrder => {
+        TransactionProfile::NewOrder => {
             "call @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0.0, '', '', 0.0, 0.0, 0, localtimestamp)"
         }
-        Profile::Payment => {
+        TransactionProfile::Payment => {
             "call @.payment(:w_id, :d_id, :c_w_id, :c_d_id, :by_name, :amount, '0', :c_last, :c_id, '', '', '', '', '', \
              '', '', '', '', '', '', '', '', '', '', '', '', '', localtimestamp, 0.0, 0.0, 0.0, '', localtimestamp)"
         }
-        Profile::OrderStatus => {
+        TransactionProfile::OrderStatus => {
             "call @.ostat(:w_id, :d_id, :c_id, :by_name, :c_last, '', '', 0.0, 0, localtimestamp, 0, '')"
         }
-        Profile::Delivery | Profile::DeferredDelivery => "call @.delivery(:w_id, :carrier, localtimestamp)",
-        Profile::StockLevel => "call @.slev(:w_id, :d_id, :threshold, 0)",
+        TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => {
+            "call @.delivery(:w_id, :carrier, localtimestamp)"
+        }
+        TransactionProfile::StockLevel => "call @.slev(:w_id, :d_id, :threshold, 0)",
     }
 }
 
 /// The programs of a run, each with its weight in the mix.
-pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
+pub fn programs(config: &TproccConfig, schema: &Schema) -> Vec<(Program, u32)> {
     let mut variables = VariableTable::default();
     for (name, _) in NAMES {
         variables.intern(name);
     }
-    let mut programs: Vec<(Program, u32)> = Profile::ALL[..5]
+    let mut programs: Vec<(Program, u32)> = TransactionProfile::ALL[..5]
         .iter()
         .map(|profile| (program(*profile, config, schema, &mut variables), profile.cards()))
         .collect();
@@ -198,10 +202,16 @@ pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
     programs
 }
 
-fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut VariableTable) -> Program {
+fn program(
+    profile: TransactionProfile,
+    config: &TproccConfig,
+    schema: &Schema,
+    variables: &mut VariableTable,
+) -> Program {
     let call = if config.procedures { procedure_call(profile) } else { function_call(profile) };
     let statement = Statement { fetch: Fetch::Discard, ..Statement::new(&schema.fill(call), 1, variables) };
-    let step = Step { command: Command::Sql { statement: 0 }, line: 1, label: statement.label.clone() };
+    let step =
+        ScriptStep { command: ScriptCommand::Sql { statement: 0 }, line: 1, label: statement.label.clone() };
     Program {
         name: profile.name().to_owned(),
         commands: vec![step],

@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use workload::tpcb::{Builtin, Rows, Table};
-use workload::{Action, Bound, Bundle, Emulator, Prng};
+use workload::tpcb::{TpcbRows, TpcbScript, TpcbTable};
+use workload::{Action, BoundParameter, Bundle, Emulator, Prng};
 
 /// The system's allocator, counting per thread.
 struct Counting;
@@ -42,7 +42,7 @@ fn transaction(emulator: &mut Emulator, bundle: &Bundle, out: &mut Vec<u8>) {
         out.clear();
         emulator.render(program, statement, out).expect("each variable has a value");
         for variable in &program.statements[statement].parameters {
-            assert_eq!(emulator.parameter(*variable, out), Bound::Text);
+            assert_eq!(emulator.parameter(*variable, out), BoundParameter::Text);
         }
     }
 }
@@ -51,7 +51,7 @@ fn transaction(emulator: &mut Emulator, bundle: &Bundle, out: &mut Vec<u8>) {
 fn transactions_of_builtin_scripts_allocate_nothing() {
     let defines = BTreeMap::from([("scale".to_owned(), "100".to_owned())]);
     let own = "\\set d 1.5 * random_gaussian(1, 100, 2.5)\n\\if :d > 60\n\\set d :d / 3\n\\endif\nselect :d;";
-    for source in Builtin::ALL.map(Builtin::source).into_iter().chain([own]) {
+    for source in TpcbScript::ALL.map(TpcbScript::source).into_iter().chain([own]) {
         let bundle = Bundle::compile(&[("script", source, 1)], &defines).expect("compiles");
         let mut emulator = Emulator::new(&bundle, Prng::seed(1), 0, &defines);
         let mut out = Vec::with_capacity(4096);
@@ -67,7 +67,7 @@ fn transactions_of_builtin_scripts_allocate_nothing() {
 
 #[test]
 fn rows_allocate_once_per_branch() {
-    let mut rows = Rows::new(Table::Accounts, 3, 0..300_000);
+    let mut rows = TpcbRows::new(TpcbTable::Accounts, 3, 0..300_000);
     let mut out = Vec::with_capacity(1 << 17);
     rows.fill(&mut out, 1 << 16);
     out.clear();

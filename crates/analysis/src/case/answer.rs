@@ -32,7 +32,7 @@ pub enum Decider {
 
 /// The answer for one factor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct FactorAnswer {
     /// Key of the factor; empty if cases differ in several keys at once, and their labels are the levels.
     pub factor: String,
     /// The figure that decides.
@@ -76,14 +76,14 @@ pub struct LevelResult {
     /// Coefficient of variation of the deciding figure, from two runs on; none with a search in which no rate met the target.
     pub cv: Option<f64>,
     /// This level against the best one; none for the best itself, and with fewer than two common blocks.
-    pub against_best: Option<Against>,
+    pub against_best: Option<AgainstBest>,
     /// Grade of the case.
     pub grade: Grade,
 }
 
 /// A level against the best one of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Against {
+pub struct AgainstBest {
     /// The best over this level, within blocks.
     pub ratio: f64,
     /// Lower end of the 95 % interval of the ratio.
@@ -97,7 +97,7 @@ pub struct Against {
     /// Two-sided chance of such a difference between equal levels, after Holm's correction.
     pub p_adjusted: f64,
     /// The conclusion about the level.
-    pub standing: Standing,
+    pub standing: LevelStanding,
     /// How many more blocks would settle the largest difference that is not settled yet; none if all are.
     pub would_settle: Option<Settles>,
 }
@@ -105,7 +105,7 @@ pub struct Against {
 /// How a level stands against the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum LevelStanding {
     /// Worse, beyond chance, with enough blocks for a verdict.
     Worse,
     /// Worse, beyond chance if runs vary as Student's t assumes, but with fewer blocks than a verdict needs.
@@ -116,10 +116,10 @@ pub enum Standing {
     Open,
 }
 
-impl Standing {
+impl LevelStanding {
     /// Whether the level is worse than the best, provisionally or not.
     pub fn is_worse(self) -> bool {
-        matches!(self, Standing::Worse | Standing::ProvisionallyWorse)
+        matches!(self, LevelStanding::Worse | LevelStanding::ProvisionallyWorse)
     }
 }
 
@@ -153,7 +153,7 @@ impl Group {
     pub fn behind_so_far(&self) -> Vec<&LevelResult> {
         let is_behind = |level: &&LevelResult| {
             level.against_best.is_some_and(|against| {
-                against.standing == Standing::Open
+                against.standing == LevelStanding::Open
                     && against.n_blocks < stats::PAIRS_MIN
                     && against.n_better == against.n_blocks
                     && against.ratio.ln().abs() > MARGIN.ln_1p()
@@ -183,7 +183,7 @@ impl LevelResult {
 }
 
 /// The answer; `None` unless at least two cases are to be compared and one has a number.
-pub fn of(study: &Study) -> Option<Answer> {
+pub fn of(study: &Study) -> Option<FactorAnswer> {
     let factor = factor(study)?;
     let by = decider(study)?;
     let mut groups: Vec<Group> = Vec::new();
@@ -210,7 +210,7 @@ pub fn of(study: &Study) -> Option<Answer> {
     };
     let highest = |a: &usize, b: &usize| throughput(&groups[*a]).total_cmp(&throughput(&groups[*b]));
     let lead = (0..groups.len()).max_by(highest).unwrap_or_default();
-    Some(Answer { factor, by, groups, lead })
+    Some(FactorAnswer { factor, by, groups, lead })
 }
 
 /// The factor that is the question: the first one other than the clients, whose effect is of interest only by itself.
@@ -376,7 +376,7 @@ fn best(group: &Group, pairs: &[LevelPair], by: Decider) -> usize {
     }
 }
 
-fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> Against {
+fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> AgainstBest {
     let sign = if best_is_second { 1.0 } else { -1.0 };
     let ends = [pair.log_ratio.low, pair.log_ratio.high].map(|log| (sign * log).exp());
     let ratio = (sign * pair.log_ratio.point).exp();
@@ -390,7 +390,7 @@ fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> Against {
         difference,
         more_blocks: pair.more_blocks(difference).filter(|more| *more <= MORE_BLOCKS_MAX),
     };
-    Against {
+    AgainstBest {
         ratio,
         low: ends[0].min(ends[1]),
         high: ends[0].max(ends[1]),
@@ -398,10 +398,10 @@ fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> Against {
         n_better: if is_lower_better { pair.n_blocks - n_above } else { n_above },
         p_adjusted: pair.p_adjusted,
         standing: match (is_within, pair.is_different() && is_ahead) {
-            (true, _) if is_enough => Standing::Same,
-            (_, true) if is_enough => Standing::Worse,
-            (_, true) => Standing::ProvisionallyWorse,
-            _ => Standing::Open,
+            (true, _) if is_enough => LevelStanding::Same,
+            (_, true) if is_enough => LevelStanding::Worse,
+            (_, true) => LevelStanding::ProvisionallyWorse,
+            _ => LevelStanding::Open,
         },
         would_settle: DIFFERENCES.into_iter().map(settles).find(|settles| settles.more_blocks != Some(0)),
     }

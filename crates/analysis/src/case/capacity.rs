@@ -1,7 +1,9 @@
 //! The highest rate of a case, from those of its runs.
 
 use crate::summary::RunSummary;
-use crate::summary::capacity::{CENTRE_MIN, Capacity, CaseCapacity, Outcome, ProbeVerdict, Rate};
+use crate::summary::capacity::{
+    CENTRE_MIN, Capacity, CaseCapacity, ProbeVerdict, RateEstimate, SearchOutcome,
+};
 
 /// Level of the interval.
 const LEVEL: f64 = 0.95;
@@ -13,10 +15,10 @@ const LEVEL: f64 = 0.95;
 /// have no 95 % interval between them.
 pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
     let searched: Vec<&Capacity> = runs.iter().filter_map(|run| run.capacity.as_ref()).collect();
-    let nothing = Rate { point: 0.0, low: 0.0, high: 0.0 };
-    let found: Vec<Rate> = searched.iter().map(|one| one.rate.unwrap_or(nothing)).collect();
-    let n_of = |outcome: Outcome| searched.iter().filter(|one| one.outcome == outcome).count();
-    let n_unreachable = n_of(Outcome::Unreachable);
+    let nothing = RateEstimate { point: 0.0, low: 0.0, high: 0.0 };
+    let found: Vec<RateEstimate> = searched.iter().map(|one| one.rate.unwrap_or(nothing)).collect();
+    let n_of = |outcome: SearchOutcome| searched.iter().filter(|one| one.outcome == outcome).count();
+    let n_unreachable = n_of(SearchOutcome::Unreachable);
     if 2 * n_unreachable >= found.len() {
         return None;
     }
@@ -36,10 +38,10 @@ pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
     let held = probes.filter(|probe| probe.verdict == ProbeVerdict::Holds);
     Some(CaseCapacity {
         target: searched.first()?.target,
-        rate: Rate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
+        rate: RateEstimate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
         n_runs: found.len(),
         n_unreachable,
-        n_not_limiting: n_of(Outcome::NotLimiting),
+        n_not_limiting: n_of(SearchOutcome::NotLimiting),
         held_per_s: held.map(|probe| probe.rate_per_s).reduce(f64::max),
     })
 }

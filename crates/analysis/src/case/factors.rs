@@ -168,7 +168,7 @@ pub fn scaling(study: &Study) -> Vec<Scaling> {
 
 /// All runs that count at one level of a factor, whatever the levels of the others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pool {
+pub struct LevelPool {
     /// The level, as text.
     pub level: String,
     /// Throughput of the runs, per second.
@@ -178,13 +178,13 @@ pub struct Pool {
 /// The pools of a factor, in the order of the plan: the runs at each level regardless of everything else. Pooling only
 /// makes sense for factors whose levels have the same other levels; a level that lacks some of them lacks their runs
 /// too.
-pub fn pools(study: &Study, key: &str) -> Vec<Pool> {
-    let mut pools: Vec<Pool> = Vec::new();
+pub fn pools(study: &Study, key: &str) -> Vec<LevelPool> {
+    let mut pools: Vec<LevelPool> = Vec::new();
     for case in &study.cases {
         let Some(level) = case.case.level(key) else { continue };
         match pools.iter_mut().find(|pool| pool.level == level) {
             Some(pool) => pool.tps.extend(&case.tps),
-            None => pools.push(Pool { level: level.to_string(), tps: case.tps.clone() }),
+            None => pools.push(LevelPool { level: level.to_string(), tps: case.tps.clone() }),
         }
     }
     pools.retain(|pool| !pool.tps.is_empty());

@@ -33,18 +33,18 @@ pub fn varying(study: &Study) -> Vec<String> {
 
 /// A condition of `--where`: a factor or a label, and its levels.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct WhereCondition {
     /// The whole key.
     key: String,
     levels: Vec<String>,
 }
 
-impl Condition {
+impl WhereCondition {
     /// Reads `provider=aws` or `clients=16,64`, for the cases of a plan.
     ///
     /// # Errors
     /// When it has no `=`, or names no factor, or no case has the level.
-    pub fn parse(text: &str, plan: &Plan) -> Result<Condition, String> {
+    pub fn parse(text: &str, plan: &Plan) -> Result<WhereCondition, String> {
         let (named, levels) = text
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is not KEY=LEVEL, such as provider=aws or clients=16"))?;
@@ -82,7 +82,7 @@ impl Condition {
             let known: Vec<&str> = known[&key].iter().map(String::as_str).collect();
             return Err(format!("no case has {key} `{missing}`; it is {}", known.join(" or ")));
         }
-        Ok(Condition { key, levels })
+        Ok(WhereCondition { key, levels })
     }
 
     fn selects(&self, case: &Case) -> bool {
@@ -94,7 +94,7 @@ impl Condition {
 ///
 /// # Errors
 /// When no case is left.
-pub fn select(data: &mut ExperimentData, conditions: &[Condition]) -> Result<(), String> {
+pub fn select(data: &mut ExperimentData, conditions: &[WhereCondition]) -> Result<(), String> {
     let is_met = |case: &Case, key: &str| {
         let mut of_key = conditions.iter().filter(|condition| condition.key == key);
         of_key.any(|condition| condition.selects(case))

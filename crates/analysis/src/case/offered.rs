@@ -11,7 +11,7 @@ const GROWS: f64 = 1.2;
 
 /// What became of the rate of a case over its runs that count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Offered {
+pub struct OfferedRate {
     /// Transactions per second that were due.
     pub rate_per_s: f64,
     /// Transactions per second that ended, the median of the runs.
@@ -24,7 +24,7 @@ pub struct Offered {
     pub p99_ns: Option<u64>,
     /// The latency that the pace asks to keep, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
+    pub kept: Option<LatencyLimit>,
     /// How long half of the transactions waited for a free client, nanoseconds, where they queued: the longest of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_ns: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Offered {
 /// A latency that was to be kept, nanoseconds, and what was measured over all runs.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Kept {
+pub struct LatencyLimit {
     pub percentile: f64,
     pub limit_ns: u64,
     pub measured_ns: u64,
@@ -43,7 +43,7 @@ pub struct Kept {
 }
 
 /// What became of a case's rate; `None` for a closed loop, a search, or without a run that counts.
-pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
+pub fn of(study: &Study, case: &CaseSummary) -> Option<OfferedRate> {
     let pace = case.case.workload.pace;
     let rate_per_s = pace.rate_per_s()?;
     let runs: Vec<&RunSummary> = study
@@ -53,7 +53,7 @@ pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
         .collect();
     let achieved: Vec<f64> = runs.iter().map(|run| run.counts.ended() as f64 / run.measured_s).collect();
     let missed: Vec<&&RunSummary> = runs.iter().filter(|run| !run.sustains(rate_per_s)).collect();
-    Some(Offered {
+    Some(OfferedRate {
         rate_per_s,
         achieved_per_s: stats::median(&achieved)?,
         n_runs: runs.len(),
@@ -66,12 +66,12 @@ pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
 }
 
 /// The target of the pace, and the latency of its percentile.
-fn kept(pace: Pace, latency: &LatencySummary) -> Option<Kept> {
+fn kept(pace: Pace, latency: &LatencySummary) -> Option<LatencyLimit> {
     let Pace::Kept { target: LatencyTarget { percentile, limit_ns }, .. } = pace else { return None };
     let LatencySummary { p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, .. } = *latency;
     let measured = Pace::PERCENTILES.into_iter().zip([p50_ns, p90_ns, p95_ns, p99_ns, p999_ns]);
     let (_, measured_ns) = measured.into_iter().find(|(of, _)| *of == percentile)?;
-    Some(Kept { percentile, limit_ns, measured_ns, is_kept: measured_ns <= limit_ns })
+    Some(LatencyLimit { percentile, limit_ns, measured_ns, is_kept: measured_ns <= limit_ns })
 }
 
 fn grows(run: &RunSummary) -> bool {

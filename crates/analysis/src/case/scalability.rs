@@ -8,7 +8,7 @@ use stats::{Estimate, scalability};
 
 use crate::case::factors::CLIENTS;
 use crate::summary::CaseSummary;
-use crate::summary::scalability::{Figure, Fit, Scalability};
+use crate::summary::scalability::{EstimatedFigure, Fit, Scalability};
 
 /// Fewest numbers of clients: the law has three parameters, so it fits any three points, and only a fourth can
 /// contradict it.
@@ -81,7 +81,7 @@ fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String
     let resampled = parameters_bootstrap(runs, LEVEL, RESAMPLING);
     let figure = |point: f64, of: fn(&Parameters<Estimate>) -> Option<Estimate>| {
         let interval = resampled.as_ref().and_then(of).map(|estimate| (estimate.low, estimate.high));
-        Figure { point, interval }
+        EstimatedFigure { point, interval }
     };
     let (first, last) = (medians[0].0, medians[medians.len() - 1].0);
     let peak = law.peak();
@@ -101,7 +101,7 @@ fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String
 }
 
 /// A remark about the law's peak, if there is something to know.
-fn of_peak(law: &stats::Scalability, first: f64, last: f64) -> Option<String> {
+fn of_peak(law: &stats::UslFit, first: f64, last: f64) -> Option<String> {
     let outside = |where_: &str, n: f64| {
         let clients = clients(n as u32);
         Some(format!("the peak is {where_} the {clients} that were measured: an extrapolation"))
@@ -144,7 +144,7 @@ fn clients(n: u32) -> String {
 }
 
 /// Evenly spaced on a logarithmic axis.
-fn curve(law: &stats::Scalability, first: f64, last: f64) -> Vec<(f64, f64)> {
+fn curve(law: &stats::UslFit, first: f64, last: f64) -> Vec<(f64, f64)> {
     let step = (last / first).ln() / (CURVE_POINTS - 1) as f64;
     (0..CURVE_POINTS).map(|i| first * (step * i as f64).exp()).map(|n| (n, law.throughput(n))).collect()
 }

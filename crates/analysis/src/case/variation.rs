@@ -4,7 +4,7 @@ use model::run::RunData;
 
 use crate::run::ExplainedRun;
 use crate::summary::RunSummary;
-use crate::summary::variation::{Origin, Spread, Variation};
+use crate::summary::variation::{Spread, VarianceShares, Variation};
 
 /// With fewer runs a spread says nothing.
 pub(crate) const RUNS_MIN: usize = 3;
@@ -52,7 +52,7 @@ pub(crate) fn of_case(runs: &[(&RunData, &ExplainedRun)]) -> Variation {
 }
 
 /// The nested analysis of variance over restarts, runs, and batches of seconds.
-fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
+fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<VarianceShares> {
     let mut restarts: Vec<(&str, Vec<Vec<f64>>)> = Vec::new();
     let mut resemblances = Vec::new();
     for (data, run) in counting {
@@ -80,7 +80,7 @@ fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
     };
     let within = of_batches / BATCHES as f64;
     let all = of_restarts.unwrap_or(0.0) + of_runs + within;
-    (all > 0.0).then(|| Origin {
+    (all > 0.0).then(|| VarianceShares {
         restarts: of_restarts.map(|part| part / all),
         runs: of_runs / all,
         within: within / all,
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_advice_is_about_the_level_that_varies_most() {
         let check = |restarts, runs, within, is_each_restarted, level, words: &str| {
-            let origin = Origin { restarts, runs, within, is_each_restarted };
+            let origin = VarianceShares { restarts, runs, within, is_each_restarted };
             assert_eq!(origin.most(), level, "{origin:?}");
             assert!(origin.advice().starts_with(words), "{}", origin.advice());
         };

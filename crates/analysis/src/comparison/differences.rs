@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::{Case, WorkloadSpec, carried};
 use model::experiment::keys;
-use model::experiment::keys::row::{Differs, Row};
+use model::experiment::keys::row::{Differs, KeyRow};
 use model::experiment::os::WalPolicy;
 use model::load::drive::Ready;
 use model::load::sessions::SessionSetting;
@@ -18,7 +18,7 @@ use model::run::server::{ServerRecord, Setting};
 use model::text::prose::bytes;
 use serde::Serialize;
 
-use super::{Purpose, Side, wording};
+use super::{ComparedSide, ComparisonPurpose, wording};
 use crate::comparison::build;
 use crate::finding::Severity;
 use crate::run::settings::{UNCOMPARED_SETTINGS, changed_in_sessions, set_by_scripts};
@@ -136,11 +136,11 @@ pub(crate) struct Differences {
 }
 
 /// All recorded differences.
-pub(crate) fn between(a: Side, b: Side, purpose: Purpose) -> Differences {
+pub(crate) fn between(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose) -> Differences {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
         return Differences::default();
     };
-    let mut list = List { is_repeat: purpose == Purpose::Repeat, ..List::default() };
+    let mut list = List { is_repeat: purpose == ComparisonPurpose::Repeat, ..List::default() };
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     list.cases(a_case, b_case, is_one_experiment);
     if let (Some(a), Some(b)) = (a.first(), b.first()) {
@@ -303,7 +303,7 @@ impl List {
     /// Compares the values of keys that cases carry, as their rows say.
     fn carried(
         &mut self,
-        rows: impl Iterator<Item = (&'static Row, &'static str, Differs)>,
+        rows: impl Iterator<Item = (&'static KeyRow, &'static str, Differs)>,
         [a, b]: [&Case; 2],
         asked: bool,
     ) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::{Pairing, Sample};
+use super::{FigureSample, Pairing};
 
 /// B over A without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -22,7 +22,7 @@ pub struct Provisional {
 
 impl Provisional {
     /// What a sample shows; `None` if a side has no value.
-    pub(crate) fn of(sample: &Sample, pairing: Pairing) -> Option<Provisional> {
+    pub(crate) fn of(sample: &FigureSample, pairing: Pairing) -> Option<Provisional> {
         match pairing.is_paired() {
             true => Provisional::of_pairs(&sample.ratios),
             false => Provisional::of_sides(&sample.a, &sample.b),

@@ -3,13 +3,13 @@
 use model::load::duet::{Duet, SlicePair};
 use serde::Serialize;
 
-use super::Figure;
+use super::ComparedFigure;
 use crate::summary::RunSummary;
 
 /// The values of one figure: transactions per second, or nanoseconds. Runs without the figure are left out, with their
 /// partners if they have any.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Sample {
+pub struct FigureSample {
     /// Numbers of the pairs, in order: blocks, or slices or rounds from 1 on. Empty if runs are not paired; otherwise
     /// as long as each of the other lists.
     pub pairs: Vec<u32>,
@@ -21,10 +21,10 @@ pub struct Sample {
     pub ratios: Vec<f64>,
 }
 
-impl Sample {
+impl FigureSample {
     /// A sample of runs that are paired by their index in both lists.
-    pub(crate) fn of_blocks(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
-        let mut sample = Sample::default();
+    pub(crate) fn of_blocks(figure: ComparedFigure, a: &[&RunSummary], b: &[&RunSummary]) -> FigureSample {
+        let mut sample = FigureSample::default();
         for (a, b) in a.iter().zip(b) {
             let (Some(of_a), Some(of_b)) = (known(figure, a), known(figure, b)) else { continue };
             sample.push(a.block, (of_a, of_b), of_b / of_a);
@@ -33,14 +33,14 @@ impl Sample {
     }
 
     /// A sample of unpaired runs.
-    pub(crate) fn of_runs(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
+    pub(crate) fn of_runs(figure: ComparedFigure, a: &[&RunSummary], b: &[&RunSummary]) -> FigureSample {
         let values = |runs: &[&RunSummary]| runs.iter().filter_map(|run| known(figure, run)).collect();
-        Sample { a: values(a), b: values(b), ..Sample::default() }
+        FigureSample { a: values(a), b: values(b), ..FigureSample::default() }
     }
 
     /// The throughput of a duet's slices.
-    pub(crate) fn of_slices(duet: &Duet) -> Sample {
-        let mut sample = Sample::default();
+    pub(crate) fn of_slices(duet: &Duet) -> FigureSample {
+        let mut sample = FigureSample::default();
         for (pair, number) in duet.pairs.iter().zip(1..) {
             let tps = |n: u64| slice_tps(duet, n);
             sample.push(number, (tps(pair.a), tps(pair.b)), pair.log_ratio().exp());
@@ -50,8 +50,8 @@ impl Sample {
 
     /// The throughput of a duet's rounds: each side's mean over the round's slices, and the round's ratio, whose
     /// logarithms are `log_ratios`.
-    pub(crate) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> Sample {
-        let mut sample = Sample::default();
+    pub(crate) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> FigureSample {
+        let mut sample = FigureSample::default();
         for (pairs, log_ratio) in duet.by_round().iter().zip(log_ratios) {
             let mean =
                 |of: fn(&SlicePair) -> u64| slice_tps(duet, pairs.iter().map(of).sum()) / pairs.len() as f64;
@@ -74,6 +74,6 @@ pub(crate) fn slice_tps(duet: &Duet, n: u64) -> f64 {
 }
 
 /// The figure of a run, if it is usable: nothing is a multiple of zero throughput.
-fn known(figure: Figure, run: &RunSummary) -> Option<f64> {
+fn known(figure: ComparedFigure, run: &RunSummary) -> Option<f64> {
     figure.of(run).filter(|value| *value > 0.0)
 }

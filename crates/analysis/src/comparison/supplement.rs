@@ -4,15 +4,15 @@
 use serde::Serialize;
 use stats::Design;
 
-use super::{Figure, Ratio, ratio};
-use crate::summary::{Resources, RunSummary};
+use super::{ComparedFigure, Ratio, ratio};
+use crate::summary::{ResourceUsage, RunSummary};
 
 /// Ratios that are shown with the verdict.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Supplement {
     /// Throughput with foreign CPU as a control variate, if that honestly narrows its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub without_foreign_cpu: Option<Adjusted>,
+    pub without_foreign_cpu: Option<AdjustedRatio>,
     /// Transactions per CPU second of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_cpu_s: Option<Ratio>,
@@ -20,7 +20,7 @@ pub struct Supplement {
 
 /// B over A, if the covariate were equal on both sides.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Adjusted {
+pub struct AdjustedRatio {
     /// B over A.
     pub ratio: f64,
     /// Lower end of the 95 % interval.
@@ -39,20 +39,20 @@ pub(crate) fn supplement(a: &[&RunSummary], b: &[&RunSummary], margin: f64, desi
     }
 }
 
-fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary], design: Design) -> Option<Adjusted> {
+fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary], design: Design) -> Option<AdjustedRatio> {
     let logs = differences(a, b, |run| run.tps.filter(|tps| *tps > 0.0).map(f64::ln))?;
     let foreign = differences(a, b, |run| run.resources.foreign_cpu)?;
     let found =
         stats::narrowed(&logs, &foreign, design.level()).filter(|_| logs.len() >= stats::PAIRS_MIN)?;
     let of = found.estimate.map(f64::exp);
-    Some(Adjusted { ratio: of.point, low: of.low, high: of.high, explained: found.explained })
+    Some(AdjustedRatio { ratio: of.point, low: of.low, high: of.high, explained: found.explained })
 }
 
 fn per_cpu_s(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Option<Ratio> {
-    let us = |resources: &Resources| resources.server_cpu_us_per_transaction.filter(|us| *us > 0.0);
+    let us = |resources: &ResourceUsage| resources.server_cpu_us_per_transaction.filter(|us| *us > 0.0);
     let logs = differences(a, b, |run| us(&run.resources).map(|us| -us.ln()))?;
     let comparison = stats::compare_pairs(&logs, margin, design)?;
-    Some(ratio(Figure::Throughput, comparison, stats::signed_rank_p(&logs)?))
+    Some(ratio(ComparedFigure::Throughput, comparison, stats::signed_rank_p(&logs)?))
 }
 
 /// B minus A of each pair; `None` if one run lacks it, since pairs chosen by what was observed are no sample.

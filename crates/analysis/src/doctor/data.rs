@@ -3,13 +3,13 @@
 use model::run::host::MountRecord;
 
 use super::host::{HOST, mib};
-use super::{Examined, Judged, Look, Row, Scope, Verdict, either};
+use super::{DoctorRow, DoctorVerdict, Examined, Look, RowScope, RowVerdict, either};
 use crate::findings::forgetful;
 
-const DATA: Row = Row { scope: Scope::Data, ..HOST };
+const DATA: DoctorRow = DoctorRow { scope: RowScope::Data, ..HOST };
 
 /// Judges each file system by a word; roles on one device are said once. `None` is fine.
-fn each(e: &Examined, verdict: Verdict, look: impl Fn(&MountRecord) -> (bool, String)) -> Look {
+fn each(e: &Examined, verdict: DoctorVerdict, look: impl Fn(&MountRecord) -> (bool, String)) -> Look {
     let mut found: Vec<(String, bool, String)> = Vec::new();
     for (role, mount) in e.mounts()? {
         let (is_fine, word) = look(mount);
@@ -20,17 +20,17 @@ fn each(e: &Examined, verdict: Verdict, look: impl Fn(&MountRecord) -> (bool, St
     }
     let is_fine = found.iter().all(|(_, is_fine, _)| *is_fine);
     let words: Vec<String> = found.into_iter().map(|(roles, _, word)| format!("{roles}: {word}")).collect();
-    Ok(Judged::unless(is_fine, verdict, words.join("; ")))
+    Ok(RowVerdict::unless(is_fine, verdict, words.join("; ")))
 }
 
-pub(super) const FILE_SYSTEM: Row = Row {
+pub(super) const FILE_SYSTEM: DoctorRow = DoctorRow {
     id: "file-system",
     wanted: "a file system that keeps what was flushed",
     why: "On memory, a flush costs nothing and keeps nothing: the server looks faster than any that keeps its data.",
     source: "tmpfs(5); the kernel's overlayfs: volatile mount (finding not-durable)",
     fix: "put data and WAL on a disk",
     judge: |e| {
-        either(each(e, Verdict::Doubt, |mount| {
+        either(each(e, DoctorVerdict::Doubt, |mount| {
             let reason = forgetful(mount).filter(|_| !has_no_barriers(mount));
             (
                 reason.is_none(),
@@ -49,14 +49,14 @@ fn has_any(mount: &MountRecord, options: &[&str]) -> bool {
     mount.options.split(',').any(|option| options.contains(&option))
 }
 
-pub(super) const BARRIERS: Row = Row {
+pub(super) const BARRIERS: DoctorRow = DoctorRow {
     id: "barriers",
     wanted: "write barriers",
     why: "Without them a commit may be in a cache that loses power.",
     source: "PostgreSQL documentation, reliability; mount(8) (finding not-durable)",
     fix: "mount without nobarrier and barrier=0",
     judge: |e| {
-        either(each(e, Verdict::Doubt, |mount| match has_no_barriers(mount) {
+        either(each(e, DoctorVerdict::Doubt, |mount| match has_no_barriers(mount) {
             true => (false, "mounted without barriers".to_string()),
             false => (true, "barriers".to_string()),
         }))
@@ -69,7 +69,7 @@ fn free_min(mount: &MountRecord) -> u64 {
     (mount.total_bytes / 20).max(1 << 30)
 }
 
-pub(super) const DISK_SPACE: Row = Row {
+pub(super) const DISK_SPACE: DoctorRow = DoctorRow {
     id: "disk-space",
     wanted: "5 % and 1 GiB free",
     why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
@@ -83,9 +83,9 @@ fn disk_space(e: &Examined) -> Look {
     // A file system that does not say how large it is has 0 bytes in the record.
     let is_said = |mount: &MountRecord| mount.total_bytes > 0;
     if !e.mounts()?.iter().any(|(_, mount)| is_said(mount)) {
-        return Ok(Judged::unseen("the file system does not say how much is free"));
+        return Ok(RowVerdict::unseen("the file system does not say how much is free"));
     }
-    each(e, Verdict::Doubt, |mount| match is_said(mount) {
+    each(e, DoctorVerdict::Doubt, |mount| match is_said(mount) {
         true => {
             let word = format!("{} of {} free", mib(mount.free_bytes as f64), mib(mount.total_bytes as f64));
             (mount.free_bytes >= free_min(mount), word)
@@ -94,14 +94,14 @@ fn disk_space(e: &Examined) -> Look {
     })
 }
 
-pub(super) const ATIME: Row = Row {
+pub(super) const ATIME: DoctorRow = DoctorRow {
     id: "atime",
     wanted: "noatime, or relatime, which writes once a day and file",
     why: "Each read of a file then also writes the time of the read.",
     source: "study of releases; HammerDB study; EDB's study; mount(8)",
     fix: "mount -o remount,noatime, and in /etc/fstab",
     judge: |e| {
-        either(each(e, Verdict::Advice, |mount| {
+        either(each(e, DoctorVerdict::Advice, |mount| {
             let quiet = ["noatime", "relatime"].into_iter().find(|option| has_any(mount, &[option]));
             (quiet.is_some(), quiet.unwrap_or("times of reads are written").to_string())
         }))
@@ -111,7 +111,7 @@ pub(super) const ATIME: Row = Row {
 
 const READ_AHEAD_KB: f64 = 4096.0;
 
-pub(super) const READ_AHEAD: Row = Row {
+pub(super) const READ_AHEAD: DoctorRow = DoctorRow {
     id: "read-ahead",
     wanted: "4096 kB",
     why: "Sequential scans, vacuum and backups wait for each small read; random reads are not affected.",
@@ -120,7 +120,7 @@ pub(super) const READ_AHEAD: Row = Row {
     knob: Some(("read_ahead_kb", &["4096"])),
     judge: |e| {
         either(on_devices(e).and_then(|()| {
-            each(e, Verdict::Advice, |mount| match mount.facts.get("read_ahead_kb") {
+            each(e, DoctorVerdict::Advice, |mount| match mount.facts.get("read_ahead_kb") {
                 None => (true, without(mount)),
                 Some(kb) => (is_read_ahead_enough(kb), format!("{kb} kB ({})", mount.device)),
             })
@@ -134,9 +134,9 @@ pub(super) fn is_read_ahead_enough(kb: &str) -> bool {
 }
 
 /// Fails if nothing is on a block device.
-fn on_devices(e: &Examined) -> Result<(), Judged> {
+fn on_devices(e: &Examined) -> Result<(), RowVerdict> {
     let has_any = e.mounts()?.iter().any(|(_, mount)| !mount.device.is_empty());
-    if has_any { Ok(()) } else { Err(Judged::unseen("data and WAL are on no block device")) }
+    if has_any { Ok(()) } else { Err(RowVerdict::unseen("data and WAL are on no block device")) }
 }
 
 /// Why a file system has no facts of a device.
@@ -149,14 +149,14 @@ fn without(mount: &MountRecord) -> String {
 
 const SCHEDULERS: &[&str] = &["none", "mq-deadline"];
 
-pub(super) const IO_SCHEDULER: Row = Row {
+pub(super) const IO_SCHEDULER: DoctorRow = DoctorRow {
     id: "io-scheduler",
     wanted: "mq-deadline or none",
     why: "Other schedulers hold requests back to share a disk fairly, which a server's processes pay for.",
     source: "study of releases: mq-deadline; none for NVMe, as the kernel chooses",
     fix: "echo none > /sys/block/DEVICE/queue/scheduler, or --apply",
     knob: Some(("io_scheduler", SCHEDULERS)),
-    judge: |e| either(on_devices(e).and_then(|()| each(e, Verdict::Advice, scheduler))),
+    judge: |e| either(on_devices(e).and_then(|()| each(e, DoctorVerdict::Advice, scheduler))),
     ..DATA
 };
 
@@ -172,7 +172,7 @@ fn scheduler(mount: &MountRecord) -> (bool, String) {
     }
 }
 
-pub(super) const WAL_APART: Row = Row {
+pub(super) const WAL_APART: DoctorRow = DoctorRow {
     id: "wal-apart",
     wanted: "WAL on a device of its own",
     why: "Each commit waits for a flush of the device that also writes a checkpoint's pages.",
@@ -187,7 +187,7 @@ fn wal_apart(e: &Examined) -> Look {
     let of = |role: &str| mounts.iter().find(|(known, _)| *known == role).map(|(_, mount)| *mount);
     let (Some(data), Some(wal)) = (of("data"), of("wal")) else {
         let reason = e.missing.get("disk (wal)").map_or("no directory of WAL is known", String::as_str);
-        return Ok(Judged::unseen(reason));
+        return Ok(RowVerdict::unseen(reason));
     };
     let device = |mount: &MountRecord| match mount.device.is_empty() {
         true => mount.mount_point.clone(),
@@ -195,7 +195,7 @@ fn wal_apart(e: &Examined) -> Look {
     };
     let (data, wal) = (device(data), device(wal));
     let found = if data == wal { format!("both on {data}") } else { format!("data on {data}, WAL on {wal}") };
-    Ok(Judged::unless(data != wal, Verdict::Advice, found))
+    Ok(RowVerdict::unless(data != wal, DoctorVerdict::Advice, found))
 }
 
 /// Whether the data is on rotating disks; `None` if its device is not visible, or is virtual: a virtual disk reports that it rotates

@@ -1,19 +1,19 @@
 //! Rows of the machine: processors, clocks, limits.
 
-use super::{Examined, HostOf, Judged, Look, Row, Scope, Verdict, either};
+use super::{DoctorRow, DoctorVerdict, Examined, HostOf, Look, RowScope, RowVerdict, either};
 use crate::findings::{FAST_CLOCKS, FOREIGN_STRETCH, STEADY_GOVERNORS};
 
 /// A row of the host without anything that pgdyno can set.
-pub(super) const HOST: Row = Row {
+pub(super) const HOST: DoctorRow = DoctorRow {
     id: "",
-    scope: Scope::Host,
+    scope: RowScope::Host,
     for_driver: false,
     wanted: "",
     why: "",
     source: "",
     fix: "",
     knob: None,
-    judge: |_| Judged { verdict: Verdict::Fine, found: String::new(), fix: None },
+    judge: |_| RowVerdict { verdict: DoctorVerdict::Fine, found: String::new(), fix: None },
 };
 
 /// Load average, as a share of the processors, from which on others work, and the least that is reported.
@@ -23,7 +23,7 @@ const LOAD_MIN: f64 = 0.3;
 /// for its share of 5 s. The rest may wait for disks, which counts as load too, or may have ended within the last minute.
 const LOAD_SHARE_DOUBT: f64 = 5.0 * FOREIGN_STRETCH;
 
-pub(super) const QUIET: Row = Row {
+pub(super) const QUIET: DoctorRow = DoctorRow {
     id: "quiet",
     for_driver: true,
     wanted: "a load average below a tenth of the processors (below 0.3 on small machines)",
@@ -38,14 +38,14 @@ pub(super) const QUIET: Row = Row {
 fn quiet(e: &Examined) -> Look {
     let text = e.fact("load_average")?;
     let load: Option<f64> = text.split(' ').next().and_then(|load| load.parse().ok());
-    let load = load.ok_or_else(|| Judged::unseen(format!("`{text}` is no load average")))?;
+    let load = load.ok_or_else(|| RowVerdict::unseen(format!("`{text}` is no load average")))?;
     let n = f64::from(e.host.n_cpus);
     let found = format!("a load average of {load:.2} on {n:.0} processors");
-    let verdict = if load > LOAD_SHARE_DOUBT * n { Verdict::Doubt } else { Verdict::Advice };
-    Ok(Judged::unless(load <= (LOAD_SHARE * n).max(LOAD_MIN), verdict, found))
+    let verdict = if load > LOAD_SHARE_DOUBT * n { DoctorVerdict::Doubt } else { DoctorVerdict::Advice };
+    Ok(RowVerdict::unless(load <= (LOAD_SHARE * n).max(LOAD_MIN), verdict, found))
 }
 
-pub(super) const CPU_QUOTA: Row = Row {
+pub(super) const CPU_QUOTA: DoctorRow = DoctorRow {
     id: "cpu-quota",
     for_driver: true,
     wanted: "no quota below the number of processors",
@@ -63,17 +63,17 @@ fn limit(e: &Examined, name: &str) -> Option<f64> {
     of_server.or_else(own)?.parse().ok()
 }
 
-fn cpu_quota(e: &Examined) -> Judged {
+fn cpu_quota(e: &Examined) -> RowVerdict {
     match limit(e, "cgroup_cpu_max") {
-        None => Judged::fine("none"),
+        None => RowVerdict::fine("none"),
         Some(quota) => {
             let found = format!("a control group may use {quota:.2} of {} processors", e.host.n_cpus);
-            Judged::unless(quota >= f64::from(e.host.n_cpus), Verdict::Advice, found)
+            RowVerdict::unless(quota >= f64::from(e.host.n_cpus), DoctorVerdict::Advice, found)
         }
     }
 }
 
-pub(super) const MEMORY_LIMIT: Row = Row {
+pub(super) const MEMORY_LIMIT: DoctorRow = DoctorRow {
     id: "memory-limit",
     for_driver: true,
     wanted: "no limit of a control group below the machine's memory",
@@ -84,12 +84,13 @@ pub(super) const MEMORY_LIMIT: Row = Row {
     ..HOST
 };
 
-fn memory_limit(e: &Examined) -> Judged {
+fn memory_limit(e: &Examined) -> RowVerdict {
     match limit(e, "cgroup_memory_max_bytes").filter(|bytes| *bytes < e.host.memory_bytes as f64) {
-        None => Judged::fine("none"),
-        Some(bytes) => {
-            Judged::of(Verdict::Advice, format!("{} of {}", mib(bytes), mib(e.host.memory_bytes as f64)))
-        }
+        None => RowVerdict::fine("none"),
+        Some(bytes) => RowVerdict::of(
+            DoctorVerdict::Advice,
+            format!("{} of {}", mib(bytes), mib(e.host.memory_bytes as f64)),
+        ),
     }
 }
 
@@ -97,7 +98,7 @@ pub(super) fn mib(bytes: f64) -> String {
     model::text::prose::bytes(bytes)
 }
 
-pub(super) const CPU_GOVERNOR: Row = Row {
+pub(super) const CPU_GOVERNOR: DoctorRow = DoctorRow {
     id: "cpu-governor",
     for_driver: true,
     wanted: "performance",
@@ -108,8 +109,12 @@ pub(super) const CPU_GOVERNOR: Row = Row {
     judge: |e| {
         let found = e.host.facts.get("cpu_governor");
         let hidden = "no frequency scaling is visible, as in most virtual machines";
-        found.map_or(Judged::unseen(hidden), |governor| {
-            Judged::unless(STEADY_GOVERNORS.contains(&governor.as_str()), Verdict::Advice, governor.as_str())
+        found.map_or(RowVerdict::unseen(hidden), |governor| {
+            RowVerdict::unless(
+                STEADY_GOVERNORS.contains(&governor.as_str()),
+                DoctorVerdict::Advice,
+                governor.as_str(),
+            )
         })
     },
     ..HOST
@@ -118,7 +123,7 @@ pub(super) const CPU_GOVERNOR: Row = Row {
 /// Exit latency of the shallowest real idle state (C1) of most processors, microseconds.
 const IDLE_US_MAX: f64 = 2.0;
 
-pub(super) const CPU_IDLE: Row = Row {
+pub(super) const CPU_IDLE: DoctorRow = DoctorRow {
     id: "cpu-idle",
     for_driver: true,
     wanted: "idle states that end within 2 us (C1)",
@@ -127,10 +132,10 @@ pub(super) const CPU_IDLE: Row = Row {
     fix: "cpupower idle-set -D 3, or tuned-adm profile postgresql",
     judge: |e| {
         let hidden = "no idle states are visible, as in most virtual machines";
-        either(e.number("cpu_idle_latency_us").map_err(|_| Judged::unseen(hidden)).map(|us| {
-            Judged::unless(
+        either(e.number("cpu_idle_latency_us").map_err(|_| RowVerdict::unseen(hidden)).map(|us| {
+            RowVerdict::unless(
                 us <= IDLE_US_MAX,
-                Verdict::Advice,
+                DoctorVerdict::Advice,
                 format!("the deepest idle state takes {us:.0} us to end"),
             )
         }))
@@ -141,7 +146,7 @@ pub(super) const CPU_IDLE: Row = Row {
 /// Time of a reading of the clock from which on timing costs, seconds: pg_test_timing's documentation calls less good.
 const CLOCK_S_MAX: f64 = 100e-9;
 
-pub(super) const CLOCK: Row = Row {
+pub(super) const CLOCK: DoctorRow = DoctorRow {
     id: "clock",
     for_driver: true,
     wanted: "tsc or the hypervisor's own fast clock, below 100 ns a reading",
@@ -159,15 +164,15 @@ fn clock(e: &Examined) -> Look {
         Some(s) => format!("{source}, {:.0} ns a reading", s * 1e9),
         None => source.to_string(),
     };
-    Ok(Judged::unless(is_fast && e.clock_s.is_none_or(|s| s < CLOCK_S_MAX), Verdict::Advice, found))
+    Ok(RowVerdict::unless(is_fast && e.clock_s.is_none_or(|s| s < CLOCK_S_MAX), DoctorVerdict::Advice, found))
 }
 
 /// A kernel switch that should be off.
-fn off(e: &Examined, name: &str) -> Judged {
-    either(e.fact(name).map(|value| Judged::unless(value == "0", Verdict::Advice, value)))
+fn off(e: &Examined, name: &str) -> RowVerdict {
+    either(e.fact(name).map(|value| RowVerdict::unless(value == "0", DoctorVerdict::Advice, value)))
 }
 
-pub(super) const SCHED_AUTOGROUP: Row = Row {
+pub(super) const SCHED_AUTOGROUP: DoctorRow = DoctorRow {
     id: "sched-autogroup",
     for_driver: true,
     wanted: "kernel.sched_autogroup_enabled = 0",
@@ -178,14 +183,14 @@ pub(super) const SCHED_AUTOGROUP: Row = Row {
     ..HOST
 };
 
-pub(super) const NUMA_BALANCING: Row = Row {
+pub(super) const NUMA_BALANCING: DoctorRow = DoctorRow {
     id: "numa-balancing",
     wanted: "kernel.numa_balancing = 0 on machines of several nodes",
     why: "The kernel moves pages of shared memory between nodes while sessions of all nodes use them.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w kernel.numa_balancing=0",
     judge: |e| match e.host.n_numa_nodes {
-        0 | 1 => Judged::fine("one NUMA node"),
+        0 | 1 => RowVerdict::fine("one NUMA node"),
         _ => off(e, "numa_balancing"),
     },
     ..HOST
@@ -194,7 +199,7 @@ pub(super) const NUMA_BALANCING: Row = Row {
 /// Files that a process of the server has open besides those of tables.
 const OPEN_FILES_MORE: f64 = 24.0;
 
-pub(super) const OPEN_FILES: Row = Row {
+pub(super) const OPEN_FILES: DoctorRow = DoctorRow {
     id: "open-files",
     wanted: "a limit of open files above max_files_per_process (with io_uring, above that and max_connections together)",
     why: "A session that may open fewer files opens and closes them all the time.",
@@ -206,7 +211,7 @@ pub(super) const OPEN_FILES: Row = Row {
 
 fn open_files(e: &Examined) -> Look {
     if e.host_of == HostOf::ThisMachine {
-        return Ok(Judged::unseen("no server was named"));
+        return Ok(RowVerdict::unseen("no server was named"));
     }
     let limit = e.fact("server_open_files")?;
     let is_ring = e.setting("io_method") == Ok("io_uring");
@@ -214,12 +219,16 @@ fn open_files(e: &Examined) -> Look {
         + OPEN_FILES_MORE
         + if is_ring { e.number_setting("max_connections")? } else { 0.0 };
     let is_enough = limit.parse::<f64>().map_or(limit == "unlimited", |limit| limit >= needed);
-    Ok(Judged::unless(is_enough, Verdict::Advice, format!("{limit}, of which {needed:.0} are needed")))
+    Ok(RowVerdict::unless(
+        is_enough,
+        DoctorVerdict::Advice,
+        format!("{limit}, of which {needed:.0} are needed"),
+    ))
 }
 
 const SOMAXCONN_MIN: f64 = 1024.0;
 
-pub(super) const SOMAXCONN: Row = Row {
+pub(super) const SOMAXCONN: DoctorRow = DoctorRow {
     id: "somaxconn",
     wanted: "net.core.somaxconn of at least 1024",
     why: "Connections that arrive together are refused or tried again after a second when the queue is full.",
@@ -229,7 +238,7 @@ pub(super) const SOMAXCONN: Row = Row {
     judge: |e| {
         either(
             e.number("somaxconn")
-                .map(|n| Judged::unless(n >= SOMAXCONN_MIN, Verdict::Advice, format!("{n:.0}"))),
+                .map(|n| RowVerdict::unless(n >= SOMAXCONN_MIN, DoctorVerdict::Advice, format!("{n:.0}"))),
         )
     },
     ..HOST
@@ -238,7 +247,7 @@ pub(super) const SOMAXCONN: Row = Row {
 /// Users below are the system's, whose objects logind leaves alone (logind.conf(5); SYS_UID_MAX).
 const SYSTEM_UIDS: u32 = 1000;
 
-pub(super) const REMOVE_IPC: Row = Row {
+pub(super) const REMOVE_IPC: DoctorRow = DoctorRow {
     id: "remove-ipc",
     wanted: "RemoveIPC=no, or a server that runs as a system user",
     why: "When the last session of the server's user ends, logind removes shared memory that the server uses.",
@@ -248,15 +257,17 @@ pub(super) const REMOVE_IPC: Row = Row {
     ..HOST
 };
 
-fn remove_ipc(e: &Examined) -> Judged {
+fn remove_ipc(e: &Examined) -> RowVerdict {
     let uid = e.host.facts.get("server_uid").and_then(|uid| uid.parse::<u32>().ok());
     match (e.host.facts.get("remove_ipc").map(String::as_str), uid) {
-        (None, _) => Judged::fine("no logind runs"),
-        (Some("no"), _) => Judged::fine("no"),
+        (None, _) => RowVerdict::fine("no logind runs"),
+        (Some("no"), _) => RowVerdict::fine("no"),
         (Some(_), Some(uid)) if uid < SYSTEM_UIDS => {
-            Judged::fine("yes, and the server runs as a system user")
+            RowVerdict::fine("yes, and the server runs as a system user")
         }
-        (Some(_), Some(uid)) => Judged::of(Verdict::Doubt, format!("yes, and the server runs as user {uid}")),
-        (Some(_), None) => Judged::unseen("yes; whose server it would concern is not known"),
+        (Some(_), Some(uid)) => {
+            RowVerdict::of(DoctorVerdict::Doubt, format!("yes, and the server runs as user {uid}"))
+        }
+        (Some(_), None) => RowVerdict::unseen("yes; whose server it would concern is not known"),
     }
 }

@@ -1,11 +1,11 @@
 //! Rows of what the server records: too much costs, too little hides.
 
 use super::truth::SERVER;
-use super::{Examined, Judged, Row, Verdict, either};
+use super::{DoctorRow, DoctorVerdict, Examined, RowVerdict, either};
 use crate::finding::Severity;
 use crate::findings::statement_records;
 
-pub(super) const STATEMENT_LOGGING: Row = Row {
+pub(super) const STATEMENT_LOGGING: DoctorRow = DoctorRow {
     id: "statement-logging",
     wanted: "no log line, plan or trace of each statement",
     why: "Each statement then also writes to the log or updates a shared table, which slows short transactions most.",
@@ -17,15 +17,15 @@ pub(super) const STATEMENT_LOGGING: Row = Row {
         let worst = found.iter().map(|(_, severity)| *severity).max();
         let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
         match worst {
-            None => Judged::fine("none"),
-            Some(Severity::Note) => Judged::of(Verdict::Advice, texts.join(", ")),
-            Some(_) => Judged::of(Verdict::Doubt, texts.join(", ")),
+            None => RowVerdict::fine("none"),
+            Some(Severity::Note) => RowVerdict::of(DoctorVerdict::Advice, texts.join(", ")),
+            Some(_) => RowVerdict::of(DoctorVerdict::Doubt, texts.join(", ")),
         }
     },
     ..SERVER
 };
 
-pub(super) const LOG_HOSTNAME: Row = Row {
+pub(super) const LOG_HOSTNAME: DoctorRow = DoctorRow {
     id: "log-hostname",
     wanted: "off",
     why: "Each connection waits for a name server.",
@@ -36,11 +36,14 @@ pub(super) const LOG_HOSTNAME: Row = Row {
 };
 
 /// A setting with one of these values; anything else is worth advice.
-fn is(e: &Examined, name: &str, values: &[&str]) -> Judged {
-    either(e.setting(name).map(|value| Judged::unless(values.contains(&value), Verdict::Advice, value)))
+fn is(e: &Examined, name: &str, values: &[&str]) -> RowVerdict {
+    either(
+        e.setting(name)
+            .map(|value| RowVerdict::unless(values.contains(&value), DoctorVerdict::Advice, value)),
+    )
 }
 
-pub(super) const TRACK_IO_TIMING: Row = Row {
+pub(super) const TRACK_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-io-timing",
     wanted: "on",
     why: "Without it, how long reads and writes took is not known (database.read_time, server.io.read_time).",
@@ -50,7 +53,7 @@ pub(super) const TRACK_IO_TIMING: Row = Row {
     ..SERVER
 };
 
-pub(super) const TRACK_WAL_IO_TIMING: Row = Row {
+pub(super) const TRACK_WAL_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-wal-io-timing",
     wanted: "on (since 14)",
     why: "Without it, how long writing and flushing WAL took is not known.",
@@ -60,7 +63,7 @@ pub(super) const TRACK_WAL_IO_TIMING: Row = Row {
     ..SERVER
 };
 
-pub(super) const LOG_CHECKPOINTS: Row = Row {
+pub(super) const LOG_CHECKPOINTS: DoctorRow = DoctorRow {
     id: "log-checkpoints",
     wanted: "on",
     why: "Without it, when a checkpoint began, why, and what it wrote is known from counters alone.",
@@ -70,7 +73,7 @@ pub(super) const LOG_CHECKPOINTS: Row = Row {
     ..SERVER
 };
 
-pub(super) const LOG_LOCK_WAITS: Row = Row {
+pub(super) const LOG_LOCK_WAITS: DoctorRow = DoctorRow {
     id: "log-lock-waits",
     wanted: "on",
     why: "Without it, the log does not tell who waited for whom.",
@@ -80,7 +83,7 @@ pub(super) const LOG_LOCK_WAITS: Row = Row {
     ..SERVER
 };
 
-pub(super) const LOG_AUTOVACUUM: Row = Row {
+pub(super) const LOG_AUTOVACUUM: DoctorRow = DoctorRow {
     id: "log-autovacuum",
     wanted: "log_autovacuum_min_duration = 0",
     why: "Without it, what a vacuum in the measurement did and how long it took is not in the log.",
@@ -90,7 +93,7 @@ pub(super) const LOG_AUTOVACUUM: Row = Row {
     ..SERVER
 };
 
-pub(super) const LOG_TEMP_FILES: Row = Row {
+pub(super) const LOG_TEMP_FILES: DoctorRow = DoctorRow {
     id: "log-temp-files",
     wanted: "0",
     why: "Without it, which statement spilled to disk is not in the log.",

@@ -1,12 +1,12 @@
 //! Rows of memory: pages, what is written back and when, shared buffers.
 
 use super::host::{HOST, mib};
-use super::{Examined, Judged, Look, Row, Scope, Verdict, either, value};
+use super::{DoctorRow, DoctorVerdict, Examined, Look, RowScope, RowVerdict, either, value};
 
 /// Shared memory from which on huge pages pay (pgtune), bytes.
 const HUGE_FROM: f64 = 2_147_483_648.0;
 
-pub(super) const HUGE_PAGES: Row = Row {
+pub(super) const HUGE_PAGES: DoctorRow = DoctorRow {
     id: "huge-pages",
     wanted: "huge pages for all shared memory of 2 GB and more",
     why: "Each session maps shared memory with pages of 4 kB of its own: page tables and misses grow with both.",
@@ -18,7 +18,7 @@ pub(super) const HUGE_PAGES: Row = Row {
 
 fn huge_pages(e: &Examined) -> Look {
     if e.server.is_none() {
-        return Ok(Judged::unseen("how many depends on a server, and none was named"));
+        return Ok(RowVerdict::unseen("how many depends on a server, and none was named"));
     }
     let is_try = |value: &str| value != "off";
     let (wanted, status) = (e.setting("huge_pages")?, e.setting("huge_pages_status").ok());
@@ -27,22 +27,22 @@ fn huge_pages(e: &Examined) -> Look {
     let by_server = e.setting("shared_memory_size_in_huge_pages").ok().and_then(|n| n.parse::<f64>().ok());
     let by_peak = || Some(e.number("server_virtual_peak_bytes").ok()? / page);
     let needed = by_server.filter(|n| *n > 0.0).or_else(by_peak);
-    let needed = needed.ok_or_else(|| Judged::unseen("how many the server needs is not visible"))?.ceil();
+    let needed = needed.ok_or_else(|| RowVerdict::unseen("how many the server needs is not visible"))?.ceil();
     if status == Some("on") {
-        return Ok(Judged::fine(format!("{needed:.0} pages are in use")));
+        return Ok(RowVerdict::fine(format!("{needed:.0} pages are in use")));
     }
     if needed * page < HUGE_FROM {
-        return Ok(Judged::fine(format!("{} of shared memory need none", mib(needed * page))));
+        return Ok(RowVerdict::fine(format!("{} of shared memory need none", mib(needed * page))));
     }
     let found = format!("{total:.0} pages are reserved, the server needs {needed:.0}; huge_pages = {wanted}");
     let fix = format!("sysctl -w vm.nr_hugepages={needed:.0}; huge_pages = try; and restart the server");
     // It began before they were reserved.
     let is_late = status == Some("off");
     let is_set = total >= needed && is_try(wanted) && !is_late;
-    Ok(Judged::unless(is_set, Verdict::Advice, found).fix(fix))
+    Ok(RowVerdict::unless(is_set, DoctorVerdict::Advice, found).fix(fix))
 }
 
-pub(super) const THP: Row = Row {
+pub(super) const THP: DoctorRow = DoctorRow {
     id: "thp",
     wanted: "never (or madvise, which PostgreSQL does not ask for)",
     why: "The kernel joins and splits pages while the server works: latency has spikes that no setting explains.",
@@ -52,13 +52,13 @@ pub(super) const THP: Row = Row {
     judge: |e| {
         either(
             e.fact("transparent_hugepage")
-                .map(|value| Judged::unless(value != "always", Verdict::Advice, value)),
+                .map(|value| RowVerdict::unless(value != "always", DoctorVerdict::Advice, value)),
         )
     },
     ..HOST
 };
 
-pub(super) const THP_DEFRAG: Row = Row {
+pub(super) const THP_DEFRAG: DoctorRow = DoctorRow {
     id: "thp-defrag",
     wanted: "not always",
     why: "A process that wants a large page stops until memory has been compacted.",
@@ -67,7 +67,7 @@ pub(super) const THP_DEFRAG: Row = Row {
     judge: |e| {
         either(
             e.fact("transparent_hugepage_defrag")
-                .map(|value| Judged::unless(value != "always", Verdict::Advice, value)),
+                .map(|value| RowVerdict::unless(value != "always", DoctorVerdict::Advice, value)),
         )
     },
     ..HOST
@@ -75,7 +75,7 @@ pub(super) const THP_DEFRAG: Row = Row {
 
 const SWAPPINESS_MAX: f64 = 10.0;
 
-pub(super) const SWAPPINESS: Row = Row {
+pub(super) const SWAPPINESS: DoctorRow = DoctorRow {
     id: "swappiness",
     wanted: "vm.swappiness of at most 10",
     why: "The kernel swaps parts of the server out to cache files that are read once.",
@@ -88,12 +88,13 @@ pub(super) const SWAPPINESS: Row = Row {
 
 fn swappiness(e: &Examined) -> Look {
     if e.number("swap_bytes") == Ok(0.0) {
-        return Ok(Judged::fine("there is no swap"));
+        return Ok(RowVerdict::fine("there is no swap"));
     }
-    e.number("swappiness").map(|n| Judged::unless(n <= SWAPPINESS_MAX, Verdict::Advice, format!("{n:.0}")))
+    e.number("swappiness")
+        .map(|n| RowVerdict::unless(n <= SWAPPINESS_MAX, DoctorVerdict::Advice, format!("{n:.0}")))
 }
 
-pub(super) const OVERCOMMIT: Row = Row {
+pub(super) const OVERCOMMIT: DoctorRow = DoctorRow {
     id: "overcommit",
     wanted: "vm.overcommit_memory = 2 with a CommitLimit above what all programs reserve",
     why: "When memory ends, the kernel kills a process of the server, and the server restarts; with 2 a statement fails instead.",
@@ -110,10 +111,10 @@ fn overcommit(e: &Examined) -> Look {
         (Ok(limit), Ok(used)) => format!("; with 2, {} of {} would be taken", mib(used), mib(limit)),
         _ => String::new(),
     };
-    Ok(Judged::unless(mode == "2", Verdict::Advice, format!("{mode}{room}")))
+    Ok(RowVerdict::unless(mode == "2", DoctorVerdict::Advice, format!("{mode}{room}")))
 }
 
-pub(super) const DIRTY_BACKGROUND: Row = Row {
+pub(super) const DIRTY_BACKGROUND: DoctorRow = DoctorRow {
     id: "dirty-background",
     wanted: "writing back begins at 64 MiB",
     why: "The kernel collects pages of a checkpoint and writes them at once: commits wait behind them.",
@@ -123,7 +124,7 @@ pub(super) const DIRTY_BACKGROUND: Row = Row {
     ..HOST
 };
 
-pub(super) const DIRTY: Row = Row {
+pub(super) const DIRTY: DoctorRow = DoctorRow {
     id: "dirty",
     wanted: "writers wait from 512 MiB of unwritten pages on",
     why: "Above it, whoever writes waits for the device; the more has been collected, the longer.",
@@ -143,17 +144,20 @@ fn dirty(e: &Examined, name: &str, mib_max: f64) -> Look {
         (ratio / 100.0 * e.host.memory_bytes as f64, format!("vm.{name}_ratio = {ratio:.0}"))
     };
     let is_fine = bytes <= mib_max * 1_048_576.0;
-    Ok(Judged::unless(is_fine, Verdict::Advice, format!("{} ({how})", mib(bytes))))
+    Ok(RowVerdict::unless(is_fine, DoctorVerdict::Advice, format!("{} ({how})", mib(bytes))))
 }
 
-pub(super) const ZONE_RECLAIM: Row = Row {
+pub(super) const ZONE_RECLAIM: DoctorRow = DoctorRow {
     id: "zone-reclaim",
     wanted: "vm.zone_reclaim_mode = 0",
     why: "A node drops its cached files although another node has free memory.",
     source: "postgres-ai howto 88; the kernel's admin-guide/sysctl/vm",
     fix: "sysctl -w vm.zone_reclaim_mode=0",
     judge: |e| {
-        either(e.fact("zone_reclaim_mode").map(|value| Judged::unless(value == "0", Verdict::Advice, value)))
+        either(
+            e.fact("zone_reclaim_mode")
+                .map(|value| RowVerdict::unless(value == "0", DoctorVerdict::Advice, value)),
+        )
     },
     ..HOST
 };
@@ -161,7 +165,7 @@ pub(super) const ZONE_RECLAIM: Row = Row {
 /// The kernel's default.
 const MAPS_MIN: f64 = 65_530.0;
 
-pub(super) const MAX_MAP_COUNT: Row = Row {
+pub(super) const MAX_MAP_COUNT: DoctorRow = DoctorRow {
     id: "max-map-count",
     wanted: "vm.max_map_count of at least the kernel's default, 65530",
     why: "A process with more mappings gets no memory; one of PostgreSQL has some hundred.",
@@ -171,7 +175,7 @@ pub(super) const MAX_MAP_COUNT: Row = Row {
     judge: |e| {
         either(
             e.number("max_map_count")
-                .map(|n| Judged::unless(n >= MAPS_MIN, Verdict::Advice, format!("{n:.0}"))),
+                .map(|n| RowVerdict::unless(n >= MAPS_MIN, DoctorVerdict::Advice, format!("{n:.0}"))),
         )
     },
     ..HOST
@@ -182,9 +186,9 @@ const BUFFERS: std::ops::RangeInclusive<f64> = 0.15..=0.40;
 /// Default of initdb, bytes.
 const BUFFERS_DEFAULT: f64 = 134_217_728.0;
 
-pub(super) const SHARED_BUFFERS: Row = Row {
+pub(super) const SHARED_BUFFERS: DoctorRow = DoctorRow {
     id: "shared-buffers",
-    scope: Scope::Server,
+    scope: RowScope::Server,
     wanted: "a quarter of the memory, and not above 40 %",
     why: "Pages that are not there are copied from the kernel's cache or read; what is above is missing elsewhere.",
     source: "PostgreSQL documentation, pgtune 7caef27, study of releases, EDB's study: 25 %; postgresqltuner 288bce8 warns above 40 % \
@@ -200,11 +204,11 @@ fn shared_buffers(e: &Examined) -> Look {
         Some(memory) => {
             let found = format!("{text}, {:.0} % of {}", 100.0 * bytes / memory, mib(memory));
             let fix = value::restart("shared_buffers", &value::size(memory / 4.0));
-            Ok(Judged::unless(BUFFERS.contains(&(bytes / memory)), Verdict::Advice, found).fix(fix))
+            Ok(RowVerdict::unless(BUFFERS.contains(&(bytes / memory)), DoctorVerdict::Advice, found).fix(fix))
         }
         None if bytes <= BUFFERS_DEFAULT => {
-            Ok(Judged::of(Verdict::Advice, format!("{text}, which is initdb's default")))
+            Ok(RowVerdict::of(DoctorVerdict::Advice, format!("{text}, which is initdb's default")))
         }
-        None => Ok(Judged::unseen(format!("{text} of a memory that is not visible"))),
+        None => Ok(RowVerdict::unseen(format!("{text} of a memory that is not visible"))),
     }
 }

@@ -3,12 +3,12 @@
 use super::data::is_rotational;
 use super::host::mib;
 use super::truth::SERVER;
-use super::{Examined, Judged, Look, Row, Verdict, either, value};
+use super::{DoctorRow, DoctorVerdict, Examined, Look, RowVerdict, either, value};
 
 /// Part of the memory from which on the planner's idea of the cache is near the truth.
 const CACHE_MIN: f64 = 0.5;
 
-pub(super) const EFFECTIVE_CACHE_SIZE: Row = Row {
+pub(super) const EFFECTIVE_CACHE_SIZE: DoctorRow = DoctorRow {
     id: "effective-cache-size",
     wanted: "three quarters of the memory",
     why: "The planner overestimates the cost of index scans.",
@@ -20,27 +20,28 @@ pub(super) const EFFECTIVE_CACHE_SIZE: Row = Row {
 
 fn cache(e: &Examined) -> Look {
     let (text, bytes) = e.size("effective_cache_size")?;
-    let memory =
-        e.server_memory().ok_or_else(|| Judged::unseen(format!("{text} of a memory that is not visible")))?;
+    let memory = e
+        .server_memory()
+        .ok_or_else(|| RowVerdict::unseen(format!("{text} of a memory that is not visible")))?;
     let share = bytes / memory;
     let found = format!("{text}, {:.0} % of {}", 100.0 * share, mib(memory));
     let fix = value::reload("effective_cache_size", &value::size(0.75 * memory));
-    Ok(Judged::unless((CACHE_MIN..=1.0).contains(&share), Verdict::Advice, found).fix(fix))
+    Ok(RowVerdict::unless((CACHE_MIN..=1.0).contains(&share), DoctorVerdict::Advice, found).fix(fix))
 }
 
 /// Judges a setting that depends on the kind of disk: rotating ones want the default.
 fn by_disk(e: &Examined, name: &str, is_fine: impl Fn(f64) -> bool) -> Look {
     let text = e.setting(name)?;
-    let number: f64 = text.parse().map_err(|_| Judged::unseen(format!("`{text}` is no number")))?;
+    let number: f64 = text.parse().map_err(|_| RowVerdict::unseen(format!("`{text}` is no number")))?;
     let (rotates, disk) = match is_rotational(e) {
         Some(true) => (true, "on rotating disks"),
         Some(false) => (false, "on solid-state disks"),
         None => (false, "if the data is on solid-state disks"),
     };
-    Ok(Judged::unless(rotates || is_fine(number), Verdict::Advice, format!("{text} {disk}")))
+    Ok(RowVerdict::unless(rotates || is_fine(number), DoctorVerdict::Advice, format!("{text} {disk}")))
 }
 
-pub(super) const RANDOM_PAGE_COST: Row = Row {
+pub(super) const RANDOM_PAGE_COST: DoctorRow = DoctorRow {
     id: "random-page-cost",
     wanted: "1.1 on solid-state disks",
     why: "With 4, the planner scans tables where an index would be read faster.",
@@ -50,7 +51,7 @@ pub(super) const RANDOM_PAGE_COST: Row = Row {
     ..SERVER
 };
 
-pub(super) const IO_CONCURRENCY: Row = Row {
+pub(super) const IO_CONCURRENCY: DoctorRow = DoctorRow {
     id: "io-concurrency",
     wanted: "effective_io_concurrency = 200 on solid-state disks, 1000 on NVMe",
     why: "Bitmap scans and, since 18, all reads ahead leave the disk idle between requests.",
@@ -60,7 +61,7 @@ pub(super) const IO_CONCURRENCY: Row = Row {
     ..SERVER
 };
 
-pub(super) const IO_METHOD: Row = Row {
+pub(super) const IO_METHOD: DoctorRow = DoctorRow {
     id: "io-method",
     wanted: "io_uring, if the build has it",
     why: "Without it, reads ahead go through a few worker processes, or do not go ahead at all.",
@@ -75,39 +76,46 @@ fn io_method(e: &Examined) -> Look {
     let build = e.server.and_then(|server| server.build.get("CONFIGURE"));
     let has_ring = build.is_some_and(|flags| flags.contains("liburing"));
     Ok(match (method, has_ring) {
-        ("io_uring", _) => Judged::fine(method),
-        ("worker", false) => Judged::fine("worker; the build has no io_uring, or does not say"),
-        ("sync", false) => Judged::of(Verdict::Advice, "sync; the build has no io_uring, or does not say")
-            .fix(value::restart("io_method", "worker")),
-        _ => Judged::of(Verdict::Advice, method),
+        ("io_uring", _) => RowVerdict::fine(method),
+        ("worker", false) => RowVerdict::fine("worker; the build has no io_uring, or does not say"),
+        ("sync", false) => {
+            RowVerdict::of(DoctorVerdict::Advice, "sync; the build has no io_uring, or does not say")
+                .fix(value::restart("io_method", "worker"))
+        }
+        _ => RowVerdict::of(DoctorVerdict::Advice, method),
     })
 }
 
-pub(super) const JIT: Row = Row {
+pub(super) const JIT: DoctorRow = DoctorRow {
     id: "jit",
     wanted: "off for short transactions",
     why: "A plan with a high estimated cost is compiled first, which takes longer than most short statements.",
     source: "pgtune 7caef27",
     fix: "alter system set jit = off; select pg_reload_conf();",
-    judge: |e| either(e.setting("jit").map(|value| Judged::unless(value == "off", Verdict::Advice, value))),
+    judge: |e| {
+        either(e.setting("jit").map(|value| RowVerdict::unless(value == "off", DoctorVerdict::Advice, value)))
+    },
     ..SERVER
 };
 
-pub(super) const AUTOVACUUM: Row = Row {
+pub(super) const AUTOVACUUM: DoctorRow = DoctorRow {
     id: "autovacuum",
     wanted: "on, as where the server works (HammerDB study: off after a vacuum)",
     why: "Without it tables grow while they are measured, and the number is of a server that nobody could keep running.",
     source: "PostgreSQL documentation, routine vacuuming (finding autovacuum-in-window)",
     fix: "alter system set autovacuum = on; select pg_reload_conf();",
     judge: |e| {
-        either(e.setting("autovacuum").map(|value| Judged::unless(value == "on", Verdict::Advice, value)))
+        either(
+            e.setting("autovacuum")
+                .map(|value| RowVerdict::unless(value == "on", DoctorVerdict::Advice, value)),
+        )
     },
     ..SERVER
 };
 
 const NAPTIME_S_MAX: f64 = 10.0;
 
-pub(super) const AUTOVACUUM_NAPTIME: Row = Row {
+pub(super) const AUTOVACUUM_NAPTIME: DoctorRow = DoctorRow {
     id: "autovacuum-naptime",
     wanted: "10 s for loads that change much",
     why: "Rare vacuums of much differ between runs; frequent ones of little are part of each.",
@@ -115,13 +123,17 @@ pub(super) const AUTOVACUUM_NAPTIME: Row = Row {
     fix: "alter system set autovacuum_naptime = '10s'; select pg_reload_conf();",
     judge: |e| {
         either(e.setting("autovacuum_naptime").map(|text| {
-            Judged::unless(value::seconds(text).is_some_and(|s| s <= NAPTIME_S_MAX), Verdict::Advice, text)
+            RowVerdict::unless(
+                value::seconds(text).is_some_and(|s| s <= NAPTIME_S_MAX),
+                DoctorVerdict::Advice,
+                text,
+            )
         }))
     },
     ..SERVER
 };
 
-pub(super) const BGWRITER: Row = Row {
+pub(super) const BGWRITER: DoctorRow = DoctorRow {
     id: "bgwriter",
     wanted: "bgwriter_lru_maxpages = 1000 and more, or 0: sources disagree",
     why: "With 100, the background writer gives up after 4 MB/s, and sessions write the rest of the pages themselves.",
@@ -130,7 +142,7 @@ pub(super) const BGWRITER: Row = Row {
     judge: |e| {
         either(e.setting("bgwriter_lru_maxpages").map(|text| {
             let is_chosen = text.parse::<f64>().is_ok_and(|n| n == 0.0 || n >= 1000.0);
-            Judged::unless(is_chosen, Verdict::Advice, text)
+            RowVerdict::unless(is_chosen, DoctorVerdict::Advice, text)
         }))
     },
     ..SERVER

@@ -24,7 +24,7 @@ pub struct Sight {
 
 /// One of them on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Seen {
+pub struct Sighted {
     /// Identifier.
     pub id: &'static str,
     /// Name in words.
@@ -42,12 +42,12 @@ pub struct Seen {
 }
 
 impl Sight {
-    pub(super) fn seen(&self, examined: &Examined, server: &ServerRecord) -> Seen {
+    pub(super) fn seen(&self, examined: &Examined, server: &ServerRecord) -> Sighted {
         let found = (self.has)(examined, server);
         let has = found.is_ok();
         let found = found.unwrap_or_else(|reason| reason);
         let fix = fix::effective(self.id, self.fix.to_string(), examined);
-        Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix }
+        Sighted { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix }
     }
 }
 

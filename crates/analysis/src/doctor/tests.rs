@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::run::host::{HostRecord, MountRecord};
-use model::run::rights::Rights;
+use model::run::rights::RoleRights;
 use model::run::server::{Route, ServerRecord, Setting};
 
 use super::sight::SIGHTS;
@@ -17,7 +17,7 @@ struct Case {
     host_of: HostOf,
     missing: BTreeMap<String, String>,
     server: Option<ServerRecord>,
-    rights: Rights,
+    rights: RoleRights,
     n_sessions: Option<u32>,
     clock_s: Option<f64>,
 }
@@ -51,7 +51,7 @@ impl Case {
             host_of: HostOf::Server,
             missing: BTreeMap::new(),
             server: Some(ServerRecord { version_num: 150_018, ..ServerRecord::default() }),
-            rights: Rights::new(),
+            rights: RoleRights::new(),
             n_sessions: Some(3),
             clock_s: None,
         }
@@ -89,7 +89,7 @@ impl Case {
     }
 
     #[track_caller]
-    fn check(self, id: &str, verdict: Verdict, found: &str) {
+    fn check(self, id: &str, verdict: DoctorVerdict, found: &str) {
         let diagnosis = self.diagnose();
         let row = diagnosis.rows.iter().find(|row| row.id == id).unwrap();
         assert!(
@@ -101,11 +101,11 @@ impl Case {
     }
 }
 
-use Verdict::{Advice, Doubt, Fine, Unseen, Void};
+use DoctorVerdict::{Advice, Doubt, Fine, Unseen, Void};
 
 #[test]
 fn values_of_the_machine_are_judged() {
-    let check = |id: &str, facts: &[(&str, &str)], verdict: Verdict, found: &str| {
+    let check = |id: &str, facts: &[(&str, &str)], verdict: DoctorVerdict, found: &str| {
         Case::new().with_facts(facts).check(id, verdict, found);
     };
     check("quiet", &[("load_average", "1.50 1 1 2/300 4")], Fine, "1.50 on 16");
@@ -267,7 +267,7 @@ fn file_systems_and_devices_are_judged_by_role() {
 
 #[test]
 fn settings_are_judged() {
-    let check = |name: &str, value: &str, id: &str, verdict: Verdict, found: &str| {
+    let check = |name: &str, value: &str, id: &str, verdict: DoctorVerdict, found: &str| {
         Case::new().with_settings(&[(name, value)]).check(id, verdict, found);
     };
     for (name, id, fine, poor) in [
@@ -475,7 +475,7 @@ fn without_a_server_its_rows_are_left_out_and_the_worst_comes_first() {
     ]);
     case.server = None;
     let diagnosis = case.diagnose();
-    assert!(diagnosis.rows.iter().all(|row| row.scope != Scope::Server) && diagnosis.sights.is_empty());
+    assert!(diagnosis.rows.iter().all(|row| row.scope != RowScope::Server) && diagnosis.sights.is_empty());
     let ids: Vec<&str> = diagnosis.rows.iter().take(2).map(|row| row.id).collect();
     assert_eq!((ids.as_slice(), diagnosis.worst()), (&["remove-ipc", "thp"][..], Doubt));
 }

@@ -4,21 +4,21 @@ use model::release::{programs, statistics};
 use model::run::server::ServerRecord;
 
 use super::host::HOST;
-use super::{Examined, Judged, Look, Row, Scope, Verdict, either};
+use super::{DoctorRow, DoctorVerdict, Examined, Look, RowScope, RowVerdict, either};
 use crate::findings::level;
 
 /// A row of the server.
-pub(super) const SERVER: Row = Row { scope: Scope::Server, ..HOST };
+pub(super) const SERVER: DoctorRow = DoctorRow { scope: RowScope::Server, ..HOST };
 
-pub(super) const WRITABLE: Row = Row {
+pub(super) const WRITABLE: DoctorRow = DoctorRow {
     id: "writable",
     wanted: "a primary",
     why: "A standby takes no writes: nothing can be loaded or restored, and only reads of existing data can be measured.",
     source: "PostgreSQL documentation, hot standby",
     fix: "name the primary, or measure reads of data that is there: -w tpcb-select --no-restore --set prepare.vacuum=false --set prepare.analyze=false",
     judge: |e| match e.server.is_some_and(|server| server.in_recovery) {
-        true => Judged::of(Verdict::Void, "a standby"),
-        false => Judged::fine("a primary"),
+        true => RowVerdict::of(DoctorVerdict::Void, "a standby"),
+        false => RowVerdict::fine("a primary"),
     },
     ..SERVER
 };
@@ -26,7 +26,7 @@ pub(super) const WRITABLE: Row = Row {
 /// Sessions of a load with few clients, with what pgdyno itself needs.
 const SESSIONS_MIN: f64 = 20.0;
 
-pub(super) const FREE_SESSIONS: Row = Row {
+pub(super) const FREE_SESSIONS: DoctorRow = DoctorRow {
     id: "free-sessions",
     wanted: "as many free connections as clients, and 4 for pgdyno (20 at least)",
     why: "Clients that get no connection fail the run.",
@@ -41,7 +41,7 @@ fn free_sessions(e: &Examined) -> Look {
     // Older releases do not have the second one.
     let reserved = e.number_setting("superuser_reserved_connections")?
         + e.number_setting("reserved_connections").unwrap_or(0.0);
-    let used = f64::from(e.n_sessions.ok_or_else(|| Judged::unseen("sessions are not visible"))?);
+    let used = f64::from(e.n_sessions.ok_or_else(|| RowVerdict::unseen("sessions are not visible"))?);
     let free = most - reserved - used;
     let of_pooler = match e.server.and_then(ServerRecord::pooler) {
         Some(_) => {
@@ -50,11 +50,11 @@ fn free_sessions(e: &Examined) -> Look {
         None => "",
     };
     let found = format!("{:.0} of {most:.0} are free{of_pooler}", free.max(0.0));
-    let verdict = if free < 1.0 { Verdict::Void } else { Verdict::Advice };
-    Ok(Judged::unless(free >= SESSIONS_MIN, verdict, found))
+    let verdict = if free < 1.0 { DoctorVerdict::Void } else { DoctorVerdict::Advice };
+    Ok(RowVerdict::unless(free >= SESSIONS_MIN, verdict, found))
 }
 
-pub(super) const ROUTE: Row = Row {
+pub(super) const ROUTE: DoctorRow = DoctorRow {
     id: "route",
     wanted: "the server itself, without a pooler or a proxy",
     why: "What stands between queues and forwards each message: throughput and latency are those of both. In transaction \
@@ -65,54 +65,58 @@ pub(super) const ROUTE: Row = Row {
     ..SERVER
 };
 
-fn route(e: &Examined) -> Judged {
+fn route(e: &Examined) -> RowVerdict {
     let Some(route) = e.server.and_then(|server| server.route.as_ref()) else {
-        return Judged::unseen("the server does not say where it accepts connections");
+        return RowVerdict::unseen("the server does not say where it accepts connections");
     };
     let at = format!("{}, and the server accepts at {}", route.reached, route.answered);
     match &route.pooler {
-        Some(mode) => Judged::of(Verdict::Advice, format!("a pooler in {mode} mode answers at {at}")),
-        None if route.is_forwarded() => Judged::of(Verdict::Advice, format!("a proxy answers at {at}")),
-        None => Judged::fine(route.words()),
+        Some(mode) => {
+            RowVerdict::of(DoctorVerdict::Advice, format!("a pooler in {mode} mode answers at {at}"))
+        }
+        None if route.is_forwarded() => {
+            RowVerdict::of(DoctorVerdict::Advice, format!("a proxy answers at {at}"))
+        }
+        None => RowVerdict::fine(route.words()),
     }
 }
 
 /// A setting that is `on` where numbers are worth what they seem to be.
-fn on(e: &Examined, name: &str, otherwise: Verdict) -> Judged {
-    either(e.setting(name).map(|value| Judged::unless(value != "off", otherwise, value)))
+fn on(e: &Examined, name: &str, otherwise: DoctorVerdict) -> RowVerdict {
+    either(e.setting(name).map(|value| RowVerdict::unless(value != "off", otherwise, value)))
 }
 
-pub(super) const FSYNC: Row = Row {
+pub(super) const FSYNC: DoctorRow = DoctorRow {
     id: "fsync",
     wanted: "on",
     why: "Without it the server skips the most expensive part of a commit, and a crash of the machine can destroy the data.",
     source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
     fix: "alter system set fsync = on; select pg_reload_conf();",
-    judge: |e| on(e, "fsync", Verdict::Doubt),
+    judge: |e| on(e, "fsync", DoctorVerdict::Doubt),
     ..SERVER
 };
 
-pub(super) const FULL_PAGE_WRITES: Row = Row {
+pub(super) const FULL_PAGE_WRITES: DoctorRow = DoctorRow {
     id: "full-page-writes",
     wanted: "on",
     why: "Without it there is less WAL after a checkpoint, and a crash can leave half of a page.",
     source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
     fix: "alter system set full_page_writes = on; select pg_reload_conf();",
-    judge: |e| on(e, "full_page_writes", Verdict::Doubt),
+    judge: |e| on(e, "full_page_writes", DoctorVerdict::Doubt),
     ..SERVER
 };
 
-pub(super) const SYNCHRONOUS_COMMIT: Row = Row {
+pub(super) const SYNCHRONOUS_COMMIT: DoctorRow = DoctorRow {
     id: "synchronous-commit",
     wanted: "on, unless the question is how much it costs",
     why: "Commits are acknowledged before they are durable: a crash loses some.",
     source: "PostgreSQL documentation, runtime-config-wal (finding not-durable); HammerDB study: off",
     fix: "alter system set synchronous_commit = on; select pg_reload_conf();",
-    judge: |e| on(e, "synchronous_commit", Verdict::Advice),
+    judge: |e| on(e, "synchronous_commit", DoctorVerdict::Advice),
     ..SERVER
 };
 
-pub(super) const CHECKSUMS: Row = Row {
+pub(super) const CHECKSUMS: DoctorRow = DoctorRow {
     id: "checksums",
     wanted: "on since 18; the same on all servers that are compared",
     why: "Each page that is read or written is summed, and hint bits are logged: servers with and without differ.",
@@ -122,12 +126,12 @@ pub(super) const CHECKSUMS: Row = Row {
         let sums = e.server.is_none_or(|server| server.data_checksums);
         let has_them = e.server.is_some_and(|server| server.has(programs::CHECKSUMS_BY_DEFAULT));
         let found = if sums { "on" } else { "off" };
-        Judged::unless(sums || !has_them, Verdict::Advice, found)
+        RowVerdict::unless(sums || !has_them, DoctorVerdict::Advice, found)
     },
     ..SERVER
 };
 
-pub(super) const ASSERTIONS: Row = Row {
+pub(super) const ASSERTIONS: DoctorRow = DoctorRow {
     id: "assertions",
     wanted: "a build without assertions",
     why: "They slow some code paths down much more than others.",
@@ -135,13 +139,14 @@ pub(super) const ASSERTIONS: Row = Row {
     fix: "measure a build without --enable-cassert",
     judge: |e| {
         either(
-            e.setting("debug_assertions").map(|value| Judged::unless(value != "on", Verdict::Doubt, value)),
+            e.setting("debug_assertions")
+                .map(|value| RowVerdict::unless(value != "on", DoctorVerdict::Doubt, value)),
         )
     },
     ..SERVER
 };
 
-pub(super) const BUILD: Row = Row {
+pub(super) const BUILD: DoctorRow = DoctorRow {
     id: "build",
     wanted: "a build with -O2",
     why: "Code optimized for size or debugging differs from the packages that servers run from, by another amount in each path.",
@@ -151,16 +156,16 @@ pub(super) const BUILD: Row = Row {
     ..SERVER
 };
 
-fn build(e: &Examined) -> Judged {
+fn build(e: &Examined) -> RowVerdict {
     if e.server.is_some_and(|server| !server.has(statistics::BUILD)) {
-        return Judged::unseen("the view pg_config exists since 9.6");
+        return RowVerdict::unseen("the view pg_config exists since 9.6");
     }
     let flags = e.server.and_then(|server| server.build.get("CFLAGS"));
-    let Some(flags) = flags else { return Judged::unseen("this role cannot read pg_config") };
+    let Some(flags) = flags else { return RowVerdict::unseen("this role cannot read pg_config") };
     match level(flags) {
-        Some("-O0") => Judged::of(Verdict::Doubt, "-O0"),
-        Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => Judged::of(Verdict::Advice, level),
-        Some(level) => Judged::fine(level),
-        None => Judged::fine("no level is named"),
+        Some("-O0") => RowVerdict::of(DoctorVerdict::Doubt, "-O0"),
+        Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => RowVerdict::of(DoctorVerdict::Advice, level),
+        Some(level) => RowVerdict::fine(level),
+        None => RowVerdict::fine("no level is named"),
     }
 }

@@ -3,17 +3,17 @@
 use model::run::rights::LZ4;
 
 use super::truth::SERVER;
-use super::{Examined, Judged, Look, Row, Verdict, either, value};
+use super::{DoctorRow, DoctorVerdict, Examined, Look, RowVerdict, either, value};
 
 /// A size that is wanted to be at least so large.
 fn at_least(e: &Examined, name: &str, bytes_min: f64, fix: String) -> Look {
     let (text, bytes) = e.size(name)?;
-    Ok(Judged::unless(bytes >= bytes_min, Verdict::Advice, text).fix(fix))
+    Ok(RowVerdict::unless(bytes >= bytes_min, DoctorVerdict::Advice, text).fix(fix))
 }
 
 const GIB: f64 = 1_073_741_824.0;
 
-pub(super) const MAX_WAL_SIZE: Row = Row {
+pub(super) const MAX_WAL_SIZE: DoctorRow = DoctorRow {
     id: "max-wal-size",
     wanted: "more than the load writes in a measurement: 8 GB at least",
     why: "Full WAL begins a checkpoint early, each page is then logged whole again, and some runs have one more than others.",
@@ -32,7 +32,7 @@ pub(super) const MAX_WAL_SIZE: Row = Row {
 
 const CHECKPOINT_S_MIN: f64 = 900.0;
 
-pub(super) const CHECKPOINT_TIMEOUT: Row = Row {
+pub(super) const CHECKPOINT_TIMEOUT: DoctorRow = DoctorRow {
     id: "checkpoint-timeout",
     wanted: "15 minutes at least, and no checkpoint in the middle of a short measurement",
     why: "Runs with a checkpoint and runs without one differ, whatever the cases are.",
@@ -40,13 +40,17 @@ pub(super) const CHECKPOINT_TIMEOUT: Row = Row {
     fix: "alter system set checkpoint_timeout = '15min'; select pg_reload_conf();",
     judge: |e| {
         either(e.setting("checkpoint_timeout").map(|text| {
-            Judged::unless(value::seconds(text).is_some_and(|s| s >= CHECKPOINT_S_MIN), Verdict::Advice, text)
+            RowVerdict::unless(
+                value::seconds(text).is_some_and(|s| s >= CHECKPOINT_S_MIN),
+                DoctorVerdict::Advice,
+                text,
+            )
         }))
     },
     ..SERVER
 };
 
-pub(super) const CHECKPOINT_TARGET: Row = Row {
+pub(super) const CHECKPOINT_TARGET: DoctorRow = DoctorRow {
     id: "checkpoint-target",
     wanted: "checkpoint_completion_target = 0.9",
     why: "A checkpoint that hurries writes its pages against the commits.",
@@ -54,13 +58,17 @@ pub(super) const CHECKPOINT_TARGET: Row = Row {
     fix: "alter system set checkpoint_completion_target = 0.9; select pg_reload_conf();",
     judge: |e| {
         either(e.setting("checkpoint_completion_target").map(|text| {
-            Judged::unless(text.parse::<f64>().is_ok_and(|target| target >= 0.9), Verdict::Advice, text)
+            RowVerdict::unless(
+                text.parse::<f64>().is_ok_and(|target| target >= 0.9),
+                DoctorVerdict::Advice,
+                text,
+            )
         }))
     },
     ..SERVER
 };
 
-pub(super) const WAL_BUFFERS: Row = Row {
+pub(super) const WAL_BUFFERS: DoctorRow = DoctorRow {
     id: "wal-buffers",
     wanted: "16 MB",
     why: "Sessions that find no room write WAL themselves while they hold locks.",
@@ -70,7 +78,7 @@ pub(super) const WAL_BUFFERS: Row = Row {
     ..SERVER
 };
 
-pub(super) const WAL_COMPRESSION: Row = Row {
+pub(super) const WAL_COMPRESSION: DoctorRow = DoctorRow {
     id: "wal-compression",
     wanted: "on; lz4 from 15 on, if the build has it",
     why: "Whole pages after a checkpoint are most of WAL: with 64 clients, compression took one server from 12,000 to 26,000 tps.",
@@ -80,7 +88,7 @@ pub(super) const WAL_COMPRESSION: Row = Row {
         let fix = value::reload("wal_compression", method(e));
         either(
             e.setting("wal_compression")
-                .map(|text| Judged::unless(text != "off", Verdict::Advice, text).fix(fix)),
+                .map(|text| RowVerdict::unless(text != "off", DoctorVerdict::Advice, text).fix(fix)),
         )
     },
     ..SERVER

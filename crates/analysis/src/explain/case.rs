@@ -52,7 +52,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         service: LatencySummary::of(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
-        tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
+        tpcc: tpcc::summarize(case, &sums, tpcc::TpccFacts::of_runs(&summaries)),
         capacity,
         limiter: limiter::of_case(
             &summaries.iter().filter_map(|run| run.limiter.as_ref()).collect::<Vec<_>>(),

@@ -3,23 +3,27 @@
 use stats::Design;
 
 use crate::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Purpose, Ratio, Samples, Side, Supplement,
-    differences, supplement,
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, FigureComparison, Pairing, Ratio,
+    Samples, Supplement, differences, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::{self, ComparisonContext};
 
 /// Compares each A with its B; `margin` is a share ([`MARGIN`]).
-pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
-    compare_for(Purpose::Change, sides, margin)
+pub fn compare(sides: &[(ComparedSide, ComparedSide)], margin: f64) -> Vec<CaseComparison> {
+    compare_for(ComparisonPurpose::Change, sides, margin)
 }
 
 /// Compares each case with its repetition elsewhere.
-pub fn compare_repeat(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
-    compare_for(Purpose::Repeat, sides, margin)
+pub fn compare_repeat(sides: &[(ComparedSide, ComparedSide)], margin: f64) -> Vec<CaseComparison> {
+    compare_for(ComparisonPurpose::Repeat, sides, margin)
 }
 
-fn compare_for(purpose: Purpose, sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
+fn compare_for(
+    purpose: ComparisonPurpose,
+    sides: &[(ComparedSide, ComparedSide)],
+    margin: f64,
+) -> Vec<CaseComparison> {
     let mut comparisons: Vec<CaseComparison> =
         sides.iter().map(|(a, b)| compare_case(*a, *b, purpose, margin)).collect();
     let p: Vec<f64> = comparisons.iter().map(|case| case.leading().map_or(1.0, |ratio| ratio.p)).collect();
@@ -33,7 +37,7 @@ fn compare_for(purpose: Purpose, sides: &[(Side, Side)], margin: f64) -> Vec<Cas
     comparisons
 }
 
-fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparison {
+fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
     let samples = match pairing.is_paired() {
@@ -44,7 +48,7 @@ fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparis
         Some(_) => Design::Sequential,
         None => Design::Fixed,
     };
-    let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
+    let figures = ComparedFigure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
     let lead = lead(a);
     let (of_a, of_b) = samples.logs(lead, pairing);
     let n = [of_a.len(), of_b.len()];
@@ -58,18 +62,18 @@ fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparis
 }
 
 /// The deciding figure: see [`CaseComparison::lead`].
-pub(super) fn lead(a: Side) -> Figure {
+pub(super) fn lead(a: ComparedSide) -> ComparedFigure {
     let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
     // The result of a search is a rate.
     if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
-        Figure::P99
+        ComparedFigure::P99
     } else {
-        Figure::Throughput
+        ComparedFigure::Throughput
     }
 }
 
 /// See [`CaseComparison::more_with`].
-fn more_with(a: Side, pairing: Pairing) -> &'static str {
+fn more_with(a: ComparedSide, pairing: Pairing) -> &'static str {
     match pairing {
         Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart => "--rounds",
         Pairing::Blocks if a.data.plan.is_comparison => "--pairs",
@@ -79,12 +83,12 @@ fn more_with(a: Side, pairing: Pairing) -> &'static str {
 
 /// The pairs of a comparison, and how they were formed.
 pub(super) struct Pairs {
-    pub(super) purpose: Purpose,
+    pub(super) purpose: ComparisonPurpose,
     pub(super) pairing: Pairing,
     /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
     pub(super) n: [usize; 2],
     /// See [`CaseComparison::lead`].
-    pub(super) lead: Figure,
+    pub(super) lead: ComparedFigure,
     /// Runs that count but lack a figure.
     pub(super) without_figure: Vec<u32>,
     pub(super) margin: f64,
@@ -94,7 +98,12 @@ pub(super) struct Pairs {
 }
 
 /// A comparison of these figures, with other differences and findings.
-pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
+pub(super) fn assemble(
+    a: ComparedSide,
+    b: ComparedSide,
+    pairs: Pairs,
+    figures: Vec<FigureComparison>,
+) -> CaseComparison {
     let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {

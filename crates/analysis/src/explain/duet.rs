@@ -5,8 +5,8 @@ use stats::{Design, PAIRS_MIN};
 
 use super::comparison::{Pairs, assemble, lead};
 use crate::comparison::{
-    CaseComparison, Difference, Figure, FigureComparison, Pairing, Purpose, Sample, Samples, Side,
-    Supplement, ratio,
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, Difference, FigureComparison,
+    FigureSample, Pairing, Samples, Supplement, ratio,
 };
 use crate::finding::{Finding, Grade};
 
@@ -19,7 +19,7 @@ use crate::finding::{Finding, Grade};
 /// Kalibera and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that,
 /// slices decide, and whatever lasts as long as a server runs is part of the difference. A round in which a side does
 /// not count is left out.
-pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
+pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) -> CaseComparison {
     let duet = &counting(a, b, duet);
     let rounds = duet.by_round();
     let pairing = if rounds.len() >= PAIRS_MIN { Pairing::Rounds } else { Pairing::Slices };
@@ -31,19 +31,20 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     };
     let of_logs = |logs: &[f64]| {
         let comparison = stats::compare_pairs(logs, margin, Design::Fixed)?;
-        Some(ratio(Figure::Throughput, comparison, stats::signed_rank_p(logs)?))
+        Some(ratio(ComparedFigure::Throughput, comparison, stats::signed_rank_p(logs)?))
     };
     let ratios = logs(SlicePair::log_ratio);
     let sample = match pairing {
-        Pairing::Rounds => Sample::of_rounds(duet, &ratios),
-        _ => Sample::of_slices(duet),
+        Pairing::Rounds => FigureSample::of_rounds(duet, &ratios),
+        _ => FigureSample::of_slices(duet),
     };
     // Slices of one round resemble each other more than those of other rounds.
     let medians = (stats::median(&sample.a), stats::median(&sample.b));
-    let throughput = FigureComparison::new(Figure::Throughput, medians, of_logs(&ratios), sample, pairing);
+    let throughput =
+        FigureComparison::new(ComparedFigure::Throughput, medians, of_logs(&ratios), sample, pairing);
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let design = Pairs {
-        purpose: Purpose::Change,
+        purpose: ComparisonPurpose::Change,
         pairing,
         n: [ratios.len(); 2],
         lead: lead(a),
@@ -57,14 +58,14 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
 
 /// A duet with its sides.
 #[derive(Debug, Clone, Copy)]
-pub struct Played<'a> {
+pub struct PlayedDuet<'a> {
     /// A and B.
-    pub sides: [Side<'a>; 2],
+    pub sides: [ComparedSide<'a>; 2],
     /// The transactions of their slices.
     pub duet: &'a Duet,
 }
 
-impl Played<'_> {
+impl PlayedDuet<'_> {
     /// The ratio of each round that counts, as a logarithm.
     fn log_ratios(self) -> Vec<f64> {
         let [a, b] = self.sides;
@@ -74,7 +75,7 @@ impl Played<'_> {
 
     /// B against A.
     fn label(self) -> String {
-        let [a, b] = self.sides.map(Side::label);
+        let [a, b] = self.sides.map(ComparedSide::label);
         format!("{b} against {a}")
     }
 }
@@ -84,22 +85,22 @@ impl Played<'_> {
 /// Each round gives one ratio, in which what disturbed both servers cancels. Rounds of the two duets are not paired: the rank sum test
 /// compares them, from four on each side. With fewer there is no verdict. Slices do not replace them, because all slices of a
 /// round share what its servers' start decided, which the repetition decides again.
-pub fn compare_duet_repeat(a: Played, b: Played, margin: f64) -> CaseComparison {
+pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseComparison {
     let (of_a, of_b) = (a.log_ratios(), b.log_ratios());
     let result = stats::compare_unpaired(&of_a, &of_b, margin).zip(stats::rank_sum_p(&of_a, &of_b));
     let [ratios_a, ratios_b] =
         [&of_a, &of_b].map(|logs| logs.iter().map(|log| log.exp()).collect::<Vec<f64>>());
     let medians = (stats::median(&ratios_a), stats::median(&ratios_b));
-    let result = result.map(|(comparison, p)| ratio(Figure::Ratio, comparison, p));
-    let sample = Sample { a: ratios_a, b: ratios_b, ..Sample::default() };
-    let figure = FigureComparison::new(Figure::Ratio, medians, result, sample, Pairing::RoundsApart);
+    let result = result.map(|(comparison, p)| ratio(ComparedFigure::Ratio, comparison, p));
+    let sample = FigureSample { a: ratios_a, b: ratios_b, ..FigureSample::default() };
+    let figure = FigureComparison::new(ComparedFigure::Ratio, medians, result, sample, Pairing::RoundsApart);
     // What differs between a side and its repetition casts doubt on the ratio of both.
     let of_side = |side: usize| {
         let design = Pairs {
-            purpose: Purpose::Repeat,
+            purpose: ComparisonPurpose::Repeat,
             pairing: Pairing::RoundsApart,
             n: [of_a.len(), of_b.len()],
-            lead: Figure::Ratio,
+            lead: ComparedFigure::Ratio,
             without_figure: Vec::new(),
             margin,
             carry_over: None,
@@ -136,7 +137,7 @@ fn joined(mut one: CaseComparison, other: CaseComparison) -> CaseComparison {
 
 /// The duet without rounds in which a side does not count: a round counts as a whole or not at all, like a pair of
 /// runs.
-fn counting(a: Side, b: Side, duet: &Duet) -> Duet {
+fn counting(a: ComparedSide, b: ComparedSide, duet: &Duet) -> Duet {
     let paired = Samples::paired(a, b);
     let mut duet = duet.clone();
     duet.pairs.retain(|pair| paired.a.iter().any(|run| run.block == pair.round));

@@ -22,7 +22,7 @@ use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
 use crate::summary::limiter::Limiter;
-use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary, Series};
+use crate::summary::{ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries};
 
 /// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
 pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
@@ -102,7 +102,7 @@ fn series_of(
     line: &Timeline,
     (usage, driver_usage): (&Usage, Option<&Usage>),
     are_wanted: bool,
-) -> Vec<Series> {
+) -> Vec<TelemetrySeries> {
     if are_wanted { series::series(data, line, usage, driver_usage) } else { Vec::new() }
 }
 
@@ -114,11 +114,11 @@ fn sees_checkpoints(data: &RunData) -> bool {
 }
 
 /// What figures of TPC-C need of a run.
-fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
+fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &ResourceUsage) -> tpcc::TpccFacts {
     // One of several servers had a part of the New-Orders.
     let is_spread = data.record.spread_hosts().is_some();
     let span = line.measured_span().filter(|_| !is_spread);
-    tpcc::Known {
+    tpcc::TpccFacts {
         measured_s: line.measured_s(),
         kept_orders: tpcc::kept_orders(data),
         nopm: None,

@@ -4,7 +4,7 @@ use model::experiment::case::ServerSource;
 use model::run::RunRecord;
 
 use super::format::list;
-use super::{Check, ON_RECORDS, Rule, RunContext, StudyContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext, StudyContext};
 use crate::comparison::build;
 use crate::finding::{Finding, Severity};
 
@@ -17,7 +17,7 @@ pub(super) const ASSERTIONS_ON: Rule = Rule {
     evidence: "The server's setting debug_assertions.",
     why: "Assertions add checks that a release build does not have, and slow some code paths down much more than others.",
     tested: ON_RECORDS,
-    check: Check::Run(assertions_on),
+    check: RuleCheck::Run(assertions_on),
 };
 
 fn assertions_on(context: &RunContext) -> Option<Finding> {
@@ -37,7 +37,7 @@ pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     why: "Code optimized for size or debugging differs in speed from the packages that servers run from, in each code path by \
          a different amount.",
     tested: ON_RECORDS,
-    check: Check::Run(build_not_optimized),
+    check: RuleCheck::Run(build_not_optimized),
 };
 
 /// Checks the flags: builds by meson may optimize without naming a level.
@@ -62,7 +62,7 @@ pub(super) const DRIVER_NOT_OPTIMIZED: Rule = Rule {
     why: "A driver built for its developers verifies each addition and needs more processor time per transaction. On the machine of \
          the server the server lacks that time, and latencies contain it.",
     tested: ON_RECORDS,
-    check: Check::Run(driver_not_optimized),
+    check: RuleCheck::Run(driver_not_optimized),
 };
 
 fn driver_not_optimized(context: &RunContext) -> Option<Finding> {
@@ -87,7 +87,7 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
     evidence: "Compiler, its flags and assertions of each server, from version() and pg_config.",
     why: "A package optimized for size, or another compiler, changes the processor time of the same release by up to 18 %.",
     tested: ON_RECORDS,
-    check: Check::Study(builds_differ),
+    check: RuleCheck::Study(builds_differ),
 };
 
 fn builds_differ(context: &StudyContext) -> Option<Finding> {

@@ -1,9 +1,9 @@
 //! Findings about the search for the highest rate that meets a latency target.
 
 use super::format::{figure, percent, plural};
-use super::{CaseContext, Check, ON_RECORDS, Rule, RunContext};
+use super::{CaseContext, ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::summary::capacity::{Outcome, ProbeVerdict};
+use crate::summary::capacity::{ProbeVerdict, SearchOutcome};
 
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     id: crate::summary::UNREACHABLE,
@@ -14,11 +14,12 @@ pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     evidence: "The probes of a search for the highest rate: share of transactions later than the target's limit at each rate.",
     why: "There is no number: any load at all has more late transactions than the target allows.",
     tested: ON_RECORDS,
-    check: Check::Run(target_unreachable),
+    check: RuleCheck::Run(target_unreachable),
 };
 
 fn target_unreachable(context: &RunContext) -> Option<Finding> {
-    let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::Unreachable)?;
+    let capacity =
+        context.summary.capacity.as_ref().filter(|one| one.outcome == SearchOutcome::Unreachable)?;
     let lowest = capacity.probes.iter().min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
     let late = percent(lowest.late);
     let rate = figure(lowest.rate_per_s);
@@ -36,11 +37,12 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     evidence: "The rate that was found, and the throughput of the closed loop before the first probe.",
     why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",
     tested: ON_RECORDS,
-    check: Check::Run(target_not_limiting),
+    check: RuleCheck::Run(target_not_limiting),
 };
 
 fn target_not_limiting(context: &RunContext) -> Option<Finding> {
-    let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::NotLimiting)?;
+    let capacity =
+        context.summary.capacity.as_ref().filter(|one| one.outcome == SearchOutcome::NotLimiting)?;
     let evidence = format!(
         "{} is met at {} per second or more, and the closed loop reached no more than {}",
         capacity.target,
@@ -64,7 +66,7 @@ pub(super) const CAPACITY_UNSURE: Rule = Rule {
     evidence: "The interval of the rate that was found, and the verdict of the confirming probe.",
     why: "Another run would find another rate; differences smaller than the interval mean nothing.",
     tested: ON_RECORDS,
-    check: Check::Run(capacity_unsure),
+    check: RuleCheck::Run(capacity_unsure),
 };
 
 fn capacity_unsure(context: &RunContext) -> Option<Finding> {
@@ -102,7 +104,7 @@ pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     evidence: "How each run's search for the highest rate ended.",
     why: "There is no number: the median of such runs is a rate below the lowest that a search offers.",
     tested: ON_RECORDS,
-    check: Check::Case(searches_disagree),
+    check: RuleCheck::Case(searches_disagree),
 };
 
 fn searches_disagree(context: &CaseContext) -> Option<Finding> {

@@ -6,7 +6,7 @@ use model::text::units::size_bytes;
 
 use super::format::{bytes, figure, list, percent, plural};
 use super::server::writes;
-use super::{CaseContext, Check, ON_RECORDS, Rule};
+use super::{CaseContext, ON_RECORDS, Rule, RuleCheck};
 use crate::finding::{Finding, Severity};
 use crate::run::limiter::rows;
 use crate::run::marks;
@@ -29,7 +29,7 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
     evidence: "The runs of the case that completed and are not void.",
     why: "Without one there is no number.",
     tested: "The only run of a script that always fails, by URL.",
-    check: Check::Case(nothing_counts),
+    check: RuleCheck::Case(nothing_counts),
 };
 
 fn nothing_counts(context: &CaseContext) -> Option<Finding> {
@@ -51,7 +51,7 @@ pub(super) const RUNS_EXCLUDED: Rule = Rule {
     evidence: "Runs of the case that do not count, with the findings that void them.",
     why: "The number is that of the others; if these did not fail by accident, it is too good.",
     tested: ON_RECORDS,
-    check: Check::Case(runs_excluded),
+    check: RuleCheck::Case(runs_excluded),
 };
 
 fn runs_excluded(context: &CaseContext) -> Option<Finding> {
@@ -78,7 +78,7 @@ pub(super) const RUNS_REPEATED: Rule = Rule {
     evidence: "Runs whose record says that they repeat another, with the findings about a disturbance and how far it exceeded their thresholds.",
     why: "Choosing among several numbers would favour the best one; here the disturbance decides, and all are shown.",
     tested: ON_RECORDS,
-    check: Check::Case(runs_repeated),
+    check: RuleCheck::Case(runs_repeated),
 };
 
 fn runs_repeated(context: &CaseContext) -> Option<Finding> {
@@ -124,7 +124,7 @@ pub(super) const SPREAD: Rule = Rule {
     evidence: "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
     why: "Differences between cases that are smaller than the spread within one mean nothing.",
     tested: ON_RECORDS,
-    check: Check::Case(spread),
+    check: RuleCheck::Case(spread),
 };
 
 fn spread(context: &CaseContext) -> Option<Finding> {
@@ -170,7 +170,7 @@ pub(super) const SPREAD_ORIGIN: Rule = Rule {
     evidence: "The variance of the runs' means against that of batch means within the runs.",
     why: "More seconds do not reduce differences from run to run, and more runs are wasted if there are none.",
     tested: ON_RECORDS,
-    check: Check::Case(spread_origin),
+    check: RuleCheck::Case(spread_origin),
 };
 
 fn spread_origin(context: &CaseContext) -> Option<Finding> {
@@ -198,7 +198,7 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
     evidence: "Each run's distance from the median in units of the median absolute deviation.",
     why: "A single disturbed run dominates a mean; silently leaving it out would bias it too.",
     tested: ON_RECORDS,
-    check: Check::Case(outlier_run),
+    check: RuleCheck::Case(outlier_run),
 };
 
 fn outlier_run(context: &CaseContext) -> Option<Finding> {
@@ -224,7 +224,7 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     evidence: "The number of runs that count.",
     why: "With one or two runs a difference cannot be distinguished from chance.",
     tested: "A single run on a server that pgdyno runs, and by hand by URL.",
-    check: Check::Case(spread_unknown),
+    check: RuleCheck::Case(spread_unknown),
 };
 
 fn spread_unknown(context: &CaseContext) -> Option<Finding> {
@@ -243,7 +243,7 @@ pub(super) const CACHE_FIT: Rule = Rule {
     evidence: "The size of the database against shared_buffers and the machine's memory.",
     why: "In memory you measure the processor, beyond it the disk: two benchmarks under one name.",
     tested: ON_RECORDS,
-    check: Check::Case(cache_fit),
+    check: RuleCheck::Case(cache_fit),
 };
 
 fn cache_fit(context: &CaseContext) -> Option<Finding> {
@@ -280,7 +280,7 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
     evidence: "Checkpoints within the measurements of all counting runs.",
     why: "Between checkpoints a server defers work; its throughput sustained over hours is lower.",
     tested: ON_RECORDS,
-    check: Check::Case(no_checkpoint),
+    check: RuleCheck::Case(no_checkpoint),
 };
 
 fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
@@ -315,7 +315,7 @@ pub(super) const ROW_CONTENTION: Rule = Rule {
     evidence: "Clients against the rows that their transactions must share.",
     why: "Clients that queue for one row measure the lock manager.",
     tested: ON_RECORDS,
-    check: Check::Case(row_contention),
+    check: RuleCheck::Case(row_contention),
 };
 
 fn row_contention(context: &CaseContext) -> Option<Finding> {

@@ -6,8 +6,8 @@ use model::text::prose::plural;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpt, excerpts, list, span};
-use super::{Check, ComparisonContext, ON_RECORDS, Rule};
-use crate::comparison::{Difference, Pairing, Purpose, Side};
+use super::{ComparisonContext, ON_RECORDS, Rule, RuleCheck};
+use crate::comparison::{ComparedSide, ComparisonPurpose, Difference, Pairing};
 use crate::finding::{Finding, Severity};
 use crate::summary::RunSummary;
 
@@ -27,7 +27,7 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     tested: "Settings, also those that only its sessions had, tables, indexes, row security, a publication and a \
              receiver of WAL that only one of two servers by URL had, and TLS on one side. By hand: an \
              asynchronous standby.",
-    check: Check::Comparison(undeclared_differences),
+    check: RuleCheck::Comparison(undeclared_differences),
 };
 
 /// One finding per severity.
@@ -56,11 +56,11 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
     evidence: "Whether the runs of both sides are of one experiment, and whether all runs of one come before those of the other; the time between their first runs.",
     why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
     tested: "A result and its copy, by URL.",
-    check: Check::Comparison(not_interleaved),
+    check: RuleCheck::Comparison(not_interleaved),
 };
 
 fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
-    let moment = |side: Side| side.first().and_then(|run| run.record.go_unix_ns);
+    let moment = |side: ComparedSide| side.first().and_then(|run| run.record.go_unix_ns);
     let apart = match (moment(context.a), moment(context.b)) {
         (Some(a), Some(b)) => format!("their first runs are {} apart", span(a.abs_diff(b))),
         _ => "the time between them is unknown".to_string(),
@@ -68,9 +68,9 @@ fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
     let evidence = format!("{apart}: whatever changed in between is part of the difference");
     let found = || NOT_INTERLEAVED.finds(Severity::Doubt, evidence);
     let advised = || match context.purpose {
-        Purpose::Change => found(),
+        ComparisonPurpose::Change => found(),
         // What was measured elsewhere, or before, takes no turns with what is measured now.
-        Purpose::Repeat => Finding { advice: REPEAT_TWICE.to_string(), ..found() },
+        ComparisonPurpose::Repeat => Finding { advice: REPEAT_TWICE.to_string(), ..found() },
     };
     (!context.pairing.is_paired() || are_in_sequence(context)).then(advised).into_iter().collect()
 }
@@ -82,7 +82,7 @@ const REPEAT_TWICE: &str =
 /// Whether one experiment measured all runs of one side before those of the other, as `order = "sequential"` and `"by-server"` do. Their
 /// blocks have equal numbers and nothing else in common.
 fn are_in_sequence(context: &ComparisonContext) -> bool {
-    let places = |side: Side| -> Option<(usize, usize)> {
+    let places = |side: ComparedSide| -> Option<(usize, usize)> {
         let mut places = side.data.plan.runs.iter().enumerate().filter(|(_, run)| run.case == side.case);
         let (first, _) = places.next()?;
         // Two single runs have no order to be in.
@@ -104,7 +104,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",
-    check: Check::Comparison(too_few_pairs),
+    check: RuleCheck::Comparison(too_few_pairs),
 };
 
 fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
@@ -131,8 +131,8 @@ fn more(context: &ComparisonContext) -> String {
         }
         (Pairing::Blocks, _) => "Measure the experiment again with --repeats 6 or more.",
         (Pairing::Slices | Pairing::Rounds, _) => "Measure six or more rounds (--rounds), which may be shorter.",
-        (Pairing::None, Purpose::Change) => "Measure both sides again with --repeats 4 or more, or, better, in pairs by pgdyno compare.",
-        (Pairing::None, Purpose::Repeat) => "Measure the original with --repeats 4 or more, and repeat that.",
+        (Pairing::None, ComparisonPurpose::Change) => "Measure both sides again with --repeats 4 or more, or, better, in pairs by pgdyno compare.",
+        (Pairing::None, ComparisonPurpose::Repeat) => "Measure the original with --repeats 4 or more, and repeat that.",
         (Pairing::RoundsApart, _) => "Measure both duets with --rounds 4 or more.",
     }
     .to_string()
@@ -148,7 +148,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
     why: "How processes and memory are placed is decided at the start and favours one side until the next start: slices do not show it.",
     tested: "A duet of two rounds on servers that pgdyno runs.",
-    check: Check::Comparison(too_few_rounds),
+    check: RuleCheck::Comparison(too_few_rounds),
 };
 
 fn too_few_rounds(context: &ComparisonContext) -> Vec<Finding> {
@@ -176,7 +176,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
                a duet.",
     why: "If one side fails more often than the other, that is a result too.",
     tested: "A script without statements on one side of a comparison by URL.",
-    check: Check::Comparison(pairs_excluded),
+    check: RuleCheck::Comparison(pairs_excluded),
 };
 
 fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
@@ -211,7 +211,7 @@ fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
 }
 
 /// The runs of a side that were started and do not count, and why not.
-fn left_out(of: &str, side: Side) -> Option<String> {
+fn left_out(of: &str, side: ComparedSide) -> Option<String> {
     let lost: Vec<&RunSummary> =
         side.runs().filter(|run| run.replaced_by.is_none() && !run.counts()).collect();
     let runs: Vec<String> = lost.iter().map(|run| run.run.to_string()).collect();
@@ -242,7 +242,7 @@ pub(super) const TURNS_WEIGH: Rule = Rule {
     evidence: "The second slices of all pairs against the first ones, by the signed rank test.",
     why: "What one side leaves behind (dirty pages, WAL, busy processors) is paid for in the slice of the other.",
     tested: ON_RECORDS,
-    check: Check::Comparison(turns_weigh),
+    check: RuleCheck::Comparison(turns_weigh),
 };
 
 fn turns_weigh(context: &ComparisonContext) -> Vec<Finding> {

@@ -8,7 +8,7 @@ use model::telemetry::reading::TickSource;
 
 use super::format::{excerpt, figure, list, moment, percent};
 use super::server::route;
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::run::usage::Usage;
@@ -48,7 +48,7 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
                processes that used most of it, as far as /proc shows them.",
     why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
     tested: "By hand: a compiler at work on the machine of runs by URL and on servers that pgdyno runs.",
-    check: Check::Run(foreign_cpu),
+    check: RuleCheck::Run(foreign_cpu),
 };
 
 /// A machine whose processors were observed.
@@ -165,7 +165,7 @@ pub(super) const STEAL: Rule = Rule {
     evidence: "Steal time in /proc/stat, in the worst five seconds and on average.",
     why: "The hypervisor ran other machines while the server was ready to run: the number is that of a smaller machine.",
     tested: ON_RECORDS,
-    check: Check::Run(steal),
+    check: RuleCheck::Run(steal),
 };
 
 /// How many times steal exceeds its threshold, on any machine.
@@ -207,7 +207,7 @@ pub(super) const DRIVER_SATURATED: Rule = Rule {
     evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
     why: "A driver at its limit measures itself.",
     tested: ON_RECORDS,
-    check: Check::Run(driver_saturated),
+    check: RuleCheck::Run(driver_saturated),
 };
 
 fn driver_saturated(context: &RunContext) -> Option<Finding> {
@@ -232,7 +232,7 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     evidence: "The run delay of the driver's threads (schedstat).",
     why: "The time in which the driver was ready and did not run is part of each latency.",
     tested: "By hand: a compiler at work on the machine of runs by URL.",
-    check: Check::Run(driver_waits_for_cpu),
+    check: RuleCheck::Run(driver_waits_for_cpu),
 };
 
 fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
@@ -254,7 +254,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     evidence: "Gaps in the clocks of the driver's threads; time in which several stood still counts once.",
     why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
     tested: "A driver that stands still for a while, on a server that pgdyno runs.",
-    check: Check::Run(driver_paused),
+    check: RuleCheck::Run(driver_paused),
 };
 
 /// Length of the driver's pauses within the measurement, in units of the shortest reported pause.
@@ -300,7 +300,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     why: "Rules that need them are silent, and silence is then no proof.",
     tested: "pgdyno standing still for a while next to a server that it runs, and eyes on a server's host that are \
              killed.",
-    check: Check::Run(telemetry_missing),
+    check: RuleCheck::Run(telemetry_missing),
 };
 
 fn telemetry_missing(context: &RunContext) -> Option<Finding> {

@@ -7,13 +7,13 @@ use model::experiment::case::Think;
 use model::experiment::keys::run::MAX_FAILED;
 use model::experiment::plan::RunState;
 use model::load::Pace;
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::telemetry::event::EventKind;
 use model::text::share::Share;
-use model::workload::Tries;
+use model::workload::TryLimit;
 
 use super::format::{chance, excerpt, figure, list, percent, plural};
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::{ErrorSummary, ScriptSummary};
 
@@ -27,7 +27,7 @@ pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     evidence: "Committed transactions within the measurement, in total and per client.",
     why: "The 99th percentile of a hundred values is one value; a rate over a few transactions is mostly chance.",
     tested: ON_RECORDS,
-    check: Check::Run(too_few_transactions),
+    check: RuleCheck::Run(too_few_transactions),
 };
 
 fn too_few_transactions(context: &RunContext) -> Option<Finding> {
@@ -61,7 +61,7 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
     why: "A failing transaction often costs less than one that commits, so the measured load is not the requested one; without one of its scripts it is a different load.",
     tested: "SELECT 1/0 by URL, and a function that fails in one of 40 calls on one side of a comparison by URL.",
-    check: Check::Run(transactions_failed),
+    check: RuleCheck::Run(transactions_failed),
 };
 
 /// How many times the allowed share voids the number.
@@ -102,7 +102,7 @@ fn is_worth_another_try(context: &RunContext) -> bool {
         |error: &ErrorSummary| matches!(error.sqlstate.as_str(), SERIALIZATION_FAILURE | DEADLOCK_DETECTED);
     context.summary.errors.first().is_some_and(is_mended)
         && workload.max_tries.unwrap_or(1) == 1
-        && workload.kind.row().options.tries == Tries::AsAsked
+        && workload.kind.row().options.tries == TryLimit::AsAsked
 }
 
 const SERIALIZATION_FAILURE: &str = "40001";
@@ -134,7 +134,7 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
     evidence: "Transactions whose connection ended while the client waited for the answer to COMMIT.",
     why: "It is unknown whether they took place, so neither throughput nor the rows in the tables are exact.",
     tested: ON_RECORDS,
-    check: Check::Run(outcomes_unknown),
+    check: RuleCheck::Run(outcomes_unknown),
 };
 
 fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
@@ -161,11 +161,12 @@ pub(super) const CUT_OFF_AT_END: Rule = Rule {
     evidence: "Transactions in flight that had to be cancelled when the grace time ended.",
     why: "The longest transactions are cut off, so the tail of the latency distribution is too short.",
     tested: "A lock on a table that outlives the load, by URL.",
-    check: Check::Run(cut_off_at_end),
+    check: RuleCheck::Run(cut_off_at_end),
 };
 
 fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
-    let completed = context.data.record.done.as_ref().is_some_and(|done| done.ending == Ending::Completed);
+    let completed =
+        context.data.record.done.as_ref().is_some_and(|done| done.ending == LoadEnding::Completed);
     let n = context.summary.total.aborted;
     if !completed || n == 0 {
         return None;
@@ -184,7 +185,7 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
     evidence: "Transactions that ended per second over the rate of the schedule, three standard deviations for chance.",
     why: "Beyond capacity the queue grows for as long as the run lasts, and latency measures the length of the run.",
     tested: ON_RECORDS,
-    check: Check::Run(offered_not_achieved),
+    check: RuleCheck::Run(offered_not_achieved),
 };
 
 fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
@@ -214,7 +215,7 @@ pub(super) const STALL: Rule = Rule {
     evidence: "One-second throughput against a tenth of the median second, or of the mean where the load stands still most of the time.",
     why: "A closed loop sends nothing while it waits: a stall of a tenth of the run is invisible up to the 99.99th percentile.",
     tested: ON_RECORDS,
-    check: Check::Run(stall),
+    check: RuleCheck::Run(stall),
 };
 
 fn stall(context: &RunContext) -> Option<Finding> {
@@ -260,7 +261,7 @@ pub(super) const NOT_STEADY: Rule = Rule {
     evidence: "One-second throughput: halves of the measurement, Mann-Kendall on 12 batch means, t test on 10 batch means.",
     why: "The mean of a run that still warms up or slows down depends on how long it was, and not only on the server.",
     tested: ON_RECORDS,
-    check: Check::Run(not_steady),
+    check: RuleCheck::Run(not_steady),
 };
 
 fn not_steady(context: &RunContext) -> Option<Finding> {
@@ -284,7 +285,7 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     evidence: "The number of measured seconds.",
     why: "A few seconds may show a steady level, or the way to it.",
     tested: "A measure of 3 s on a server that pgdyno runs, and of 2 s by hand, by URL.",
-    check: Check::Run(too_short_to_judge),
+    check: RuleCheck::Run(too_short_to_judge),
 };
 
 fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
@@ -307,7 +308,7 @@ pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     evidence: "Autocorrelation of one-second throughput, summed up to an effective sample size.",
     why: "Seconds that resemble their neighbours make an interval computed from them two or three times too narrow.",
     tested: ON_RECORDS,
-    check: Check::Run(few_effective_seconds),
+    check: RuleCheck::Run(few_effective_seconds),
 };
 
 fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
@@ -326,7 +327,7 @@ pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     evidence: "Jain's index over the transactions that each client committed in the measurement.",
     why: "Percentiles give most weight to the clients that were served most, and hide the waits of the others.",
     tested: ON_RECORDS,
-    check: Check::Run(unfair_clients),
+    check: RuleCheck::Run(unfair_clients),
 };
 
 fn unfair_clients(context: &RunContext) -> Option<Finding> {
@@ -363,7 +364,7 @@ pub(super) const TOOK_TURNS: Rule = Rule {
     evidence: "The slices in run.json, and which of them belonged to this load.",
     why: "Half of its seconds are idle, so its throughput is about half of what its server can do.",
     tested: "A duet on servers that pgdyno runs.",
-    check: Check::Run(took_turns),
+    check: RuleCheck::Run(took_turns),
 };
 
 fn took_turns(context: &RunContext) -> Option<Finding> {

@@ -5,7 +5,7 @@ pub(super) mod allowance;
 use model::telemetry::reading::key;
 
 use super::format::percent;
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::usage::Usage;
 
@@ -26,7 +26,7 @@ pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     evidence: "Pressure stall information of memory, mean over the measurement.",
     why: "Tasks that wait for pages to be freed or read back make latency depend on what else occupies memory.",
     tested: ON_RECORDS,
-    check: Check::Run(memory_pressure),
+    check: RuleCheck::Run(memory_pressure),
 };
 
 fn memory_share(context: &RunContext) -> Option<f64> {
@@ -54,7 +54,7 @@ pub(super) const CPU_QUOTA: Rule = Rule {
     why: "The processors look idle while the server cannot use them: the number is that of the quota.",
     tested: "Control groups of version 1: a tenth of a processor for a server by URL, half of one for pgdyno with \
              its server, three tenths on one side of a comparison by URL. Version 2 with made-up files.",
-    check: Check::Run(cpu_quota),
+    check: RuleCheck::Run(cpu_quota),
 };
 
 /// Throttled periods, as a share, above which the quota affects the number.
@@ -126,7 +126,7 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
           wrong second, and so a wrong number.",
     tested: "The wall clock of pgdyno, which a preloaded library sets back by an hour, next to a server that it runs. By \
              hand: that of pgdyno, and that of the server, by URL on one side of a comparison.",
-    check: Check::Run(clock_changed),
+    check: RuleCheck::Run(clock_changed),
 };
 
 /// Change of a clock that counts, seconds, and as a share of the load.
@@ -199,7 +199,7 @@ pub(super) const SLOW_CLOCKSOURCE: Rule = Rule {
     evidence: "The current clock source of the kernel, on the server's machine and on the driver's, where both were observed.",
     why: "Each timestamp then costs a system call or an exit to the hypervisor, in the driver and in the server.",
     tested: ON_RECORDS,
-    check: Check::Run(slow_clocksource),
+    check: RuleCheck::Run(slow_clocksource),
 };
 
 fn slow_clocksource(context: &RunContext) -> Option<Finding> {
@@ -216,7 +216,7 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     evidence: "The frequency governor of the first processor, on the server's machine and on the driver's, where both were observed.",
     why: "The same work takes longer if the processor was idle before: low loads look slower than they are.",
     tested: ON_RECORDS,
-    check: Check::Run(cpu_frequency_varies),
+    check: RuleCheck::Run(cpu_frequency_varies),
 };
 
 fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {

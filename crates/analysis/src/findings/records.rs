@@ -7,9 +7,9 @@ use model::load::interval::Counts;
 use model::run::RunData;
 
 use super::format::{list, percent, plural};
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::run::seconds::{Recorded, Role};
+use crate::run::seconds::{HistogramRole, Recorded};
 use crate::run::tpcc;
 
 pub(super) const RUN_INCOMPLETE: Rule = Rule {
@@ -21,7 +21,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
     why: "A run that ended early measured a different period; its mean is not comparable with the others.",
     tested: "A server by URL that crashes, or that lies once the load has begun.",
-    check: Check::Run(run_incomplete),
+    check: RuleCheck::Run(run_incomplete),
 };
 
 fn run_incomplete(context: &RunContext) -> Option<Finding> {
@@ -54,7 +54,7 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them.",
     why: "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
     tested: ON_RECORDS,
-    check: Check::Run(counts_broken),
+    check: RuleCheck::Run(counts_broken),
 };
 
 fn counts_broken(context: &RunContext) -> Option<Finding> {
@@ -112,7 +112,7 @@ pub(super) const RECORDS_DAMAGED: Rule = Rule {
     evidence: "Lines and histograms that could not be read, seconds of the window without an interval, and the number of times in each histogram against its second.",
     why: "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
     tested: ON_RECORDS,
-    check: Check::Run(records_damaged),
+    check: RuleCheck::Run(records_damaged),
 };
 
 fn records_damaged(context: &RunContext) -> Option<Finding> {
@@ -139,7 +139,7 @@ fn times_missing(context: &RunContext) -> Option<String> {
         return None;
     }
     let counted = kept_of(data, context);
-    let keys: BTreeSet<&(u32, Role)> = counted.keys().chain(context.recorded.keys()).collect();
+    let keys: BTreeSet<&(u32, HistogramRole)> = counted.keys().chain(context.recorded.keys()).collect();
     let n_of = |from: &Recorded, key| from.get(key).copied().unwrap_or(0);
     let wrong: Vec<_> =
         keys.into_iter().filter(|key| n_of(&counted, key) != n_of(context.recorded, key)).collect();
@@ -160,7 +160,7 @@ fn times_missing(context: &RunContext) -> Option<String> {
 /// How many times the histograms should contain by the counts of the seconds; of a statement with a sum over the measurement
 /// instead of histograms of each second, the sum.
 fn kept_of(data: &RunData, context: &RunContext) -> Recorded {
-    let sums: BTreeMap<Role, u32> =
+    let sums: BTreeMap<HistogramRole, u32> =
         context.recorded.keys().filter(|(_, role)| role.is_sum()).map(|(t, role)| (*role, *t)).collect();
     let n_scripts = data.record.load.as_ref().map_or(0, |load| load.scripts.len());
     let mut kept = Recorded::new();
@@ -171,19 +171,19 @@ fn kept_of(data: &RunData, context: &RunContext) -> Recorded {
         }
         let n = interval.latency.n;
         let whole = [
-            (Role::Latency { script }, n),
-            (Role::Service { script }, n),
-            (Role::Lag { script }, interval.lag.n),
+            (HistogramRole::Latency { script }, n),
+            (HistogramRole::Service { script }, n),
+            (HistogramRole::Lag { script }, interval.lag.n),
         ];
         for (role, n) in whole {
             *kept.entry((interval.t, role)).or_default() += n;
         }
         for (index, n) in interval.statements.iter().enumerate() {
-            let sum = Role::StatementSum { script, index };
+            let sum = HistogramRole::StatementSum { script, index };
             let key = match sums.get(&sum) {
                 Some(first) if context.line.measures(interval.t) => (*first, sum),
                 Some(_) => continue,
-                None => (interval.t, Role::Statement { script, index }),
+                None => (interval.t, HistogramRole::Statement { script, index }),
             };
             *kept.entry(key).or_default() += n;
         }
@@ -204,7 +204,7 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
     evidence: "Rows of the history table before and after the run, against committed transactions give or take unknown ones.",
     why: "A server that acknowledges commits and loses them is faster than one that keeps them; its throughput means nothing.",
     tested: ON_RECORDS,
-    check: Check::Run(history_differs),
+    check: RuleCheck::Run(history_differs),
 };
 
 fn history_differs(context: &RunContext) -> Option<Finding> {
@@ -234,7 +234,7 @@ pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain.",
     why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
     tested: ON_RECORDS,
-    check: Check::Run(consistency_broken),
+    check: RuleCheck::Run(consistency_broken),
 };
 
 fn consistency_broken(context: &RunContext) -> Option<Finding> {

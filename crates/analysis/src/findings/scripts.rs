@@ -6,7 +6,7 @@ use model::run::RunRecord;
 use model::run::touched::Touched;
 
 use super::format::{figure, list, plural};
-use super::{Check, Rule, RunContext};
+use super::{Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::settings::{changed_in_sessions, set_by_scripts};
 
@@ -24,7 +24,7 @@ pub(super) const NO_STATEMENTS: Rule = Rule {
     evidence: "The statements of each script as the driver compiled them.",
     why: "Such a transaction never reaches the server: its rate is that of the driver's own loop.",
     tested: "A script of one \\set next to a second script, by URL, and on one side of a comparison by URL.",
-    check: Check::Run(no_statements),
+    check: RuleCheck::Run(no_statements),
 };
 
 fn no_statements(context: &RunContext) -> Option<Finding> {
@@ -53,7 +53,7 @@ pub(super) const ROWS_MISSED: Rule = Rule {
     why: "A statement that finds nothing reads a few index pages and writes no WAL: it measures little more than the protocol.",
     tested: "An UPDATE of keys that do not exist, by URL and on a server that pgdyno runs; one of which nine tenths do not exist, by URL and \
              on one side of a comparison.",
-    check: Check::Run(rows_missed),
+    check: RuleCheck::Run(rows_missed),
 };
 
 fn rows_missed(context: &RunContext) -> Option<Finding> {
@@ -108,7 +108,7 @@ pub(super) const COLUMNS_UNKNOWN: Rule = Rule {
     why: "Which variables such a statement sets shows only when it runs: a mistyped name with its prefix ends clients during the load, and \
           not the experiment before it.",
     tested: "A script that fetches from a table of its own, by URL.",
-    check: Check::Run(columns_unknown),
+    check: RuleCheck::Run(columns_unknown),
 };
 
 fn columns_unknown(context: &RunContext) -> Option<Finding> {
@@ -135,7 +135,7 @@ pub(super) const SCRIPTS_SET: Rule = Rule {
     why: "The settings in the record of the server are not those that the load ran with.",
     tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL, on a server that pgdyno runs, and on one \
              side of a comparison.",
-    check: Check::Run(scripts_set),
+    check: RuleCheck::Run(scripts_set),
 };
 
 fn scripts_set(context: &RunContext) -> Option<Finding> {

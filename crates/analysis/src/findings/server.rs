@@ -12,7 +12,7 @@ mod unseen;
 pub(crate) use logging::statement_records;
 
 use model::experiment::case::{OnLostConnection, WorkloadKind};
-use model::load::drive::{Done, Ending};
+use model::load::drive::{Done, LoadEnding};
 use model::run::RunRecord;
 use model::run::host::MountRecord;
 use model::run::phase::Phase;
@@ -21,12 +21,12 @@ use model::text::units::Span;
 
 use super::format::{excerpt, figure, list, moment, percent, plural};
 use super::host::FOREIGN_MEAN;
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it, set_by_scripts};
 use crate::run::usage::sum_of;
-use crate::summary::Mark;
+use crate::summary::TimelineMark;
 
 /// A measurement this long includes background work as part of the load: the default `checkpoint_timeout`.
 const LONG_MEASURE_S: f64 = 300.0;
@@ -40,7 +40,7 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
     why: "What remains is the throughput of fewer clients under the name of all of them.",
     tested: "A server by URL of which a process is killed.",
-    check: Check::Run(connection_lost),
+    check: RuleCheck::Run(connection_lost),
 };
 
 fn connection_lost(context: &RunContext) -> Option<Finding> {
@@ -49,7 +49,7 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     // A client that connects again may lose its connection more than once.
     let n_lost = done.map_or(0, |done| done.n_lost).min(context.data.record.case.workload.n_clients.into());
     let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64).max(n_lost);
-    let all = done.is_some_and(|done| done.ending == Ending::ConnectionsLost);
+    let all = done.is_some_and(|done| done.ending == LoadEnding::ConnectionsLost);
     if n == 0 && !all {
         return None;
     }
@@ -98,7 +98,7 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
     why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
     tested: "Replies that a proxy falsifies in front of a server by URL.",
-    check: Check::Run(protocol_broken),
+    check: RuleCheck::Run(protocol_broken),
 };
 
 fn protocol_broken(context: &RunContext) -> Option<Finding> {
@@ -117,7 +117,7 @@ pub(super) const MESSAGE_LIMIT: Rule = Rule {
     evidence: "The client, its statement, the length of what the server sent and the limit, as the driver saw them.",
     why: "A client that ends offers no more load, so that the rate is not that of all clients.",
     tested: "A script that selects a row of 3 MB, with a limit of 1 MiB.",
-    check: Check::Run(message_limit),
+    check: RuleCheck::Run(message_limit),
 };
 
 fn message_limit(context: &RunContext) -> Option<Finding> {
@@ -136,7 +136,7 @@ pub(super) const SERVER_RESTARTED: Rule = Rule {
     evidence: "The postmaster's start time and what telemetry recorded of it, during the load.",
     why: "A crash and a recovery within the measurement disappear in the mean.",
     tested: ON_RECORDS,
-    check: Check::Run(server_restarted),
+    check: RuleCheck::Run(server_restarted),
 };
 
 fn server_restarted(context: &RunContext) -> Option<Finding> {
@@ -156,7 +156,7 @@ pub(super) const SERVER_TROUBLE: Rule = Rule {
                died or exited, a full device, or a lack of memory.",
     why: "A server that loses processes, space or files does different work from what is being measured.",
     tested: ON_RECORDS,
-    check: Check::Run(server_trouble),
+    check: RuleCheck::Run(server_trouble),
 };
 
 fn server_trouble(context: &RunContext) -> Option<Finding> {
@@ -193,7 +193,7 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
     evidence: "Checkpoints from the server's log and its counters, placed on the time line of the run.",
     why: "One checkpoint in a short measurement takes 0 or 30 % depending on luck, and no statistic on throughput sees it.",
     tested: "CHECKPOINT once a second on one side of a comparison by URL.",
-    check: Check::Run(checkpoint_in_window),
+    check: RuleCheck::Run(checkpoint_in_window),
 };
 
 fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
@@ -230,7 +230,7 @@ pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     why: "It reads and writes during the load, in some runs and not in others.",
     tested: "Autovacuum each second, on a server by URL, on one that pgdyno runs, and on one side of a comparison \
              by URL.",
-    check: Check::Run(autovacuum_in_window),
+    check: RuleCheck::Run(autovacuum_in_window),
 };
 
 fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
@@ -267,7 +267,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side of a \
              comparison of servers that pgdyno runs, SET synchronous_commit = off in a script, and the same by a \
              function that a script calls, UNLOGGED tables of the user's own by URL and in an SQL file, and those of workload.unlogged. By hand: data in memory on one side by URL.",
-    check: Check::Run(not_durable),
+    check: RuleCheck::Run(not_durable),
 };
 
 fn not_durable(context: &RunContext) -> Option<Finding> {
@@ -344,7 +344,7 @@ pub(super) const DISK_NEARLY_FULL: Rule = Rule {
     evidence: "Free space of the file systems of data, WAL and results.",
     why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
     tested: ON_RECORDS,
-    check: Check::Run(disk_nearly_full),
+    check: RuleCheck::Run(disk_nearly_full),
 };
 
 fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
@@ -386,7 +386,7 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
     tested: "pgbench next to the load, on a server by URL, on one that pgdyno runs, and on one side of a \
              comparison by URL.",
-    check: Check::Run(foreign_sessions),
+    check: RuleCheck::Run(foreign_sessions),
 };
 
 /// Work of client sessions that are not pgdyno's, during the measurement.
@@ -515,7 +515,7 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",
     why: "The load then shares the server with work that belongs to no run, for an unknown part of its time.",
     tested: "A session that is always active, on a server by URL.",
-    check: Check::Run(never_quiet),
+    check: RuleCheck::Run(never_quiet),
 };
 
 fn never_quiet(context: &RunContext) -> Option<Finding> {
@@ -547,7 +547,7 @@ fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = 
 }
 
 /// Marks of a kind that overlap the measurement.
-fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a Mark> {
+fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a TimelineMark> {
     let Some(span) = context.line.measured_span() else { return Vec::new() };
     context.summary.marks.iter().filter(|mark| mark.kind == kind && marks::touches(mark, span)).collect()
 }

@@ -11,7 +11,7 @@ use model::run::phase::Phase;
 use model::telemetry::event::EventKind;
 
 use super::format::{bytes, plural};
-use super::{Check, ON_RECORDS, Rule, RunContext, StudyContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext, StudyContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 
@@ -25,7 +25,7 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
     evidence: "Rows, sizes, definitions of tables and indexes, and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
     why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
     tested: ON_RECORDS,
-    check: Check::Study(data_differs),
+    check: RuleCheck::Study(data_differs),
 };
 
 fn data_differs(context: &StudyContext) -> Option<Finding> {
@@ -126,7 +126,7 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
     why: "Replacing the database by a copy would have dropped what somebody else created there; tables that are loaded again have \
          a different layout on disk from a copy.",
     tested: "Tables, views and functions that another session creates in a database by URL between two runs.",
-    check: Check::Run(database_changed),
+    check: RuleCheck::Run(database_changed),
 };
 
 fn database_changed(context: &RunContext) -> Option<Finding> {
@@ -145,7 +145,7 @@ pub(super) const PAGE_CACHE_LOST: Rule = Rule {
     evidence: "The size of the page cache before and after huge pages were reserved, and what read the data after that.",
     why: "The run reads from disk what other runs of its case find in memory.",
     tested: ON_RECORDS,
-    check: Check::Run(page_cache_lost),
+    check: RuleCheck::Run(page_cache_lost),
 };
 
 fn page_cache_lost(context: &RunContext) -> Option<Finding> {
@@ -172,16 +172,16 @@ pub(super) const WAL_POLICY: Rule = Rule {
     evidence: "The rate of WAL in the ramp-up and the checkpoints of the measurement, against what run.wal asks for.",
     why: "A run that should have had no checkpoint, or two complete ones, but had another number answers another question.",
     tested: ON_RECORDS,
-    check: Check::Run(wal_policy),
+    check: RuleCheck::Run(wal_policy),
 };
 
 fn wal_policy(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let span = context.line.measured_span()?;
-    let of_kind = |mark: &&crate::summary::Mark| mark.kind == marks::CHECKPOINT;
+    let of_kind = |mark: &&crate::summary::TimelineMark| mark.kind == marks::CHECKPOINT;
     let touching =
         context.summary.marks.iter().filter(of_kind).filter(|mark| marks::touches(mark, span)).count();
-    let whole = |mark: &&crate::summary::Mark| mark.from_s >= span.0 && mark.to_s <= span.1;
+    let whole = |mark: &&crate::summary::TimelineMark| mark.from_s >= span.0 && mark.to_s <= span.1;
     let whole = context.summary.marks.iter().filter(of_kind).filter(whole).count();
     let recorded = |name: &str| record.phase(Phase::RampUp).and_then(|phase| phase.detail.get(name));
     let or_unknown = |name: &str| recorded(name).map_or("unknown", String::as_str);

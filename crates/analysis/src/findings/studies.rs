@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::origin::{self, Origin};
+use model::experiment::origin::{self, MergedFrom};
 use model::experiment::plan::{Plan, RunOrder, RunState};
 use model::load::Pace;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
 
 use super::format::{list, plural};
-use super::{Check, ON_RECORDS, Rule, StudyContext};
+use super::{ON_RECORDS, Rule, RuleCheck, StudyContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const INCOMPLETE: Rule = Rule {
@@ -21,7 +21,7 @@ pub(super) const INCOMPLETE: Rule = Rule {
     evidence: "Planned runs without a completed record, and the last reason in state.jsonl.",
     why: "Cases of a block should share disturbances; a missing block separates them.",
     tested: ON_RECORDS,
-    check: Check::Study(incomplete),
+    check: RuleCheck::Study(incomplete),
 };
 
 fn incomplete(context: &StudyContext) -> Option<Finding> {
@@ -37,7 +37,7 @@ pub(super) const RESUMED: Rule = Rule {
     evidence: "Runs that start twice in state.jsonl, and starts of the experiment after the first.",
     why: "The machine may have changed between the runs of one block, and a gap of days does not show in a table.",
     tested: "An experiment by URL that was killed in its second run.",
-    check: Check::Study(resumed),
+    check: RuleCheck::Study(resumed),
 };
 
 fn resumed(context: &StudyContext) -> Option<Finding> {
@@ -76,12 +76,12 @@ pub(super) const MERGED: Rule = Rule {
     evidence: "The origins in plan.json: names, runs, seeds and versions of pgdyno.",
     why: "Runs of different origins share neither hour nor, perhaps, machine; their spread contains that.",
     tested: ON_RECORDS,
-    check: Check::Study(merged),
+    check: RuleCheck::Study(merged),
 };
 
 fn merged(context: &StudyContext) -> Option<Finding> {
     let origins = &context.data.plan.origins;
-    let one = |origin: &Origin| {
+    let one = |origin: &MergedFrom| {
         let n = context.data.runs.iter().filter(|run| origin.has(run.record.spec.run)).count();
         format!(
             "{} of {} (pgdyno {}, seed {})",
@@ -112,7 +112,7 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
     evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the server's machine, if it is another one and observed, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
     why: "A difference between machines would look like a difference between cases.",
     tested: ON_RECORDS,
-    check: Check::Study(machine_changed),
+    check: RuleCheck::Study(machine_changed),
 };
 
 fn machine_changed(context: &StudyContext) -> Option<Finding> {
@@ -220,7 +220,7 @@ pub(super) const SERVER_REPLACED: Rule = Rule {
     evidence: "The system identifier of each completed run of a target against that of its first one.",
     why: "Runs on two machines of one name differ by what neither the name nor the table shows.",
     tested: ON_RECORDS,
-    check: Check::Study(server_replaced),
+    check: RuleCheck::Study(server_replaced),
 };
 
 fn server_replaced(context: &StudyContext) -> Option<Finding> {
@@ -260,7 +260,7 @@ pub(super) const SEQUENTIAL: Rule = Rule {
     evidence: "The order in plan.json and the number of cases.",
     why: "All runs of a case share their hour: drift, heat and neighbours become its result.",
     tested: "Cases in sequence on a server that pgdyno runs.",
-    check: Check::Study(sequential),
+    check: RuleCheck::Study(sequential),
 };
 
 fn sequential(context: &StudyContext) -> Option<Finding> {
@@ -282,7 +282,7 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
     evidence: "experiment.order, run.servers_at_a_time and the order in plan.json.",
     why: "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
     tested: ON_RECORDS,
-    check: Check::Study(servers_in_turn),
+    check: RuleCheck::Study(servers_in_turn),
 };
 
 fn servers_in_turn(context: &StudyContext) -> Option<Finding> {
@@ -318,7 +318,7 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     evidence: "The pace of each case.",
     why: "A client that waits sends nothing, so waiting is under-counted: users would see worse.",
     tested: "A closed loop on a server that pgdyno runs.",
-    check: Check::Study(closed_loop),
+    check: RuleCheck::Study(closed_loop),
 };
 
 fn closed_loop(context: &StudyContext) -> Option<Finding> {

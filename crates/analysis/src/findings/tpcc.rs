@@ -1,8 +1,8 @@
 //! Findings about TPC-C: whether a run qualifies, and which requirements of the specification it does not meet.
 
-use model::workload::Figure;
+use model::workload::MainFigure;
 
-use super::{CaseContext, Check, ON_RECORDS, Rule, RunContext};
+use super::{CaseContext, ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const TPCC_INPUTS: Rule = Rule {
@@ -17,7 +17,7 @@ pub(super) const TPCC_INPUTS: Rule = Rule {
                deliveries against its 1 %.",
     why: "Another mix is another benchmark: a few more remote lines or rollbacks change the throughput.",
     tested: ON_RECORDS,
-    check: Check::Run(tpcc_inputs),
+    check: RuleCheck::Run(tpcc_inputs),
 };
 
 fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
@@ -43,7 +43,7 @@ pub(super) const TPCC_RESPONSE: Rule = Rule {
     evidence: "The 90th percentile of each transaction's response times against its limit.",
     why: "Beyond the limits the specification does not allow a throughput to be reported.",
     tested: ON_RECORDS,
-    check: Check::Run(tpcc_response),
+    check: RuleCheck::Run(tpcc_response),
 };
 
 fn tpcc_response(context: &RunContext) -> Option<Finding> {
@@ -70,12 +70,12 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",
     why: "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",
     tested: "Terminals that neither key nor think, by URL.",
-    check: Check::Case(tpcc_like),
+    check: RuleCheck::Case(tpcc_like),
 };
 
 fn tpcc_like(context: &CaseContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
-    let is_hammerdb = context.case.workload.kind.row().figure == Figure::HammerDb;
+    let is_hammerdb = context.case.workload.kind.row().figure == MainFigure::HammerDb;
     let lead = if is_hammerdb { "as in HammerDB" } else { "not met" };
     Some(TPCC_LIKE.finds(Severity::Note, format!("{lead}: {}", tpcc.unmet.join("; "))))
 }

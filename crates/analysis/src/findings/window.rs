@@ -2,7 +2,7 @@
 
 use model::load::course::RampUpEnd;
 
-use super::{Check, ON_RECORDS, Rule, RunContext};
+use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
@@ -16,7 +16,7 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
     evidence: "Why and after how many seconds the ramp-up ended, from run.json; its values are the intervals before the measurement.",
     why: "The measurement then includes part of the warm-up, or of a change that never ends.",
     tested: ON_RECORDS,
-    check: Check::Run(ramp_up_not_steady),
+    check: RuleCheck::Run(ramp_up_not_steady),
 };
 
 fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
@@ -36,7 +36,7 @@ pub(super) const MEASURE_EXTENDED: Rule = Rule {
     evidence: "Seconds of the measurement as planned and as they became, from run.json.",
     why: "A run measured for longer than its neighbours saw more of the machine's variation; its mean is better known than theirs.",
     tested: ON_RECORDS,
-    check: Check::Run(measure_extended),
+    check: RuleCheck::Run(measure_extended),
 };
 
 fn measure_extended(context: &RunContext) -> Option<Finding> {

@@ -62,7 +62,7 @@ struct Value {
 
 /// A condition that differs between the runs before and after a change of level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Condition {
+pub struct DifferingCondition {
     /// The condition: `PostgreSQL`, `setting work_mem`, `kernel`.
     pub what: String,
     /// Its value in most runs before the change.
@@ -75,7 +75,7 @@ pub struct Condition {
     pub n_after: [usize; 2],
 }
 
-impl Condition {
+impl DifferingCondition {
     /// `kernel: 6.1.0-18 before, 6.1.0-21 after`, and in how many runs, unless in all.
     pub fn words(&self) -> String {
         let in_runs = |[n, all]: [usize; 2]| match n == all {
@@ -246,7 +246,7 @@ pub(super) fn unrecorded_of<'a>(runs: impl Iterator<Item = &'a Arc<Conditions>>)
 /// What differs between the runs before and after a change of level: conditions of which more than half of the runs on each side
 /// have one value, and another one on the other side. A change of level may be found a run or two from its cause, so one run with
 /// the other value does not hide it.
-pub(super) fn differing(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Vec<Condition> {
+pub(super) fn differing(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Vec<DifferingCondition> {
     type Get = for<'a> fn(&'a Conditions, &str) -> Option<&'a str>;
     type Of = fn(&Conditions) -> Vec<&String>;
     let kinds: [(&str, Of, Get); 4] = [
@@ -282,8 +282,14 @@ pub(super) fn differing(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -
     found
 }
 
-fn condition(what: String, before: Most, after: Most) -> Condition {
-    Condition { what, before: before.value, after: after.value, n_before: before.n, n_after: after.n }
+fn condition(what: String, before: Most, after: Most) -> DifferingCondition {
+    DifferingCondition {
+        what,
+        before: before.value,
+        after: after.value,
+        n_before: before.n,
+        n_after: after.n,
+    }
 }
 
 /// A value that more than half of the runs have.
@@ -303,7 +309,7 @@ fn of_most<'a>(values: impl Iterator<Item = &'a str>) -> Option<Most> {
 }
 
 /// Median sizes of the database; zero is one that the server did not tell.
-fn sizes(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Option<Condition> {
+fn sizes(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Option<DifferingCondition> {
     let median = |runs: &[Arc<Conditions>]| {
         let known = runs.iter().filter(|run| run.database_bytes > 0);
         let sizes: Vec<f64> = known.map(|run| run.database_bytes as f64).collect();
@@ -311,7 +317,7 @@ fn sizes(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Option<Condit
     };
     let ((of_before, n_before), (of_after, n_after)) = median(before).zip(median(after))?;
     let differs = of_before.max(of_after) > SIZES_DIFFER * of_before.min(of_after);
-    differs.then(|| Condition {
+    differs.then(|| DifferingCondition {
         what: "size of the database".to_string(),
         before: bytes(of_before),
         after: bytes(of_after),

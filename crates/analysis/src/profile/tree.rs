@@ -41,19 +41,19 @@ fn node(name: String, stacks: &[(&[String], u64)], depth: usize) -> Node {
 
 /// Two trees next to each other: the share of all samples of each function in both.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Changes {
+pub struct TreeChanges {
     /// Share before and after, by path.
     by_path: BTreeMap<Vec<String>, [f64; 2]>,
 }
 
-impl Changes {
+impl TreeChanges {
     /// From one tree to another one.
-    pub fn between(before: &Node, after: &Node) -> Changes {
+    pub fn between(before: &Node, after: &Node) -> TreeChanges {
         let mut by_path = BTreeMap::new();
         for (side, tree) in [before, after].into_iter().enumerate() {
             add(&mut by_path, tree, &mut Vec::new(), (side, 1.0 / tree.n.max(1) as f64));
         }
-        Changes { by_path }
+        TreeChanges { by_path }
     }
 
     /// Shares of a function called along this path, 0 to 1, before and after.
@@ -104,7 +104,7 @@ mod tests {
     fn shares_before_and_after_are_those_of_each_tree() {
         let before = of(&unfold("main;a 50\nmain;b 50\n"));
         let after = of(&unfold("main;a 30\nmain;c 10\n"));
-        let changes = Changes::between(&before, &after);
+        let changes = TreeChanges::between(&before, &after);
         let of = |path: &[&str]| changes.of(&path.iter().map(|name| name.to_string()).collect::<Vec<_>>());
         assert_eq!(of(&["main", "a"]), [0.5, 0.75]);
         assert_eq!(of(&["main", "b"]), [0.5, 0.0]);

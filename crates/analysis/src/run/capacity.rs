@@ -6,9 +6,9 @@ use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
 use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use model::run::RunData;
-use stats::{Judged, ProbeSecond, Threshold};
+use stats::{JudgedProbe, ProbeSecond, Threshold};
 
-use crate::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
+use crate::summary::capacity::{Capacity, ProbeSummary, ProbeVerdict, RateEstimate, SearchOutcome};
 
 /// Level of all intervals.
 const LEVEL: f64 = 0.95;
@@ -28,18 +28,21 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         known.see(probe.rate_per_s, &judged);
         probes.push(summary(data, search, probe, (seconds.len(), &judged)));
     }
-    let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(Rate::of);
+    let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(RateEstimate::of);
     let outcome = match rate {
-        _ if known.below(LOWEST_SHARE * ceiling) > 0.5 => Outcome::Unreachable,
-        Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => Outcome::NotLimiting,
-        _ => Outcome::Found,
+        _ if known.below(LOWEST_SHARE * ceiling) > 0.5 => SearchOutcome::Unreachable,
+        Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => SearchOutcome::NotLimiting,
+        _ => SearchOutcome::Found,
     };
     // Beyond the rates that probes and the closed loop had, the distribution is a guess: the rate is at least this high.
     let highest = probes.iter().map(|probe| probe.rate_per_s).fold(ceiling, f64::max);
     let offered = |rate: f64| rate.min(highest);
-    let within =
-        |rate: Rate| Rate { point: offered(rate.point), low: offered(rate.low), high: offered(rate.high) };
-    let rate = rate.filter(|_| outcome != Outcome::Unreachable).map(within);
+    let within = |rate: RateEstimate| RateEstimate {
+        point: offered(rate.point),
+        low: offered(rate.low),
+        high: offered(rate.high),
+    };
+    let rate = rate.filter(|_| outcome != SearchOutcome::Unreachable).map(within);
     Some(Capacity { target: search.target, outcome, rate, ceiling_per_s: ceiling, probes })
 }
 
@@ -63,7 +66,7 @@ fn summary(
     data: &RunData,
     search: &SearchRecord,
     probe: &Probe,
-    (n_seconds, judged): (usize, &Judged),
+    (n_seconds, judged): (usize, &JudgedProbe),
 ) -> ProbeSummary {
     let latency = latency(data, probe);
     let q = search.target.percentile / 100.0;

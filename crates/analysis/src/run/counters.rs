@@ -8,12 +8,17 @@ use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::{Counters, EventCount};
+use crate::summary::{CounterSummary, EventCount};
 
 const PREFIX: &str = "counters.";
 
 /// The counts of a run that asked for them.
-pub(crate) fn of_run(data: &RunData, line: &Timeline, usage: &Usage, counts: Counts) -> Option<Counters> {
+pub(crate) fn of_run(
+    data: &RunData,
+    line: &Timeline,
+    usage: &Usage,
+    counts: Counts,
+) -> Option<CounterSummary> {
     if !data.record.case.get(COUNTERS) {
         return None;
     }
@@ -21,7 +26,7 @@ pub(crate) fn of_run(data: &RunData, line: &Timeline, usage: &Usage, counts: Cou
     let missing = unavailable.filter(|(what, _)| what.starts_with(PREFIX));
     let missing = missing.map(|(what, reason)| (what.clone(), reason.clone())).collect();
     let Some((from_s, to_s)) = line.measured_span() else {
-        return Some(Counters { missing, ..Counters::default() });
+        return Some(CounterSummary { missing, ..CounterSummary::default() });
     };
     let ended = (counts.ended() > 0).then_some(counts.ended() as f64);
     let event = |metric: &str| {
@@ -35,13 +40,13 @@ pub(crate) fn of_run(data: &RunData, line: &Timeline, usage: &Usage, counts: Cou
     let plain = METRICS.iter().filter(|metric| metric.name.starts_with(PREFIX) && metric.instance.is_empty());
     let events: Vec<EventCount> = plain.filter_map(|metric| event(metric.name)).collect();
     let memory_bytes_per_s = usage.rate("counters.memory_bytes", from_s, to_s);
-    Some(with_ratios(Counters { memory_bytes_per_s, events, missing, ..Counters::default() }))
+    Some(with_ratios(CounterSummary { memory_bytes_per_s, events, missing, ..CounterSummary::default() }))
 }
 
 /// The medians of runs; `None` if none counted anything.
-pub(crate) fn of_case(runs: &[&Counters]) -> Option<Counters> {
+pub(crate) fn of_case(runs: &[&CounterSummary]) -> Option<CounterSummary> {
     let first = runs.first()?;
-    let median = |of: &dyn Fn(&Counters) -> Option<f64>| {
+    let median = |of: &dyn Fn(&CounterSummary) -> Option<f64>| {
         stats::median(&runs.iter().filter_map(|run| of(run)).collect::<Vec<f64>>())
     };
     let mut names: Vec<&str> = Vec::new();
@@ -59,7 +64,7 @@ pub(crate) fn of_case(runs: &[&Counters]) -> Option<Counters> {
             share: shares.fold(1.0, f64::min),
         })
     };
-    Some(Counters {
+    Some(CounterSummary {
         ipc: median(&|run| run.ipc),
         cache_miss: median(&|run| run.cache_miss),
         memory_bytes_per_s: median(&|run| run.memory_bytes_per_s),
@@ -68,11 +73,11 @@ pub(crate) fn of_case(runs: &[&Counters]) -> Option<Counters> {
     })
 }
 
-fn with_ratios(counters: Counters) -> Counters {
+fn with_ratios(counters: CounterSummary) -> CounterSummary {
     let ratio = |of: &str, to: &str| {
         let to = counters.event(to)?.total;
         (to > 0.0).then_some(counters.event(of)?.total / to)
     };
     let (ipc, cache_miss) = (ratio("instructions", "cycles"), ratio("cache_misses", "cache_references"));
-    Counters { ipc, cache_miss: cache_miss.map(|share| share.min(1.0)), ..counters }
+    CounterSummary { ipc, cache_miss: cache_miss.map(|share| share.min(1.0)), ..counters }
 }

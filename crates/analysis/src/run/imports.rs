@@ -4,7 +4,7 @@ use model::run::RunData;
 use model::telemetry::import::{Imported, ImportedSeries};
 
 use crate::run::timeline::Timeline;
-use crate::summary::{ImportedSummary, Series};
+use crate::summary::{ImportedSummary, TelemetrySeries};
 
 /// The beginning of the panels of imports; the name of the import follows.
 pub const PANEL: &str = "import ";
@@ -12,7 +12,7 @@ pub const PANEL: &str = "import ";
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The imported series on the time line of the run, within these seconds.
-pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<Series> {
+pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<TelemetrySeries> {
     let drawn = |imported: &Imported, one: &ImportedSeries| {
         let (unit, factor) = match imported.unit.as_str() {
             "B" => ("MiB", MIB),
@@ -20,7 +20,7 @@ pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<S
             "" => ("1", 1.0),
             unit => (unit, 1.0),
         };
-        Series {
+        TelemetrySeries {
             panel: format!("{PANEL}{}", imported.name),
             name: if one.name.is_empty() { imported.name.clone() } else { one.name.clone() },
             unit: unit.to_string(),

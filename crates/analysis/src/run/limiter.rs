@@ -18,11 +18,11 @@ use model::release::privileges;
 use model::run::RunRecord;
 
 use crate::run::usage::Usage;
-use crate::summary::Resources;
+use crate::summary::ResourceUsage;
 use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
 
 use candidates::{AT_LIMIT, Candidate, HAS_ROOM};
-pub(crate) use facts::{Conditions, Facts};
+pub(crate) use facts::{Conditions, MeasurementFacts};
 
 /// From here on, something is a candidate.
 const CANDIDATE: f64 = 0.7;
@@ -45,7 +45,7 @@ const TRACKED: &str = "Measure with track_activities on.";
 const MORE_PROCESSORS: &str = "Try more or faster processors.";
 
 /// Names what limited, with the figures behind it.
-pub(crate) fn judge(facts: &Facts) -> Limiter {
+pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let judged = named(facts);
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
@@ -53,7 +53,7 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
     Limiter { figures: figures::of(facts, judged.name, second), firsts, charged, ..judged }
 }
 
-fn named(facts: &Facts) -> Limiter {
+fn named(facts: &MeasurementFacts) -> Limiter {
     let mut near = candidates::all(facts).into_iter().filter(|(_, score, _)| *score >= CANDIDATE);
     // Who is near a limit was not kept from anything by it.
     if facts.met_its_rate {
@@ -90,7 +90,7 @@ fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Optio
 }
 
 /// What a load without a limit in sight lacks.
-fn nothing_near(facts: &Facts) -> Limiter {
+fn nothing_near(facts: &MeasurementFacts) -> Limiter {
     let (idle, working, seen) = (facts.waiting(), facts.working(), seen(facts));
     if facts.is_load_hidden() {
         let evidence =
@@ -142,7 +142,7 @@ fn nothing_near(facts: &Facts) -> Limiter {
 
 /// Clients of which most wait for locks, while their holders do now this, now that: whatever holds a lock up, there are fewer rows than clients
 /// who want them. `None` for fewer clients.
-fn queued(facts: &Facts) -> Option<Limiter> {
+fn queued(facts: &MeasurementFacts) -> Option<Limiter> {
     let n = rows::waiting(facts);
     if n < QUEUED_MIN * facts.n_clients || n <= 1.0 {
         return None;
@@ -165,7 +165,7 @@ fn queued(facts: &Facts) -> Option<Limiter> {
 }
 
 /// Where the clients were, in words.
-fn seen(facts: &Facts) -> String {
+fn seen(facts: &MeasurementFacts) -> String {
     let busy = facts
         .cpu
         .map_or(String::new(), |busy| format!(", and the processors were busy {:.0} %", 100.0 * busy));
@@ -229,7 +229,7 @@ pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
 pub(crate) fn of_run(
     usage: &Usage,
     span: (f64, f64),
-    resources: &Resources,
+    resources: &ResourceUsage,
     conditions: &Conditions,
     record: &RunRecord,
 ) -> Option<Limiter> {
@@ -237,10 +237,11 @@ pub(crate) fn of_run(
     let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
     let full_pages = facts::full_pages(usage, span);
     let facts_of = |span| {
-        let facts = Facts { checkpoints_per_min, full_pages, ..Facts::of(usage, span)? };
+        let facts =
+            MeasurementFacts { checkpoints_per_min, full_pages, ..MeasurementFacts::of(usage, span)? };
         let facts = facts.with(usage, span, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
-        Some(Facts { used: utilisation::of(usage, span, record), ..facts })
+        Some(MeasurementFacts { used: utilisation::of(usage, span, record), ..facts })
     };
     let judged = |span| Some(judge(&facts_of(span)?));
     let facts = facts_of(span)?;

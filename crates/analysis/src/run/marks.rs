@@ -4,7 +4,7 @@ use model::run::RunData;
 use model::telemetry::event::{Event, EventKind};
 
 use crate::run::timeline::Timeline;
-use crate::summary::Mark;
+use crate::summary::TimelineMark;
 
 /// Kind of a mark: a checkpoint.
 pub const CHECKPOINT: &str = "checkpoint";
@@ -24,7 +24,7 @@ const MERGE_S: f64 = 2.5;
 const COUNTED_MAX: f64 = 10.0;
 
 /// The marks of a run in order of their start.
-pub(crate) fn marks(data: &RunData, line: &Timeline) -> Vec<Mark> {
+pub(crate) fn marks(data: &RunData, line: &Timeline) -> Vec<TimelineMark> {
     let mut events: Vec<(f64, &Event)> =
         data.events.iter().filter_map(|event| Some((line.place(event.t_unix_ns)?, event))).collect();
     events.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -38,14 +38,14 @@ pub(crate) fn marks(data: &RunData, line: &Timeline) -> Vec<Mark> {
 }
 
 /// Whether a mark overlaps a span.
-pub(crate) fn touches(mark: &Mark, span: (f64, f64)) -> bool {
+pub(crate) fn touches(mark: &TimelineMark, span: (f64, f64)) -> bool {
     mark.from_s < span.1 && mark.to_s > span.0 || (span.0..span.1).contains(&mark.from_s)
 }
 
 /// Whether a mark of autovacuum is an analyze of a system catalog, which reads a sample of at most 30,000 of its rows
 /// (300 for each of `default_statistics_target`). The server names tables as `database.schema.table`, without quotes, and as
 /// `schema.table` in the list of sessions.
-pub(crate) fn is_analyze_of_catalog(mark: &Mark) -> bool {
+pub(crate) fn is_analyze_of_catalog(mark: &TimelineMark) -> bool {
     is_of_catalog(&mark.text)
 }
 
@@ -58,7 +58,7 @@ fn is_of_catalog(text: &str) -> bool {
 }
 
 /// Checkpoints from the log, start to end; if the log was not visible, from the statistics.
-fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
+fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<TimelineMark> {
     let mut marks = Vec::new();
     let mut begun: Option<(f64, &Event)> = None;
     for (t_s, event) in events {
@@ -85,7 +85,7 @@ fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
     marks
 }
 
-fn checkpoint(from_s: f64, to_s: f64, start: &Event, end: Option<&Event>) -> Mark {
+fn checkpoint(from_s: f64, to_s: f64, start: &Event, end: Option<&Event>) -> TimelineMark {
     let cause = start.detail.get("cause").map_or(String::new(), |cause| format!(" ({cause})"));
     let buffers = end.and_then(|end| end.number("buffers"));
     let text = match (buffers, end) {
@@ -97,11 +97,11 @@ fn checkpoint(from_s: f64, to_s: f64, start: &Event, end: Option<&Event>) -> Mar
 }
 
 /// Autovacuum from the log, or else from the statistics, and sightings that neither explains.
-fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
+fn autovacuums(events: &[(f64, &Event)]) -> Vec<TimelineMark> {
     let logged = events
         .iter()
         .filter(|(_, event)| matches!(event.kind, EventKind::AutovacuumEnd | EventKind::AutoanalyzeEnd));
-    let logged: Vec<Mark> = logged
+    let logged: Vec<TimelineMark> = logged
         .map(|(t_s, event)| {
             mark(AUTOVACUUM, t_s - length_s(event, "elapsed_s"), *t_s, autovacuum_text(event))
         })
@@ -113,18 +113,18 @@ fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
 
 /// A worker at work, or several one after the other.
 struct Sighting<'a> {
-    mark: Mark,
+    mark: TimelineMark,
     /// Of the first.
     table: Option<&'a String>,
 }
 
 /// Workers that were seen and are not in the log.
-fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[Mark]) -> Vec<Sighting<'a>> {
+fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[TimelineMark]) -> Vec<Sighting<'a>> {
     let mut seen: Vec<Sighting> = Vec::new();
     // The last one of anything, and of an analyze of a catalog, which weighs less and must not hide what follows it.
     let mut last: [Option<usize>; 2] = [None, None];
     for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumSeen) {
-        let explained = |mark: &Mark| (mark.from_s - 1.0..=mark.to_s + 1.0).contains(t_s);
+        let explained = |mark: &TimelineMark| (mark.from_s - 1.0..=mark.to_s + 1.0).contains(t_s);
         if logged.iter().any(explained) {
             continue;
         }
@@ -143,7 +143,7 @@ fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[Mark]) -> Vec<Sighting<'
 
 /// Vacuums and analyzes that the statistics counted, one mark for each: somewhere between the reading before and the one that
 /// counted it, or where it was seen.
-fn counted_autovacuums(events: &[(f64, &Event)], seen: &mut Vec<Sighting>) -> Vec<Mark> {
+fn counted_autovacuums(events: &[(f64, &Event)], seen: &mut Vec<Sighting>) -> Vec<TimelineMark> {
     let mut marks = Vec::new();
     for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumCounted) {
         let table = event.detail.get("table");
@@ -161,7 +161,7 @@ fn counted_autovacuums(events: &[(f64, &Event)], seen: &mut Vec<Sighting>) -> Ve
 }
 
 /// The sighting of a worker that was counted then: one of the same table, or one just before.
-fn take_sighting(seen: &mut Vec<Sighting>, t_s: f64, table: Option<&String>) -> Option<Mark> {
+fn take_sighting(seen: &mut Vec<Sighting>, t_s: f64, table: Option<&String>) -> Option<TimelineMark> {
     let before = |sighting: &Sighting| sighting.mark.from_s <= t_s;
     let of_table = |sighting: &Sighting| before(sighting) && table.is_some() && sighting.table == table;
     let just_before = |sighting: &Sighting| before(sighting) && sighting.mark.to_s >= t_s - 1.0 - MERGE_S;
@@ -170,7 +170,7 @@ fn take_sighting(seen: &mut Vec<Sighting>, t_s: f64, table: Option<&String>) -> 
 }
 
 /// Start and end of what was counted between two readings. A worker that is no longer seen has ended.
-fn when(sighting: Option<Mark>, since_s: f64, counted_s: f64) -> (f64, f64) {
+fn when(sighting: Option<TimelineMark>, since_s: f64, counted_s: f64) -> (f64, f64) {
     let Some(sighting) = sighting else { return (since_s, counted_s) };
     let gone_s = sighting.to_s + MERGE_S;
     let to_s = if gone_s >= since_s { gone_s.min(counted_s) } else { counted_s };
@@ -185,7 +185,7 @@ fn autovacuum_text(event: &Event) -> String {
     }
 }
 
-fn moment(t_s: f64, event: &Event) -> Option<Mark> {
+fn moment(t_s: f64, event: &Event) -> Option<TimelineMark> {
     match event.kind {
         EventKind::ServerTrouble | EventKind::ServerRestarted | EventKind::DiskNearlyFull => {
             Some(mark(TROUBLE, t_s, t_s, event.text.clone()))
@@ -197,7 +197,7 @@ fn moment(t_s: f64, event: &Event) -> Option<Mark> {
     }
 }
 
-fn lost_connections(events: &[(f64, &Event)]) -> Vec<Mark> {
+fn lost_connections(events: &[(f64, &Event)]) -> Vec<TimelineMark> {
     let mut groups: Vec<(f64, f64, u32)> = Vec::new();
     for (t_s, _) in events.iter().filter(|(_, event)| event.kind == EventKind::ConnectionLost) {
         match groups.last_mut() {
@@ -215,8 +215,8 @@ fn length_s(event: &Event, name: &str) -> f64 {
     event.number(name).filter(|s| s.is_finite() && *s > 0.0).unwrap_or(0.0)
 }
 
-fn mark(kind: &str, from_s: f64, to_s: f64, text: String) -> Mark {
-    Mark { from_s, to_s, kind: kind.to_string(), text }
+fn mark(kind: &str, from_s: f64, to_s: f64, text: String) -> TimelineMark {
+    TimelineMark { from_s, to_s, kind: kind.to_string(), text }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, Resources, UnknownFigure};
+use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
 pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
@@ -27,10 +27,10 @@ pub(crate) fn resources(
     line: &Timeline,
     (usage, driver_usage): (&Usage, Option<&Usage>),
     counts: Counts,
-) -> Resources {
+) -> ResourceUsage {
     let n_cpus = n_cpus(data.record.host.as_ref(), usage);
     let Some((from_s, to_s)) = line.measured_span() else {
-        return Resources { n_cpus, ..Resources::default() };
+        return ResourceUsage { n_cpus, ..ResourceUsage::default() };
     };
     // The kernel counts in steps of 10 ms, which may add up to more than the time that passed.
     let share = |processors: f64| n_cpus.map(|n| (processors / f64::from(n)).clamp(0.0, 1.0));
@@ -51,7 +51,7 @@ pub(crate) fn resources(
     let committed = (counts.committed > 0).then_some(counts.committed as f64);
     // Of a load that is spread over hosts, nobody knows what part was on the one that was observed.
     let is_spread = data.record.spread_hosts().is_some();
-    Resources {
+    ResourceUsage {
         n_cpus,
         host_busy: cpu.and_then(|cpu| share(cpu.busy)),
         busiest_cpu: busiest_cpu(usage, from_s, to_s),

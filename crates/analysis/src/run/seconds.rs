@@ -131,7 +131,7 @@ impl ScriptSums {
 
 /// Everything that the driver counted in a run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counted {
+pub(crate) struct RunCounts {
     /// Each second.
     pub(crate) seconds: Vec<Second>,
     /// Counts of the measurement.
@@ -147,11 +147,11 @@ pub(crate) struct Counted {
 }
 
 /// How many times each histogram contains, by second (of a sum: the first) and kind.
-pub(crate) type Recorded = BTreeMap<(u32, Role), u64>;
+pub(crate) type Recorded = BTreeMap<(u32, HistogramRole), u64>;
 
 /// Adds up the counts, second by second and in total.
-pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
-    let mut counted = Counted::default();
+pub(crate) fn count(data: &RunData, line: &Timeline) -> RunCounts {
+    let mut counted = RunCounts::default();
     let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
     counted.distributions.scripts =
         scripts.map(|script| ScriptSums::new(&script.name, script.weight)).enumerate().collect();
@@ -205,7 +205,7 @@ impl SecondLatency {
 }
 
 /// Adds the histograms of the measurement to the distributions; returns the latency of each second that has any.
-fn add_histograms(data: &RunData, line: &Timeline, counted: &mut Counted) -> BTreeMap<u32, SecondLatency> {
+fn add_histograms(data: &RunData, line: &Timeline, counted: &mut RunCounts) -> BTreeMap<u32, SecondLatency> {
     let mut by_t = BTreeMap::new();
     let mut put = |of_second: Option<(u32, HistogramSum)>| {
         by_t.extend(of_second.and_then(|(t, sum)| Some((t, SecondLatency::of(&sum)?))));
@@ -215,7 +215,7 @@ fn add_histograms(data: &RunData, line: &Timeline, counted: &mut Counted) -> BTr
     stamped.sort_by_key(|stamped| stamped.t);
     let mut decoder = Decoder::default();
     for stamped in stamped {
-        let Some(role) = Role::of(data, &stamped.line.tag) else { continue };
+        let Some(role) = HistogramRole::of(data, &stamped.line.tag) else { continue };
         let one = match decoder.decode(&stamped.line) {
             Ok(one) => one,
             Err(reason) => {
@@ -227,7 +227,7 @@ fn add_histograms(data: &RunData, line: &Timeline, counted: &mut Counted) -> BTr
         if line.measures(stamped.t) || role.is_sum() {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
-        if !matches!(role, Role::Latency { .. }) {
+        if !matches!(role, HistogramRole::Latency { .. }) {
             continue;
         }
         match &mut current {
@@ -247,7 +247,7 @@ fn add_histograms(data: &RunData, line: &Timeline, counted: &mut Counted) -> BTr
 /// The kind of time in a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
-pub(crate) enum Role {
+pub(crate) enum HistogramRole {
     Latency {
         script: usize,
     },
@@ -268,9 +268,9 @@ pub(crate) enum Role {
     },
 }
 
-impl Role {
+impl HistogramRole {
     /// The role of a tag; `None` if no script of the load has it.
-    fn of(data: &RunData, tag: &str) -> Option<Role> {
+    fn of(data: &RunData, tag: &str) -> Option<HistogramRole> {
         let (script_tag, rest) = match tag.split_once('.') {
             Some((script_tag, rest)) => (script_tag, Some(rest)),
             None => (tag, None),
@@ -278,21 +278,23 @@ impl Role {
         let scripts = &data.record.load.as_ref()?.scripts;
         let script = scripts.iter().position(|script| script.tag == script_tag)?;
         match rest {
-            None => Some(Role::Latency { script }),
-            Some("service") => Some(Role::Service { script }),
-            Some("lag") => Some(Role::Lag { script }),
+            None => Some(HistogramRole::Latency { script }),
+            Some("service") => Some(HistogramRole::Service { script }),
+            Some("lag") => Some(HistogramRole::Lag { script }),
             Some(number) => match number.strip_suffix(MEASURED) {
-                Some(number) => number.parse().ok().map(|index| Role::StatementSum { script, index }),
-                None => number.parse().ok().map(|index| Role::Statement { script, index }),
+                Some(number) => {
+                    number.parse().ok().map(|index| HistogramRole::StatementSum { script, index })
+                }
+                None => number.parse().ok().map(|index| HistogramRole::Statement { script, index }),
             },
         }
     }
 
     pub(crate) fn is_sum(self) -> bool {
-        matches!(self, Role::StatementSum { .. })
+        matches!(self, HistogramRole::StatementSum { .. })
     }
 
-    /// The tag that [`Role::of`] reads.
+    /// The tag that [`HistogramRole::of`] reads.
     pub(crate) fn tag(self, data: &RunData) -> String {
         let of = |script: usize, end: String| {
             let scripts = data.record.load.as_ref().map(|load| &load.scripts);
@@ -300,31 +302,31 @@ impl Role {
             format!("{tag}{end}")
         };
         match self {
-            Role::Latency { script } => of(script, String::new()),
-            Role::Service { script } => of(script, ".service".to_string()),
-            Role::Lag { script } => of(script, ".lag".to_string()),
-            Role::Statement { script, index } => of(script, format!(".{index}")),
-            Role::StatementSum { script, index } => of(script, format!(".{index}{MEASURED}")),
+            HistogramRole::Latency { script } => of(script, String::new()),
+            HistogramRole::Service { script } => of(script, ".service".to_string()),
+            HistogramRole::Lag { script } => of(script, ".lag".to_string()),
+            HistogramRole::Statement { script, index } => of(script, format!(".{index}")),
+            HistogramRole::StatementSum { script, index } => of(script, format!(".{index}{MEASURED}")),
         }
     }
 }
 
-fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Decoded) {
+fn add_by_role(data: &RunData, sums: &mut Distributions, role: HistogramRole, one: &Decoded) {
     match role {
-        Role::Latency { script } => {
+        HistogramRole::Latency { script } => {
             sums.latency.add_decoded(one);
             if let Some(script) = sums.scripts.get_mut(&script) {
                 script.latency.add_decoded(one);
             }
         }
-        Role::Service { script } => {
+        HistogramRole::Service { script } => {
             sums.service.add_decoded(one);
             if let Some(script) = sums.scripts.get_mut(&script) {
                 script.service.add_decoded(one);
             }
         }
-        Role::Lag { .. } => sums.lag.add_decoded(one),
-        Role::Statement { script, index } | Role::StatementSum { script, index } => {
+        HistogramRole::Lag { .. } => sums.lag.add_decoded(one),
+        HistogramRole::Statement { script, index } | HistogramRole::StatementSum { script, index } => {
             let statement = sums.statements.entry((script, index)).or_insert_with(|| StatementSums {
                 script: script_name(data, script),
                 label: statement_label(data, script, index),

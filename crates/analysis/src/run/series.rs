@@ -17,7 +17,7 @@ use crate::run::limiter::utilisation;
 use crate::run::resources;
 use crate::run::timeline::{Placed, Timeline};
 use crate::run::usage::{CpuSplit, Usage, sum_of};
-use crate::summary::Series;
+use crate::summary::TelemetrySeries;
 
 /// Bytes to MiB: reports have sizes in one family of units.
 const MIB: f64 = 1.0 / (1 << 20) as f64;
@@ -47,7 +47,7 @@ pub(crate) fn series(
     line: &Timeline,
     usage: &Usage,
     driver_usage: Option<&Usage>,
-) -> Vec<Series> {
+) -> Vec<TelemetrySeries> {
     let (from_s, to_s) = (-MARGIN_S, line.end_s + MARGIN_S);
     let draw = Draw { usage, from_s, to_s };
     let mut all = draw.processors(resources::n_cpus(data.record.host.as_ref(), usage));
@@ -77,9 +77,9 @@ pub(crate) fn series(
     all
 }
 
-fn one(panel: &str, name: &str, unit: &str, points: Points) -> Series {
+fn one(panel: &str, name: &str, unit: &str, points: Points) -> TelemetrySeries {
     let points = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
-    Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points }
+    TelemetrySeries { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points }
 }
 
 /// Ticks, and the part of the time line to draw.
@@ -125,7 +125,7 @@ impl Draw<'_, '_> {
     }
 
     /// Users of the processors, in percent of all of them; to be stacked.
-    fn processors(&self, n_cpus: Option<u32>) -> Vec<Series> {
+    fn processors(&self, n_cpus: Option<u32>) -> Vec<TelemetrySeries> {
         let Some(n_cpus) = n_cpus else { return Vec::new() };
         let mut splits = self.usage.cpu_by_tick();
         splits.retain(|split| self.shows(split.from_s, split.to_s));
@@ -147,7 +147,7 @@ impl Draw<'_, '_> {
     }
 
     /// How busy each processor was, in percent.
-    fn cores(&self) -> Vec<Series> {
+    fn cores(&self) -> Vec<TelemetrySeries> {
         let cpus = self.usage.instances("host.cpu.user");
         let of_cpu = |cpu: &String| {
             let (user, system) = (key("host.cpu.user", cpu), key("host.cpu.system", cpu));
@@ -162,11 +162,11 @@ impl Draw<'_, '_> {
     }
 
     /// The devices below the server's directories, or all devices if those are not known.
-    fn disks(&self, data: &RunData) -> Vec<Series> {
+    fn disks(&self, data: &RunData) -> Vec<TelemetrySeries> {
         devices(data, self.usage).into_iter().flat_map(|(device, label)| self.disk(&device, &label)).collect()
     }
 
-    fn disk(&self, device: &str, label: &str) -> Vec<Series> {
+    fn disk(&self, device: &str, label: &str) -> Vec<TelemetrySeries> {
         let mean_ms = |name: &str, time: &str, count: &str| {
             let (time, count) = (key(time, device), key(count, device));
             let points = self.each("disk.reads", |placed| {
@@ -185,7 +185,7 @@ impl Draw<'_, '_> {
     }
 
     /// What a disk did, by metrics that begin with `prefix`.
-    fn disk_rates(&self, (panel, prefix): (&str, &str), device: &str, label: &str) -> Vec<Series> {
+    fn disk_rates(&self, (panel, prefix): (&str, &str), device: &str, label: &str) -> Vec<TelemetrySeries> {
         let rate = |&(name, metric, unit, factor): &(&str, &str, &str, f64)| {
             let points = self.rate_of_key(&key(&format!("{prefix}{metric}"), device), factor);
             one(panel, &format!("{label} {name}"), unit, points)
@@ -193,7 +193,7 @@ impl Draw<'_, '_> {
         DISK_RATES.iter().map(rate).collect()
     }
 
-    fn memory(&self) -> Vec<Series> {
+    fn memory(&self) -> Vec<TelemetrySeries> {
         let level = |name: &str, key: &str| one("memory", name, "MiB", self.level(key, MIB));
         vec![
             level("available", "host.memory.available"),
@@ -204,7 +204,7 @@ impl Draw<'_, '_> {
     }
 
     /// Segments of WAL archived, and failed attempts; nothing where there were none.
-    fn archiver(&self) -> Vec<Series> {
+    fn archiver(&self) -> Vec<TelemetrySeries> {
         let rate = |name: &str, metric: &str| one("archiver", name, "per second", self.rate(metric, 1.0));
         let mut all =
             vec![rate("archived", "server.archived"), rate("failed attempts", "server.archive_failures")];
@@ -215,7 +215,7 @@ impl Draw<'_, '_> {
     }
 
     /// The slowest and the fastest processor at each moment.
-    fn frequency(&self) -> Vec<Series> {
+    fn frequency(&self) -> Vec<TelemetrySeries> {
         let extreme = |name: &str, pick: fn(f64, f64) -> f64| {
             let points = self.each("host.cpu.frequency", |placed| {
                 let of_cpus = placed.tick.values.starting_with("host.cpu.frequency[").iter();
@@ -227,7 +227,7 @@ impl Draw<'_, '_> {
     }
 
     /// Instructions per cycle of the server's processes, and the bytes between each last-level cache and memory.
-    fn counters(&self) -> Vec<Series> {
+    fn counters(&self) -> Vec<TelemetrySeries> {
         let ipc = self.each("counters.instructions", |placed| {
             let cycles = sum_of(placed, "counters.cycles");
             (cycles > 0.0).then(|| sum_of(placed, "counters.instructions") / cycles)
@@ -241,7 +241,7 @@ impl Draw<'_, '_> {
     }
 
     /// What each interface received and sent, the busiest ones.
-    fn networks(&self, panel: &str, prefix: &str) -> Vec<Series> {
+    fn networks(&self, panel: &str, prefix: &str) -> Vec<TelemetrySeries> {
         let metrics = ["received", "sent"].map(|what| (what, format!("{prefix}{what}_bytes")));
         let total = |interface: &str| {
             let of_key = |(_, metric): &(&str, String)| {
@@ -267,7 +267,7 @@ impl Draw<'_, '_> {
     }
 
     /// The machine of a target, as its exporter reports it.
-    fn exporter(&self) -> Vec<Series> {
+    fn exporter(&self) -> Vec<TelemetrySeries> {
         let n_cpus = self.usage.instances("remote.cpu.idle").len().max(1) as f64;
         let share =
             |name: &str, metric: &str| one("remote_cpu", name, "%", self.rate(metric, 100.0 / n_cpus));
@@ -289,7 +289,7 @@ impl Draw<'_, '_> {
     }
 
     /// Users of the processors and networks of the driver's machine, where it is another one than the server's.
-    fn driver_host(&self, n_cpus: Option<u32>) -> Vec<Series> {
+    fn driver_host(&self, n_cpus: Option<u32>) -> Vec<TelemetrySeries> {
         let mut all = self.processors(n_cpus);
         all.iter_mut().for_each(|series| series.panel = "driver_host_cpu".to_string());
         all.extend(self.networks("driver_host_net", "net."));
@@ -297,9 +297,9 @@ impl Draw<'_, '_> {
     }
 
     /// The part of its ceiling that each resource used, in percent.
-    fn ceilings(&self, span: Option<(f64, f64)>, data: &RunData) -> Vec<Series> {
+    fn ceilings(&self, span: Option<(f64, f64)>, data: &RunData) -> Vec<TelemetrySeries> {
         let Some(span) = span else { return Vec::new() };
-        let of_resource = |used: utilisation::Course| {
+        let of_resource = |used: utilisation::UtilisationSeries| {
             let shown = used.points.into_iter().filter(|(placed, _)| self.shows(placed.0, placed.1));
             let points = shown.map(|((from_s, to_s), share)| (millis(middle(from_s, to_s)), 100.0 * share));
             one("ceilings", &used.name, "%", points.collect())
@@ -308,18 +308,18 @@ impl Draw<'_, '_> {
     }
 
     /// Sessions that are not idle by what they do; to be stacked. Kinds that no session was of are left out.
-    fn sessions(&self) -> Vec<Series> {
+    fn sessions(&self) -> Vec<TelemetrySeries> {
         let of_kind = |(place, kind): (usize, &&str)| {
             let points = self.each("waits.samples", |placed| Some(sessions::by_kind(placed)?[place]));
             one("sessions", kind, "sessions", points)
         };
-        let mut all: Vec<Series> = sessions::KINDS.iter().enumerate().map(of_kind).collect();
+        let mut all: Vec<TelemetrySeries> = sessions::KINDS.iter().enumerate().map(of_kind).collect();
         all.retain(|series| series.points.iter().any(|(_, n)| *n > 0.0));
         all
     }
 
     /// Sessions by state, and the most frequent wait events.
-    fn server(&self) -> Vec<Series> {
+    fn server(&self) -> Vec<TelemetrySeries> {
         let active = self.level(&key("server.connections", "active"), 1.0);
         let waiting = self.read("server.connections", |placed| sum_of(placed, "server.waiting"));
         let mut all = vec![
@@ -354,7 +354,7 @@ impl Draw<'_, '_> {
     }
 
     /// Transactions in the driver; a backlog only if there is one.
-    fn driver(&self) -> Vec<Series> {
+    fn driver(&self) -> Vec<TelemetrySeries> {
         let level = |name: &str, key: &str| one("driver", name, "transactions", self.level(key, 1.0));
         let mut backlog = level("due, not started", "driver.backlog");
         if backlog.points.iter().all(|(_, n)| *n == 0.0) {
@@ -363,7 +363,7 @@ impl Draw<'_, '_> {
         vec![level("in flight", "driver.in_flight"), backlog]
     }
 
-    fn pressure(&self) -> Vec<Series> {
+    fn pressure(&self) -> Vec<TelemetrySeries> {
         let share = |name: &str, metric: &str| one("psi", name, "%", self.rate(metric, 100.0));
         vec![
             share("cpu, some", "host.psi.cpu.some"),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::experiment::plan::RunState;
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::run::RunData;
 use model::run::phase::Phase;
 use model::telemetry::reading::{Tick, split_key};
@@ -145,7 +145,7 @@ fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
 
 /// Whether the load lasted to the end of its window.
 fn ran_its_window(data: &RunData) -> bool {
-    let completed = |ending| ending == Ending::Completed;
+    let completed = |ending| ending == LoadEnding::Completed;
     data.record.state == RunState::Completed
         || data.record.done.as_ref().is_some_and(|done| completed(done.ending))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::experiment::case::{Case, Isolation, Think};
 use model::load::interval::Counts;
 use model::run::RunData;
-use model::workload::Figure;
+use model::workload::MainFigure;
 
 use crate::run::seconds::{Distributions, ScriptSums};
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
@@ -51,7 +51,7 @@ const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
 /// Whether a transaction that was rolled back may count as committed: HammerDB's procedures return normally after a
 /// deadlock.
 pub(crate) fn hides_rollbacks(case: &Case) -> bool {
-    case.workload.kind.row().figure == Figure::HammerDb && case.workload.procedures
+    case.workload.kind.row().figure == MainFigure::HammerDb && case.workload.procedures
 }
 
 /// Counts of one kind of transaction over the whole load, and the sum of one of its facts.
@@ -87,7 +87,7 @@ pub(crate) fn kept_orders(data: &RunData) -> f64 {
 
 /// What is known of a run, or of the runs of a case, apart from the driver's counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct TpccFacts {
     pub(crate) measured_s: f64,
     /// The part of the New-Orders that count as committed which the districts counted too.
     pub(crate) kept_orders: f64,
@@ -131,15 +131,15 @@ impl Rates {
     }
 }
 
-impl Known {
+impl TpccFacts {
     /// Combines the runs of a case: sums, and means weighted by each run's length.
-    pub(crate) fn of_runs(runs: &[&RunSummary]) -> Known {
+    pub(crate) fn of_runs(runs: &[&RunSummary]) -> TpccFacts {
         let measured_s: f64 = runs.iter().map(|run| run.measured_s).sum();
         let mean = |of: &dyn Fn(&RunSummary) -> Option<f64>| -> Option<f64> {
             let sum: Option<f64> = runs.iter().map(|run| Some(of(run)? * run.measured_s)).sum();
             sum.filter(|_| measured_s > 0.0).map(|sum| sum / measured_s)
         };
-        Known {
+        TpccFacts {
             measured_s,
             kept_orders: 1.0,
             nopm: mean(&|run| run.tpcc.as_ref().map(|tpcc| tpcc.nopm)),
@@ -152,11 +152,11 @@ impl Known {
 }
 
 /// The summary of a run, or of several of a case; `None` for other workloads.
-pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Option<TpccSummary> {
+pub(crate) fn summarize(case: &Case, sums: &Distributions, known: TpccFacts) -> Option<TpccSummary> {
     let figure = case.workload.kind.row().figure;
-    let is_hammerdb = figure == Figure::HammerDb;
-    let Known { measured_s, kept_orders, nopm, of_runs, server_tps, driver_cpu, server_cpu } = known;
-    if figure == Figure::Throughput || measured_s <= 0.0 {
+    let is_hammerdb = figure == MainFigure::HammerDb;
+    let TpccFacts { measured_s, kept_orders, nopm, of_runs, server_tps, driver_cpu, server_cpu } = known;
+    if figure == MainFigure::Throughput || measured_s <= 0.0 {
         return None;
     }
     let scripts = &sums.scripts;

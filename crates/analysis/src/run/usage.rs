@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use model::run::RunRecord;
-use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, split_key};
+use model::telemetry::reading::{OVERLAPS_MAX, ReadingValue, TickSource, split_key};
 
 use crate::run::timeline::Placed;
 
@@ -161,7 +161,7 @@ impl<'a> Usage<'a> {
     }
 
     /// The entries of a metric in a tick, with any of names that lie between them.
-    fn entries(&self, reading: &Summed) -> &'a [Entry] {
+    fn entries(&self, reading: &Summed) -> &'a [ReadingValue] {
         &self.ticks[reading.tick].tick.values.entries()[reading.entries.clone()]
     }
 
@@ -173,12 +173,12 @@ impl<'a> Usage<'a> {
     /// Instances of a metric in any tick, in order.
     pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
         let mut instances: BTreeSet<&str> = BTreeSet::new();
-        let mut before: &[Entry] = &[];
+        let mut before: &[ReadingValue] = &[];
         for reading in self.readings(metric) {
             let entries = self.entries(reading);
             // Ticks that follow each other usually have the same instances.
             if !entries.iter().map(|(key, _)| key).eq(before.iter().map(|(key, _)| key)) {
-                let of_it = |(key, _): &'a Entry| match split_key(key) {
+                let of_it = |(key, _): &'a ReadingValue| match split_key(key) {
                     (name, instance) if name == metric => instance,
                     _ => None,
                 };
@@ -333,7 +333,7 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
     let mut index: HashMap<&str, Vec<Summed>> = HashMap::new();
     for (number, placed) in ticks.iter().enumerate() {
         let is_of_other = placed.tick.source != machine;
-        let bounded = |(at, (key, value)): (usize, &'a Entry)| {
+        let bounded = |(at, (key, value)): (usize, &'a ReadingValue)| {
             let metric = split_key(key).0;
             (at, metric, placed.bounded(metric, *value))
         };

@@ -10,9 +10,9 @@ pub struct Capacity {
     /// The target to meet.
     pub target: LatencyTarget,
     /// Outcome of the search.
-    pub outcome: Outcome,
+    pub outcome: SearchOutcome,
     /// The highest rate that meets the target, transactions per second; none if no rate does.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateEstimate>,
     /// Throughput of the closed loop in its best second, transactions per second.
     pub ceiling_per_s: f64,
     /// The probes in order.
@@ -22,7 +22,7 @@ pub struct Capacity {
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum SearchOutcome {
     /// A rate was found.
     Found,
     /// Even the lowest rate missed the target.
@@ -31,20 +31,20 @@ pub enum Outcome {
     NotLimiting,
 }
 
-impl Outcome {
+impl SearchOutcome {
     /// The word in tables for programs; `--json` has the same.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Found => "found",
-            Outcome::Unreachable => "unreachable",
-            Outcome::NotLimiting => "not_limiting",
+            SearchOutcome::Found => "found",
+            SearchOutcome::Unreachable => "unreachable",
+            SearchOutcome::NotLimiting => "not_limiting",
         }
     }
 }
 
 /// A rate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rate {
+pub struct RateEstimate {
     /// Transactions per second.
     pub point: f64,
     /// Lower end of the interval.
@@ -53,9 +53,9 @@ pub struct Rate {
     pub high: f64,
 }
 
-impl Rate {
-    pub(crate) fn of(estimate: Estimate) -> Rate {
-        Rate { point: estimate.point, low: estimate.low, high: estimate.high }
+impl RateEstimate {
+    pub(crate) fn of(estimate: Estimate) -> RateEstimate {
+        RateEstimate { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 }
 
@@ -118,7 +118,7 @@ pub struct CaseCapacity {
     /// The target to meet.
     pub target: LatencyTarget,
     /// Median of the runs' rates, with an interval.
-    pub rate: Rate,
+    pub rate: RateEstimate,
     /// Runs that count, including those in which no rate met the target.
     pub n_runs: usize,
     /// Runs in which no rate met the target: each counts as a rate below all others.

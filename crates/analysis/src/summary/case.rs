@@ -4,7 +4,7 @@ use model::experiment::case::Case;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;
-use super::counters::Counters;
+use super::counters::CounterSummary;
 use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
 use super::top_statement::TopStatement;
@@ -48,7 +48,7 @@ pub struct CaseSummary {
     pub capacity: Option<CaseCapacity>,
     /// Counters of processor and kernel over its runs that count, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub counters: Option<Counters>,
+    pub counters: Option<CounterSummary>,
     /// What limited its runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,

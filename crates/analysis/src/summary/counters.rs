@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Counts over the measurement of a run, or the medians over the runs of a case that count; only with `run.counters`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Counters {
+pub struct CounterSummary {
     /// Instructions per cycle.
     pub ipc: Option<f64>,
     /// Misses of the last-level cache over references to it, 0 to 1.
@@ -33,7 +33,7 @@ pub struct EventCount {
     pub share: f64,
 }
 
-impl Counters {
+impl CounterSummary {
     /// An event by name.
     pub fn event(&self, name: &str) -> Option<&EventCount> {
         self.events.iter().find(|event| event.name == name)

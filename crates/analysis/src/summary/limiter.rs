@@ -214,10 +214,10 @@ pub struct Limiter {
     /// The figures behind it, in words.
     pub evidence: String,
     /// The same as shares: of what limits, of what was second, and of processors, clients and driver in any case.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<LimiterFigure>,
     /// The first figure of each stage, whether it limits or not: what a lift is to lower.
     #[serde(skip)]
-    pub firsts: Vec<Figure>,
+    pub firsts: Vec<LimiterFigure>,
     /// The part of the clients' time that it held up, 0 to 1: lifting it gives at most 1 / (1 - charged) of the throughput (Amdahl
     /// 1967). `None` for what no session waits in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,7 +252,7 @@ impl Limiter {
 
 /// A share that a judgement rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
+pub struct LimiterFigure {
     /// The part that is counted: `somebody writing or syncing WAL`.
     pub label: String,
     /// The part's size, 0 to 1.

@@ -26,7 +26,7 @@ pub fn no_verdict(proofs: &[Proof]) -> Option<String> {
 /// How a what-if tests a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProofKind {
     /// The limit is taken away or moved.
     Lift,
     /// The resource is lowered.
@@ -38,7 +38,7 @@ pub enum Kind {
 /// The verdict on a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum ProofOutcome {
     /// It limits.
     Proven,
     /// It does not limit.
@@ -53,7 +53,7 @@ pub struct Proof {
     /// The limiter that was tested.
     pub limiter: Bottleneck,
     /// How it was tested.
-    pub kind: Kind,
+    pub kind: ProofKind,
     /// The change: `synchronous_commit=off`.
     pub change: String,
     /// Other effects of the change.
@@ -82,7 +82,7 @@ pub struct Proof {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<(String, f64, Option<f64>)>,
     /// The verdict.
-    pub outcome: Outcome,
+    pub outcome: ProofOutcome,
     /// Why the change was not in effect, in words, if the load's sessions reported that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overruled: Option<String>,
@@ -101,15 +101,15 @@ impl Proof {
     }
 
     /// The verdict, which fewer pairs than [`PAIRS_MIN`] do not give.
-    pub fn verdict(&self) -> Outcome {
-        if self.n_pairs < PAIRS_MIN { Outcome::Undecided } else { self.outcome }
+    pub fn verdict(&self) -> ProofOutcome {
+        if self.n_pairs < PAIRS_MIN { ProofOutcome::Undecided } else { self.outcome }
     }
 
     /// Whether an earlier result of the same what-if says more than this one, which says nothing, or decides nothing with fewer pairs.
     pub fn yields_to(&self, earlier: &Proof) -> bool {
         let is_same =
             (self.limiter, self.kind, &self.change) == (earlier.limiter, earlier.kind, &earlier.change);
-        let decides_less = self.outcome == Outcome::Undecided && self.n_pairs < earlier.n_pairs;
+        let decides_less = self.outcome == ProofOutcome::Undecided && self.n_pairs < earlier.n_pairs;
         is_same && earlier.is_telling() && (!self.is_telling() || decides_less)
     }
 
@@ -129,7 +129,7 @@ impl Proof {
         }
         let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
         if let Some(predicted) = self.predicted {
-            let is_more = self.kind == Kind::Lift && low > predicted;
+            let is_more = self.kind == ProofKind::Lift && low > predicted;
             let words = if is_more { "more than the predicted" } else { "predicted" };
             write!(text, ", {words} {predicted:.2}x").ok();
             if let Some(bound) = &self.bound {
@@ -148,14 +148,14 @@ impl Proof {
         }
         let name = self.limiter.as_str();
         match self.outcome {
-            Outcome::Proven => write!(text, ": {name} limits it.").ok(),
-            Outcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
-            Outcome::Undecided if self.kind == Kind::FewerClients && low >= QUEUE_MIN => {
+            ProofOutcome::Proven => write!(text, ": {name} limits it.").ok(),
+            ProofOutcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
+            ProofOutcome::Undecided if self.kind == ProofKind::FewerClients && low >= QUEUE_MIN => {
                 write!(text, ": the clients queue, for {name} or for something else.").ok()
             }
-            Outcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
+            ProofOutcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
         };
-        let is_lifted = self.outcome == Outcome::Proven && self.kind == Kind::Lift;
+        let is_lifted = self.outcome == ProofOutcome::Proven && self.kind == ProofKind::Lift;
         if let Some(next) = self.next.filter(|next| is_lifted && *next != self.limiter) {
             write!(text, " Next: {}.", next.as_str()).ok();
         }
@@ -177,7 +177,7 @@ impl Proof {
     /// What the limiter's first figure was without and with the change: `somebody writing or syncing WAL (instants): 97 % before,
     /// 12 % after`. None for a brake, which does not free what it lowers.
     pub fn occupancy(&self) -> Option<String> {
-        let (label, before, after) = self.share.as_ref().filter(|_| self.kind == Kind::Lift)?;
+        let (label, before, after) = self.share.as_ref().filter(|_| self.kind == ProofKind::Lift)?;
         let after = match after {
             Some(after) => format!("{:.0} % after", 100.0 * after),
             None => "not known after".to_string(),

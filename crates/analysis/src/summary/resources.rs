@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Resource usage over the measurement; `None` if it could not be observed.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Resources {
+pub struct ResourceUsage {
     /// Processors of the host.
     pub n_cpus: Option<u32>,
     /// Busy share of all processors, 0 to 1.
@@ -32,7 +32,7 @@ pub struct Resources {
     pub wal_bytes_per_s: Option<f64>,
     /// WAL written, bytes per minute.
     pub wal_bytes_per_minute: Option<f64>,
-    /// Full-page images in the WAL per second; `None` before 14, where the server does not count them ([`Resources::unknown`] says so).
+    /// Full-page images in the WAL per second; `None` before 14, where the server does not count them ([`ResourceUsage::unknown`] says so).
     pub full_page_images_per_s: Option<f64>,
     /// The same as a share of the pages of the largest table that the load wrote to, 0 to 1: the share of its pages that a second touches
     /// for the first time since a checkpoint, at most.

@@ -2,16 +2,16 @@
 
 use model::experiment::plan::RunState;
 use model::experiment::repeat::Repeat;
-use model::load::course::Course;
+use model::load::course::LoadCourse;
 use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use serde::Serialize;
 
-use super::capacity::{Capacity, Outcome, ProbeVerdict};
-use super::counters::Counters;
+use super::capacity::{Capacity, ProbeVerdict, SearchOutcome};
+use super::counters::CounterSummary;
 use super::imported::ImportedSummary;
 use super::limiter::Limiter;
-use super::resources::Resources;
+use super::resources::ResourceUsage;
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use crate::finding::{Finding, Grade, Severity};
@@ -45,7 +45,7 @@ pub struct RunSummary {
     pub reason: String,
     /// The resulting window, if its ends were determined while the load ran.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub course: Option<LoadCourse>,
     /// When the load began, nanoseconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub go_unix_ns: Option<u64>,
@@ -79,17 +79,17 @@ pub struct RunSummary {
     /// Each second from `go` to the end of the drain.
     pub seconds: Vec<Second>,
     /// Resource usage over the measurement.
-    pub resources: Resources,
+    pub resources: ResourceUsage,
     /// Counters of processor and kernel over the measurement, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub counters: Option<Counters>,
+    pub counters: Option<CounterSummary>,
     /// Per-second values of telemetry, aligned with `seconds` by time.
-    pub series: Vec<Series>,
+    pub series: Vec<TelemetrySeries>,
     /// What was measured elsewhere, over the measurement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedSummary>,
     /// Marks on the time line (checkpoints, autovacuum, lost connections).
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
     /// Length of each phase in seconds, in order: name and seconds.
     pub phases: Vec<(String, f64)>,
     /// Jain's fairness index over the clients' committed transactions, 1 is even.
@@ -218,7 +218,7 @@ pub struct Second {
 
 /// A telemetry series of one run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Series {
+pub struct TelemetrySeries {
     /// Panel of the series: `cpu` (each processor `cpuN`, and their users, to be stacked), `disk`, `wal`, `memory`,
     /// `sessions` (those that are not idle by what they do, to be stacked), `ceilings` (used part of what a resource can give at most),
     /// `server` (sessions once a second), `waits` (top wait events), `psi` (pressure), `driver`.
@@ -233,7 +233,7 @@ pub struct Series {
 
 /// A marked moment or stretch of the time line.
 #[derive(Debug, Clone, Serialize)]
-pub struct Mark {
+pub struct TimelineMark {
     /// Start, seconds since `go` (may be negative).
     pub from_s: f64,
     /// End, seconds since `go`; equal to the start for a moment.
@@ -272,7 +272,8 @@ impl RunSummary {
     /// Whether the run reached its end and is void only because no rate met the target: a result, not a failure of the
     /// run. The lowest rate may also commit too few transactions for percentiles, which none are taken of.
     pub fn is_censored(&self) -> bool {
-        let is_unreachable = self.capacity.as_ref().is_some_and(|one| one.outcome == Outcome::Unreachable);
+        let is_unreachable =
+            self.capacity.as_ref().is_some_and(|one| one.outcome == SearchOutcome::Unreachable);
         let mut void = self.findings.iter().filter(|finding| finding.severity == Severity::Void);
         is_unreachable
             && self.state == RunState::Completed

@@ -21,15 +21,15 @@ pub struct Scalability {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
     /// Throughput of one client, per second.
-    pub lambda: Figure,
+    pub lambda: EstimatedFigure,
     /// Share of the work that is serial.
-    pub sigma: Figure,
+    pub sigma: EstimatedFigure,
     /// Cost of keeping clients coherent.
-    pub kappa: Figure,
+    pub kappa: EstimatedFigure,
     /// Clients at which throughput is highest; none if the law never drops.
-    pub peak_clients: Option<Figure>,
+    pub peak_clients: Option<EstimatedFigure>,
     /// Throughput there, per second.
-    pub peak_tps: Option<Figure>,
+    pub peak_tps: Option<EstimatedFigure>,
     /// Share of the variance of the medians that the law explains.
     pub explained: f64,
     /// The median that it misses most: clients, and law over median minus one.
@@ -40,7 +40,7 @@ pub struct Fit {
 
 /// A figure with its 95 % interval, if there are enough runs for one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figure {
+pub struct EstimatedFigure {
     /// The figure.
     pub point: f64,
     /// Both ends of the interval.

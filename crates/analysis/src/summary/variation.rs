@@ -14,7 +14,7 @@ pub struct Variation {
     pub per_cpu_s_spread: Option<Spread>,
     /// Components of the variance of throughput; `None` for runs of less than 20 measured seconds, or whose batches of
     /// seconds resemble their neighbours.
-    pub origin: Option<Origin>,
+    pub origin: Option<VarianceShares>,
     /// Roughly how many runs give the mean within 1 %, at 95 %.
     pub runs_for_one_percent: Option<usize>,
 }
@@ -30,7 +30,7 @@ pub struct Spread {
 
 /// Shares of the variance of a run's throughput, with sum 1; a level that adds less than chance would is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Origin {
+pub struct VarianceShares {
     /// Between restarts of the server, if several runs shared some; `None` if the runs cannot show it.
     pub restarts: Option<f64>,
     /// Between runs.
@@ -53,7 +53,7 @@ pub enum VarianceLevel {
     Second,
 }
 
-impl Origin {
+impl VarianceShares {
     /// The level with most of the variance.
     pub fn most(&self) -> VarianceLevel {
         let restarts = self.restarts.unwrap_or(0.0);

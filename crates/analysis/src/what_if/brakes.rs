@@ -1,7 +1,7 @@
 //! Brakes: less of a resource, where there is no more of it to give.
 
 use crate::summary::limiter::Bottleneck;
-use crate::summary::proof::Kind;
+use crate::summary::proof::ProofKind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
 use crate::what_if::lowered::{Lowered, NOTHING_LEFT};
@@ -31,7 +31,7 @@ impl Circumstances<'_> {
         let quota = format!("{:.3}", lowered.limit);
         case.os.insert("cpu_quota".to_string(), quota.clone());
         let what_if = self.changed(
-            Kind::Brake,
+            ProofKind::Brake,
             format!("cpu_quota={quota} ({})", lowered.words("the server")),
             if self.record.is_driven_from_elsewhere() {
                 "it stands still for a part of each 100 ms"
@@ -76,7 +76,7 @@ impl Circumstances<'_> {
         case.os.insert("processors".to_string(), n.to_string());
         let is_apart = self.record.is_driven_from_elsewhere();
         let side_effect = if is_apart { "" } else { "the driver has more of the others" };
-        let what_if = self.changed(Kind::Brake, format!("processors={n}"), side_effect, case);
+        let what_if = self.changed(ProofKind::Brake, format!("processors={n}"), side_effect, case);
         Ok(WhatIf { predicted: Some(f64::from(n) / used), ..what_if })
     }
 
@@ -97,7 +97,7 @@ impl Circumstances<'_> {
         let mut case = self.case.clone();
         case.workload.reply_delay_us = delay_us as u32;
         let what_if = self.changed(
-            Kind::Brake,
+            ProofKind::Brake,
             format!("each reply {} ms later", delay_us / 1000.0),
             "transactions hold their locks longer",
             case,

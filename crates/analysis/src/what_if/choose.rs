@@ -7,7 +7,7 @@ use model::run::RunRecord;
 use model::text::units::size_bytes;
 
 use crate::summary::limiter::{Bottleneck, Limiter};
-use crate::summary::proof::{Kind, Outcome, PROCESSORS, Proof};
+use crate::summary::proof::{PROCESSORS, Proof, ProofKind, ProofOutcome};
 use crate::summary::{RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -27,12 +27,12 @@ pub struct Circumstances<'a> {
     /// Those of [`crate::what_if::OF_SESSIONS`] that the role may set in a session of its own on a server by URL.
     pub settable: &'a BTreeSet<String>,
     /// What control groups can do on this machine.
-    pub groups: &'a Groups,
+    pub groups: &'a GroupAbilities,
 }
 
 /// What control groups can do on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
+pub struct GroupAbilities {
     /// Why none can limit processors.
     pub no_quota: Option<String>,
     /// Why none can limit reads and writes of devices.
@@ -73,7 +73,7 @@ impl Circumstances<'_> {
     fn what_if(&self, name: Bottleneck) -> Change {
         let is_refuted = |what_if: &WhatIf| {
             let of = |proof: &&Proof| (proof.limiter, &proof.change) == (name, &what_if.change);
-            self.limiter.proofs.iter().find(of).is_some_and(|proof| proof.outcome == Outcome::Refuted)
+            self.limiter.proofs.iter().find(of).is_some_and(|proof| proof.outcome == ProofOutcome::Refuted)
         };
         let what_if = first(self.changes(name), is_refuted)?;
         let what_if = WhatIf { limiter: name, ..what_if };
@@ -101,20 +101,28 @@ impl Circumstances<'_> {
             Bottleneck::RowLock => vec![self.more_rows()],
             Bottleneck::ServerCpu => vec![self.quota(), self.fewer_processors(), self.huge_pages()],
             Bottleneck::Scheduling => {
-                vec![self.clients_of(self.n_clients() / 4, Kind::Lift), self.driver_apart(), self.quota()]
+                vec![
+                    self.clients_of(self.n_clients() / 4, ProofKind::Lift),
+                    self.driver_apart(),
+                    self.quota(),
+                ]
             }
             Bottleneck::ClientHeldLock => {
                 vec![
                     self.functions(),
                     self.delayed(name),
-                    self.clients_of(self.n_clients() / 2, Kind::FewerClients),
+                    self.clients_of(self.n_clients() / 2, ProofKind::FewerClients),
                 ]
             }
-            Bottleneck::Lwlock => vec![self.clients_of(self.n_clients() / 2, Kind::FewerClients)],
+            Bottleneck::Lwlock => vec![self.clients_of(self.n_clients() / 2, ProofKind::FewerClients)],
             Bottleneck::OfferedLoad if self.case.workload.pace.is_open() => vec![self.without_rate()],
-            Bottleneck::OfferedLoad => vec![self.clients_of(2 * self.n_clients(), Kind::Lift)],
+            Bottleneck::OfferedLoad => vec![self.clients_of(2 * self.n_clients(), ProofKind::Lift)],
             Bottleneck::Network => {
-                vec![self.functions(), self.delayed(name), self.clients_of(2 * self.n_clients(), Kind::Lift)]
+                vec![
+                    self.functions(),
+                    self.delayed(name),
+                    self.clients_of(2 * self.n_clients(), ProofKind::Lift),
+                ]
             }
             Bottleneck::Driver => vec![self.more_threads(), self.driver_apart()],
             Bottleneck::Quota => cannot("raise the quota, and measure again"),
@@ -127,8 +135,9 @@ impl Circumstances<'_> {
 
     /// What lifting a limit gives if the rest of the clients' time remains, and no other resource, which each transaction
     /// needs as much of as before, is used beyond all of it. If one of these comes first, with its name.
-    fn gain(&self, name: Bottleneck, kind: Kind) -> Option<(f64, Option<String>)> {
-        let charged = self.limiter.charged.filter(|_| kind == Kind::Lift && name == self.limiter.name)?;
+    fn gain(&self, name: Bottleneck, kind: ProofKind) -> Option<(f64, Option<String>)> {
+        let charged =
+            self.limiter.charged.filter(|_| kind == ProofKind::Lift && name == self.limiter.name)?;
         let of_time = 1.0 / (1.0 - charged.min(0.99));
         let processors = self.busy().map(|busy| (busy, PROCESSORS.to_string()));
         let others = self.limiter.figures.iter().filter(|figure| figure.speaks_for != Some(name));
@@ -174,7 +183,7 @@ impl Circumstances<'_> {
 
     pub(super) fn changed(
         &self,
-        kind: Kind,
+        kind: ProofKind,
         change: String,
         side_effect: &'static str,
         case: Case,

@@ -1,7 +1,7 @@
 //! Brakes of devices: the server may read or write less there, by a control group.
 
 use crate::summary::limiter::Bottleneck;
-use crate::summary::proof::Kind;
+use crate::summary::proof::ProofKind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
 use crate::what_if::lowered::Lowered;
@@ -55,7 +55,7 @@ impl Circumstances<'_> {
             (Some(_), false) => "",
         };
         let change = format!("{key}={limit} ({})", lowered.words("the device"));
-        let what_if = self.changed(Kind::Brake, change, side_effect, case);
+        let what_if = self.changed(ProofKind::Brake, change, side_effect, case);
         let predicted = Some(lowered.predicted);
         Ok(WhatIf { predicted, is_partial, is_forced: share.is_none(), ..what_if })
     }

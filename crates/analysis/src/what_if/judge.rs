@@ -4,7 +4,7 @@ use model::load::sessions::SessionSettings;
 use model::run::ExperimentData;
 
 use crate::summary::limiter::{Bottleneck, Confidence};
-use crate::summary::proof::{Kind, Outcome, PAIRS_MIN, Proof, QUEUE_MIN};
+use crate::summary::proof::{PAIRS_MIN, Proof, ProofKind, ProofOutcome, QUEUE_MIN};
 use crate::summary::{CaseSummary, RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -25,14 +25,15 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
     let share = of(without).and_then(|before| share(before, of(with), what_if.limiter));
     let next = of(with).and_then(|case| case.limiter.as_ref()).map(|limiter| limiter.name);
     let fell = share.as_ref().and_then(|(_, before, after)| after.map(|after| after < *before));
-    let outcome = estimate.map_or(Outcome::Undecided, |estimate| {
+    let outcome = estimate.map_or(ProofOutcome::Undecided, |estimate| {
         outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
     });
-    let is_silent = (what_if.is_partial && outcome == Outcome::Refuted)
-        || (what_if.is_forced && outcome == Outcome::Proven);
+    let is_silent = (what_if.is_partial && outcome == ProofOutcome::Refuted)
+        || (what_if.is_forced && outcome == ProofOutcome::Proven);
     let overruled = overruled(data, with);
     let is_short = log_ratios.len() < PAIRS_MIN;
-    let outcome = if is_silent || is_short || overruled.is_some() { Outcome::Undecided } else { outcome };
+    let outcome =
+        if is_silent || is_short || overruled.is_some() { ProofOutcome::Undecided } else { outcome };
     Proof {
         limiter: what_if.limiter,
         kind: what_if.kind,
@@ -75,7 +76,7 @@ fn overruled(data: &ExperimentData, case: u32) -> Option<String> {
 
 /// The part of what the limiter would lose that a brake takes, on the scale of logarithms: 1 for what limits alone, 0 for what is not missed.
 fn elasticity(what_if: &WhatIf, ratio: f64) -> Option<f64> {
-    let predicted = what_if.predicted.filter(|ratio| what_if.kind == Kind::Brake && *ratio < 1.0)?;
+    let predicted = what_if.predicted.filter(|ratio| what_if.kind == ProofKind::Brake && *ratio < 1.0)?;
     Some(ratio.ln() / predicted.ln())
 }
 
@@ -120,14 +121,14 @@ fn share(
 /// much proves. A brake proves if at least half of the predicted loss is there. Fewer clients that do as much queue for
 /// something, which proves no name.
 fn outcome(
-    kind: Kind,
+    kind: ProofKind,
     predicted: Option<f64>,
     ratio: f64,
     [low, high]: [f64; 2],
     fell: Option<bool>,
-) -> Outcome {
+) -> ProofOutcome {
     match kind {
-        Kind::Lift => {
+        ProofKind::Lift => {
             let half = predicted.map_or(LIFT_MIN, |most| 1.0 + 0.5 * (most - 1.0));
             let is_enough = match fell {
                 Some(true) => ratio >= half || low >= MUCH,
@@ -135,21 +136,21 @@ fn outcome(
                 None => low >= MUCH,
             };
             match () {
-                () if low > LIFT_MIN && is_enough => Outcome::Proven,
-                () if high < half.min(MUCH) => Outcome::Refuted,
-                () => Outcome::Undecided,
+                () if low > LIFT_MIN && is_enough => ProofOutcome::Proven,
+                () if high < half.min(MUCH) => ProofOutcome::Refuted,
+                () => ProofOutcome::Undecided,
             }
         }
-        Kind::Brake => {
+        ProofKind::Brake => {
             let half = predicted.map_or(BRAKE_MAX, |least| 1.0 - 0.5 * (1.0 - least));
             match () {
-                () if high < BRAKE_MAX && ratio <= half => Outcome::Proven,
-                () if low > half => Outcome::Refuted,
-                () => Outcome::Undecided,
+                () if high < BRAKE_MAX && ratio <= half => ProofOutcome::Proven,
+                () if low > half => ProofOutcome::Refuted,
+                () => ProofOutcome::Undecided,
             }
         }
-        Kind::FewerClients if high < QUEUE_MIN => Outcome::Refuted,
-        Kind::FewerClients => Outcome::Undecided,
+        ProofKind::FewerClients if high < QUEUE_MIN => ProofOutcome::Refuted,
+        ProofKind::FewerClients => ProofOutcome::Undecided,
     }
 }
 
@@ -159,9 +160,9 @@ pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
     let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(Proof::verdict);
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
-        if of(limiter.name) == Some(Outcome::Refuted) {
+        if of(limiter.name) == Some(ProofOutcome::Refuted) {
             limiter.confidence = Confidence::Low;
-            let second = limiter.runner_up.take_if(|(name, _)| of(*name) != Some(Outcome::Refuted));
+            let second = limiter.runner_up.take_if(|(name, _)| of(*name) != Some(ProofOutcome::Refuted));
             if let Some((name, evidence)) = second {
                 let refuted = format!("refuted by a what-if, although {}", limiter.evidence);
                 limiter.runner_up = Some((limiter.name, refuted));
@@ -169,7 +170,7 @@ pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
                 limiter.charged = None;
             }
         }
-        if of(limiter.name) == Some(Outcome::Proven) {
+        if of(limiter.name) == Some(ProofOutcome::Proven) {
             limiter.confidence = Confidence::High;
         }
         limiter.proofs = proofs.to_vec();
@@ -186,30 +187,34 @@ mod tests {
             assert_eq!(outcome(kind, predicted, ratio, interval, Some(true)), expected, "{kind:?} {ratio}");
         };
         // The WAL device with 200 writes a second, and the hot row that is held by its client.
-        check(Kind::Lift, Some(6.0), 8.9, [8.1, 9.6], Outcome::Proven);
-        check(Kind::Lift, Some(3.0), 1.12, [1.05, 1.2], Outcome::Refuted);
-        check(Kind::Lift, Some(25.0), 6.1, [5.4, 6.9], Outcome::Proven);
-        check(Kind::Lift, Some(25.0), 1.4, [1.2, 1.7], Outcome::Refuted);
-        check(Kind::Lift, Some(3.0), 1.9, [0.9, 4.0], Outcome::Undecided);
-        check(Kind::Lift, None, 1.3, [1.2, 1.4], Outcome::Proven);
-        check(Kind::Lift, None, 1.0, [0.97, 1.03], Outcome::Refuted);
-        check(Kind::Brake, Some(0.6), 0.62, [0.58, 0.66], Outcome::Proven);
-        check(Kind::Brake, Some(0.6), 0.98, [0.95, 1.01], Outcome::Refuted);
-        check(Kind::Brake, Some(0.6), 0.8, [0.6, 1.1], Outcome::Undecided);
-        check(Kind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], Outcome::Undecided);
-        check(Kind::FewerClients, Some(1.0), 0.55, [0.5, 0.6], Outcome::Refuted);
-        let of = |fell, interval| outcome(Kind::Lift, Some(2.0), 1.8, interval, fell);
-        assert_eq!(of(Some(true), [1.7, 1.9]), Outcome::Proven);
-        assert_eq!(of(Some(false), [1.7, 1.9]), Outcome::Undecided, "what limits is as occupied as before");
-        assert_eq!(of(None, [1.7, 1.9]), Outcome::Undecided, "how occupied it is now is not known");
-        assert_eq!(of(None, [2.1, 2.4]), Outcome::Proven, "twice as much needs no other witness");
+        check(ProofKind::Lift, Some(6.0), 8.9, [8.1, 9.6], ProofOutcome::Proven);
+        check(ProofKind::Lift, Some(3.0), 1.12, [1.05, 1.2], ProofOutcome::Refuted);
+        check(ProofKind::Lift, Some(25.0), 6.1, [5.4, 6.9], ProofOutcome::Proven);
+        check(ProofKind::Lift, Some(25.0), 1.4, [1.2, 1.7], ProofOutcome::Refuted);
+        check(ProofKind::Lift, Some(3.0), 1.9, [0.9, 4.0], ProofOutcome::Undecided);
+        check(ProofKind::Lift, None, 1.3, [1.2, 1.4], ProofOutcome::Proven);
+        check(ProofKind::Lift, None, 1.0, [0.97, 1.03], ProofOutcome::Refuted);
+        check(ProofKind::Brake, Some(0.6), 0.62, [0.58, 0.66], ProofOutcome::Proven);
+        check(ProofKind::Brake, Some(0.6), 0.98, [0.95, 1.01], ProofOutcome::Refuted);
+        check(ProofKind::Brake, Some(0.6), 0.8, [0.6, 1.1], ProofOutcome::Undecided);
+        check(ProofKind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], ProofOutcome::Undecided);
+        check(ProofKind::FewerClients, Some(1.0), 0.55, [0.5, 0.6], ProofOutcome::Refuted);
+        let of = |fell, interval| outcome(ProofKind::Lift, Some(2.0), 1.8, interval, fell);
+        assert_eq!(of(Some(true), [1.7, 1.9]), ProofOutcome::Proven);
+        assert_eq!(
+            of(Some(false), [1.7, 1.9]),
+            ProofOutcome::Undecided,
+            "what limits is as occupied as before"
+        );
+        assert_eq!(of(None, [1.7, 1.9]), ProofOutcome::Undecided, "how occupied it is now is not known");
+        assert_eq!(of(None, [2.1, 2.4]), ProofOutcome::Proven, "twice as much needs no other witness");
     }
 
     /// A proof of six pairs.
     fn of_wal_sync() -> Proof {
         Proof {
             limiter: Bottleneck::WalSync,
-            kind: Kind::Lift,
+            kind: ProofKind::Lift,
             change: "synchronous_commit=off".to_string(),
             side_effect: String::new(),
             predicted: Some(6.0),
@@ -220,7 +225,7 @@ mod tests {
             server_cpu_us: Some([395.0, 110.0]),
             n_pairs: 6,
             share: None,
-            outcome: Outcome::Proven,
+            outcome: ProofOutcome::Proven,
             overruled: None,
             next: Some(Bottleneck::RowLock),
             measured_in: None,
@@ -242,15 +247,18 @@ mod tests {
         assert_eq!(costlier.sentence(), unseen.sentence(), "what rose is no reason");
         let near = Proof { interval: Some([5.8, 9.6]), bound: None, ..proof.clone() };
         assert!(near.sentence().contains("(5.80x to 9.60x), predicted 6.00x: wal-sync"), "not surely more");
-        let refuted = Proof { outcome: Outcome::Refuted, ..proof };
+        let refuted = Proof { outcome: ProofOutcome::Refuted, ..proof };
         assert!(refuted.sentence().ends_with(": wal-sync does not limit it."));
     }
 
     #[test]
     fn fewer_pairs_than_a_verdict_needs_decide_nothing() {
-        for (n_pairs, expected) in
-            [(1, Outcome::Undecided), (2, Outcome::Undecided), (3, Outcome::Undecided), (4, Outcome::Proven)]
-        {
+        for (n_pairs, expected) in [
+            (1, ProofOutcome::Undecided),
+            (2, ProofOutcome::Undecided),
+            (3, ProofOutcome::Undecided),
+            (4, ProofOutcome::Proven),
+        ] {
             let proof = Proof { n_pairs, ..of_wal_sync() };
             assert_eq!(proof.verdict(), expected, "{n_pairs} pairs");
             let said = crate::summary::proof::no_verdict(std::slice::from_ref(&proof));

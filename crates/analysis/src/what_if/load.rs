@@ -3,7 +3,7 @@
 use model::experiment::case::{Calls, Think};
 use model::load::Pace;
 
-use crate::summary::proof::Kind;
+use crate::summary::proof::ProofKind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
 use crate::what_if::settings::LARGER;
@@ -15,16 +15,16 @@ impl Circumstances<'_> {
     pub(super) fn more_rows(&self) -> Change {
         let workload = &self.case.workload;
         if workload.kind.is_own() || !self.is_own() {
-            return self.clients_of(self.n_clients() / 2, Kind::FewerClients);
+            return self.clients_of(self.n_clients() / 2, ProofKind::FewerClients);
         }
         let mut case = self.case.clone();
         case.workload.scale =
             (workload.scale * LARGER as u32 / 2).max(2 * self.n_clients()).min(20 * workload.scale);
         let change = format!("scale={}", case.workload.scale);
-        Ok(self.changed(Kind::Lift, change, "more data to cache", case))
+        Ok(self.changed(ProofKind::Lift, change, "more data to cache", case))
     }
 
-    pub(super) fn clients_of(&self, n: u32, kind: Kind) -> Change {
+    pub(super) fn clients_of(&self, n: u32, kind: ProofKind) -> Change {
         if self.has_think_times() {
             return Err("the specification says how many terminals a warehouse has".to_string());
         }
@@ -36,12 +36,12 @@ impl Circumstances<'_> {
         case.workload.n_threads = case.workload.n_threads.min(n);
         let what_if = self.changed(kind, format!("clients={n}"), "", case);
         let predicted = match kind {
-            Kind::FewerClients => Some(1.0),
-            Kind::Lift if n > self.n_clients() => {
+            ProofKind::FewerClients => Some(1.0),
+            ProofKind::Lift if n > self.n_clients() => {
                 let of_processors = self.busy().map_or(2.0, |busy| 1.0 / busy);
                 Some(of_processors.min(f64::from(n) / f64::from(self.n_clients())).max(1.0))
             }
-            Kind::Lift | Kind::Brake => None,
+            ProofKind::Lift | ProofKind::Brake => None,
         };
         Ok(WhatIf { predicted, ..what_if })
     }
@@ -58,14 +58,14 @@ impl Circumstances<'_> {
             Some(_) => return Err("each transaction is one call already".to_string()),
             None => return Err("no transaction of this workload can be called as one function".to_string()),
         }
-        Ok(self.changed(Kind::Lift, "calls=functions".to_string(), "the server executes PL/pgSQL", case))
+        Ok(self.changed(ProofKind::Lift, "calls=functions".to_string(), "the server executes PL/pgSQL", case))
     }
 
     pub(super) fn without_rate(&self) -> Change {
         let mut case = self.case.clone();
         case.workload.pace = Pace::Closed;
         Ok(self.changed(
-            Kind::Lift,
+            ProofKind::Lift,
             "pace=closed".to_string(),
             "latency excludes the wait for a due time",
             case,
@@ -97,7 +97,7 @@ impl Circumstances<'_> {
         let mut case = self.case.clone();
         case.os.insert("processors".to_string(), n.to_string());
         let change = format!("processors={n} (the others are left to the driver)");
-        Ok(self.changed(Kind::Lift, change, "the server has fewer processors to choose from", case))
+        Ok(self.changed(ProofKind::Lift, change, "the server has fewer processors to choose from", case))
     }
 
     pub(super) fn more_threads(&self) -> Change {
@@ -119,6 +119,6 @@ impl Circumstances<'_> {
         case.workload.n_threads = n;
         let is_apart = self.record.driver_host.is_some();
         let side_effect = if is_apart { "" } else { "the server has fewer processors to itself" };
-        Ok(self.changed(Kind::Lift, format!("threads={n}"), side_effect, case))
+        Ok(self.changed(ProofKind::Lift, format!("threads={n}"), side_effect, case))
     }
 }

@@ -4,7 +4,7 @@
 use model::experiment::case::setting;
 use model::run::server::ServerRecord;
 
-use crate::summary::proof::Kind;
+use crate::summary::proof::ProofKind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
 
@@ -58,7 +58,7 @@ impl Circumstances<'_> {
             case.data_settings = Some(setting::of_its_data(self.case).clone());
         }
         case.server.settings.insert(name.to_string(), value.to_string());
-        Ok(self.changed(Kind::Lift, format!("{name}={value}"), side_effect, case))
+        Ok(self.changed(ProofKind::Lift, format!("{name}={value}"), side_effect, case))
     }
 
     /// The case whose load asks for a setting when it connects: nobody else has it.
@@ -76,7 +76,7 @@ impl Circumstances<'_> {
         }
         let mut case = self.case.clone();
         case.workload.session_settings.insert(name.to_string(), value.to_string());
-        Ok(self.changed(Kind::Lift, format!("{name}={value} in the load's sessions"), side_effect, case))
+        Ok(self.changed(ProofKind::Lift, format!("{name}={value} in the load's sessions"), side_effect, case))
     }
 
     /// A commit waits for this server's WAL alone.

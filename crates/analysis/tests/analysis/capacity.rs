@@ -2,7 +2,7 @@
 
 use analysis::finding::{Finding, Grade};
 use analysis::study;
-use analysis::summary::capacity::{Outcome, ProbeVerdict};
+use analysis::summary::capacity::{ProbeVerdict, SearchOutcome};
 use analysis::summary::{RunSummary, Study};
 use model::load::Pace;
 use model::load::capacity::{Probe, SearchRecord};
@@ -70,7 +70,7 @@ fn the_rate_is_between_the_probes_that_held_and_those_that_missed() {
     let run = explained(searched(1, 8000.0, &STEEP, (3080.0, 0.009)));
     let capacity = run.capacity.as_ref().unwrap();
     let rate = capacity.rate.unwrap();
-    assert_eq!(capacity.outcome, Outcome::Found);
+    assert_eq!(capacity.outcome, SearchOutcome::Found);
     assert!((3030.0..3200.0).contains(&rate.point), "{rate:?}");
     assert!(
         2700.0 < rate.low && rate.low < rate.point && rate.point < rate.high && rate.high < 3400.0,
@@ -193,7 +193,7 @@ fn a_rate_is_not_above_what_was_offered() {
     let run = explained(searched(1, 8000.0, &rates, (9900.0, 0.0)));
     let capacity = run.capacity.unwrap();
     let rate = capacity.rate.unwrap();
-    assert_eq!((capacity.outcome, rate.high), (Outcome::NotLimiting, 10_000.0));
+    assert_eq!((capacity.outcome, rate.high), (SearchOutcome::NotLimiting, 10_000.0));
     assert!(rate.low <= rate.point && rate.point <= 10_000.0, "{rate:?}");
     // Nor is the closed loop's best second, if no probe went beyond it.
     let rates = [1000.0, 2000.0, 3000.0, 4000.0, 5000.0, 6000.0].map(|rate| (rate, 0.0));

@@ -1,13 +1,14 @@
 //! Comparisons of synthetic experiments: pairs, verdicts, differences, and the findings that follow.
 
-use analysis::comparison::{CaseComparison, Difference, Figure, MARGIN, Pairing, Side, Verdict};
+use analysis::comparison::ComparisonVerdict::{self, Faster, Same, Slower, Unsure};
+use analysis::comparison::{CaseComparison, ComparedFigure, ComparedSide, Difference, MARGIN, Pairing};
 use analysis::explain::{compare, compare_duet};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::{RunSpec, RunState, StateLine};
-use model::load::duet::{Duet, Round, SlicePair, Slicing};
+use model::load::duet::{Duet, DuetRound, SlicePair, Slicing};
 use model::load::{Pace, Turns};
 use model::run::server::Setting;
 use model::run::{ExperimentData, RunData};
@@ -47,7 +48,7 @@ pub(crate) fn pairs(n: u32, effect: f64) -> ExperimentData {
 
 pub(crate) fn compare_cases(data: &ExperimentData) -> CaseComparison {
     let study = study(data);
-    let side = |case| Side { data, study: &study, case };
+    let side = |case| ComparedSide { data, study: &study, case };
     compare(&[(side(1), side(2))], MARGIN).remove(0)
 }
 
@@ -69,7 +70,7 @@ fn duet(n: usize, effect: f64, carried: f64) -> Duet {
 pub(crate) fn duet_of_rounds(effects: &[f64]) -> Duet {
     let mut whole = duet(0, 1.0, 1.0);
     for (round, effect) in (1..).zip(effects) {
-        whole.rounds.push(Round { round, is_swapped: round % 2 == 0 });
+        whole.rounds.push(DuetRound { round, is_swapped: round % 2 == 0 });
         whole.pairs.extend(duet(12, *effect, 1.0).pairs.into_iter().map(|pair| SlicePair { round, ..pair }));
     }
     whole
@@ -89,7 +90,7 @@ fn take_turns(data: &mut ExperimentData) {
 /// With the runs of its sides, a block for each round.
 fn compare_duet_with(data: &ExperimentData, duet: &Duet) -> CaseComparison {
     let study = study(data);
-    let side = |case| Side { data, study: &study, case };
+    let side = |case| ComparedSide { data, study: &study, case };
     compare_duet(side(1), side(2), duet, MARGIN)
 }
 
@@ -104,14 +105,14 @@ fn the_unit_of_a_duet_in_rounds_is_the_round() {
     let by_rounds = compare_the_duet(&duet_of_rounds(&starts));
     assert_eq!(
         (by_rounds.verdict(), by_rounds.pairing, by_rounds.n_pairs),
-        (Some(Verdict::Unsure), Pairing::Rounds, 8)
+        (Some(Unsure), Pairing::Rounds, 8)
     );
     let width = |case: &CaseComparison| case.leading().map(|ratio| ratio.high - ratio.low).unwrap();
     let mut by_slices = duet_of_rounds(&starts);
     by_slices.pairs.iter_mut().for_each(|pair| pair.round = 1);
     assert!(width(&by_rounds) > 2.0 * width(&compare_the_duet(&by_slices)), "{by_rounds:?}");
     let slower = compare_the_duet(&duet_of_rounds(&[0.95, 0.951, 0.949, 0.95, 0.952, 0.948, 0.95, 0.95]));
-    assert_eq!((slower.verdict(), slower.n_pairs), (Some(Verdict::Slower), 8));
+    assert_eq!((slower.verdict(), slower.n_pairs), (Some(Slower), 8));
     assert!((slower.leading().unwrap().ratio - 0.95).abs() < 0.003, "{:?}", slower.leading());
     assert!(found(&slower).iter().all(|(id, _)| *id == "turns-weigh"), "{:?}", slower.findings);
     // That each side had half of the time is no doubt about them both.
@@ -147,7 +148,7 @@ fn a_round_of_which_a_side_does_not_count_is_left_out_as_a_whole() {
     let comparison = compare_duet_with(&data, &duet);
     assert_eq!(
         (comparison.verdict(), comparison.pairing, comparison.n_pairs),
-        (Some(Verdict::Same), Pairing::Rounds, 7)
+        (Some(Same), Pairing::Rounds, 7)
     );
     let throughput = &comparison.figures[0];
     assert_eq!(throughput.sample.pairs, [1, 2, 4, 5, 6, 7, 8]);
@@ -164,12 +165,9 @@ fn a_round_of_which_a_side_does_not_count_is_left_out_as_a_whole() {
 #[test]
 fn a_duet_is_compared_by_its_slices() {
     let slower = compare_duet_of(100, 0.97, 1.0);
-    assert_eq!(
-        (slower.verdict(), slower.pairing, slower.n_pairs),
-        (Some(Verdict::Slower), Pairing::Slices, 100)
-    );
+    assert_eq!((slower.verdict(), slower.pairing, slower.n_pairs), (Some(Slower), Pairing::Slices, 100));
     assert!((slower.leading().unwrap().ratio - 0.97).abs() < 0.002);
-    assert_eq!(compare_duet_of(100, 1.0, 1.0).verdict(), Some(Verdict::Same));
+    assert_eq!(compare_duet_of(100, 1.0, 1.0).verdict(), Some(Same));
     // 1000 in 450 ms.
     assert!((2200.0..2700.0).contains(&slower.figures[0].a_median.unwrap()), "{:?}", slower.figures);
 }
@@ -194,13 +192,13 @@ fn a_turn_that_weighs_on_the_next_is_reported() {
     assert!(evidence.contains(" % less than the first (95 % interval -"), "{evidence}");
 }
 
-fn of_figure(comparison: &CaseComparison, figure: Figure) -> Option<Verdict> {
+fn of_figure(comparison: &CaseComparison, figure: ComparedFigure) -> Option<ComparisonVerdict> {
     comparison.figures.iter().find(|f| f.figure == figure).unwrap().result.map(|ratio| ratio.verdict)
 }
 
 #[test]
 fn pairs_see_through_what_disturbs_both_runs_of_a_block() {
-    let check = |effect: f64, expected: Verdict| {
+    let check = |effect: f64, expected: ComparisonVerdict| {
         let result = compare_cases(&pairs(10, effect));
         assert_eq!((result.verdict(), result.pairing, result.n_pairs), (Some(expected), Pairing::Blocks, 10));
         let ratio = result.leading().unwrap();
@@ -208,10 +206,10 @@ fn pairs_see_through_what_disturbs_both_runs_of_a_block() {
         assert!(ratio.low <= ratio.ratio && ratio.ratio <= ratio.high && ratio.detectable.unwrap() < 0.02);
         result
     };
-    assert_eq!(check(1.05, Verdict::Faster).grade, Grade::Valid);
-    check(0.95, Verdict::Slower);
-    let same = check(1.0, Verdict::Same);
-    assert_eq!(of_figure(&same, Figure::P99), Some(Verdict::Same));
+    assert_eq!(check(1.05, Faster).grade, Grade::Valid);
+    check(0.95, Slower);
+    let same = check(1.0, Same);
+    assert_eq!(of_figure(&same, ComparedFigure::P99), Some(Same));
     assert_eq!((same.a.as_str(), same.b.as_str()), ("wal_compression off", "wal_compression on"));
 }
 
@@ -225,11 +223,11 @@ fn more_latency_is_slower_and_leads_where_the_rate_is_given() {
         }
     }
     let closed = compare_cases(&data);
-    assert_eq!((closed.lead, closed.verdict()), (Figure::Throughput, Some(Verdict::Same)));
-    assert_eq!(of_figure(&closed, Figure::P50), Some(Verdict::Slower));
+    assert_eq!((closed.lead, closed.verdict()), (ComparedFigure::Throughput, Some(Same)));
+    assert_eq!(of_figure(&closed, ComparedFigure::P50), Some(Slower));
     data.plan.cases.iter_mut().for_each(|case| case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 });
     let open = compare_cases(&data);
-    assert_eq!((open.lead, open.verdict()), (Figure::P99, Some(Verdict::Slower)));
+    assert_eq!((open.lead, open.verdict()), (ComparedFigure::P99, Some(Slower)));
 }
 
 #[test]
@@ -253,10 +251,10 @@ fn a_comparison_that_stopped_early_has_a_wider_interval_and_is_whole() {
 fn among_several_cases_a_difference_must_pass_holms_correction() {
     let one = pairs(6, 1.05);
     let explained = study(&one);
-    let side = |case| Side { data: &one, study: &explained, case };
-    assert_eq!(compare(&[(side(1), side(2))], MARGIN)[0].verdict(), Some(Verdict::Faster));
+    let side = |case| ComparedSide { data: &one, study: &explained, case };
+    assert_eq!(compare(&[(side(1), side(2))], MARGIN)[0].verdict(), Some(Faster));
     let both = compare(&[(side(1), side(2)), (side(1), side(2))], MARGIN);
-    assert_eq!(both[0].verdict(), Some(Verdict::Unsure), "p = 2/64 twice");
+    assert_eq!(both[0].verdict(), Some(Unsure), "p = 2/64 twice");
     assert!((both[0].leading().unwrap().p_adjusted - 0.0625).abs() < 1e-12);
 }
 
@@ -476,11 +474,11 @@ fn a_run_without_a_figure_costs_its_pair_and_not_the_verdict() {
     let mut data = pairs(10, 1.0);
     data.runs[3].histograms.clear();
     let closed = compare_cases(&data);
-    assert_eq!((closed.verdict(), closed.n_pairs), (Some(Verdict::Same), 10), "throughput has all pairs");
-    assert_eq!(of_figure(&closed, Figure::P99), Some(Verdict::Same));
+    assert_eq!((closed.verdict(), closed.n_pairs), (Some(Same), 10), "throughput has all pairs");
+    assert_eq!(of_figure(&closed, ComparedFigure::P99), Some(Same));
     data.plan.cases.iter_mut().for_each(|case| case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 });
     let open = compare_cases(&data);
-    assert_eq!((open.lead, open.verdict(), open.n_pairs), (Figure::P99, Some(Verdict::Same), 9));
+    assert_eq!((open.lead, open.verdict(), open.n_pairs), (ComparedFigure::P99, Some(Same), 9));
     data.runs.truncate(12);
     let few = compare_cases(&data);
     assert_eq!((few.verdict(), few.n_pairs), (None, 5));
@@ -583,8 +581,8 @@ fn every_part_of_a_load_is_compared_between_two_experiments() {
     case.wal = WalPolicy::TwoCheckpoints;
     case.os.insert("numa".to_string(), "remote".to_string());
     let (of_a, of_b) = (study(&a), study(&b));
-    let sides = (Side { data: &a, study: &of_a, case: 1 }, Side { data: &b, study: &of_b, case: 1 });
-    let result = compare(&[sides], MARGIN).remove(0);
+    let [a, b] = [(&a, &of_a), (&b, &of_b)].map(|(data, study)| ComparedSide { data, study, case: 1 });
+    let result = compare(&[(a, b)], MARGIN).remove(0);
     let told = |list: &[Difference]| {
         list.iter().map(|d| format!("{}: {}, {}", d.what, d.a, d.b)).collect::<Vec<String>>()
     };

@@ -4,7 +4,7 @@ use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use analysis::summary::Study;
 use model::experiment::case::{Case, ServerSource};
-use model::experiment::origin::Origin;
+use model::experiment::origin::MergedFrom;
 use model::experiment::plan::{RunOrder, RunState, StateLine};
 use model::experiment::target::TargetSpec;
 use model::load::Pace;
@@ -235,7 +235,7 @@ fn two_servers_by_url_that_are_compared_are_not_taken_for_one_that_was_replaced(
 
 /// Runs 1 and 2 come from `a`, and run 3 from `b`, another machine.
 fn merged(data: &mut ExperimentData) {
-    let origin = |name: &str, first, last| Origin {
+    let origin = |name: &str, first, last| MergedFrom {
         name: name.to_string(),
         first,
         last,

@@ -8,7 +8,7 @@ use model::experiment::plan::RunState;
 use model::experiment::script::ScriptSurvey;
 use model::load::Pace;
 use model::load::course::RampUpEnd;
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::load::sessions::SessionSettings;
 use model::run::RunData;
 use model::run::driver::DriverRecord;
@@ -42,7 +42,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("run-incomplete", Severity::Void, "29 of 30 s were measured: interrupted", |data| {
         data.record.state = RunState::Partial;
         data.record.reason = "interrupted".to_string();
-        data.record.done.as_mut().unwrap().ending = Ending::Stopped;
+        data.record.done.as_mut().unwrap().ending = LoadEnding::Stopped;
         data.intervals.truncate(35);
     }),
     ("run-incomplete", Severity::Void, "nothing was measured", |data| {
@@ -161,7 +161,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
     }),
     ("connection-lost", Severity::Void, "every client", |data| {
-        data.record.done.as_mut().unwrap().ending = Ending::ConnectionsLost;
+        data.record.done.as_mut().unwrap().ending = LoadEnding::ConnectionsLost;
         data.record.done.as_mut().unwrap().clients_lost = 8;
     }),
     ("connection-lost", Severity::Void, "2 clients were aborted: client 0 aborted: end of script", |data| {

@@ -4,7 +4,7 @@ use analysis::history::{PastRun, histories, joined, packed, past_runs};
 use analysis::study;
 use analysis::summary::{RunSummary, Study};
 use model::experiment::case::{Case, ServerSource};
-use model::experiment::origin::Origin;
+use model::experiment::origin::MergedFrom;
 use model::experiment::plan::RunSpec;
 use model::load::Turns;
 use model::run::ExperimentData;
@@ -254,7 +254,7 @@ fn a_server_by_url_has_its_own_history_and_our_builds_share_one() {
 fn runs_of_a_merged_study_count_once() {
     let parts = [experiment(0, 1000, |_| {}), experiment(1, 940, |_| {})];
     let (_, mut data, mut explained) = parts[0].clone();
-    let origin = |name: &str, first, last| Origin {
+    let origin = |name: &str, first, last| MergedFrom {
         name: name.to_string(),
         first,
         last,

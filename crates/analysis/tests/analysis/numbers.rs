@@ -5,7 +5,7 @@ use analysis::case::{labels, money};
 use analysis::study;
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 use model::experiment::plan::RunState;
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use model::run::RunData;
@@ -124,7 +124,7 @@ fn an_empty_histogram_has_no_summary_and_garbage_is_an_error() {
 fn a_partial_run_counts_its_full_seconds_before_the_cut() {
     let mut data = quiet::run(1);
     data.record.state = RunState::Partial;
-    data.record.done.as_mut().unwrap().ending = Ending::Stopped;
+    data.record.done.as_mut().unwrap().ending = LoadEnding::Stopped;
     data.intervals.truncate(15);
     data.intervals[14].length_ns = 400_000_000;
     let summary = summary_of(data);
@@ -427,7 +427,7 @@ fn labels_of_targets_choose_counterparts_pools_and_cases() {
     let select = |conditions: &[&str]| -> Result<Vec<u32>, String> {
         let plan = study.plan.clone();
         let conditions: Result<Vec<_>, String> =
-            conditions.iter().map(|text| labels::Condition::parse(text, &plan)).collect();
+            conditions.iter().map(|text| labels::WhereCondition::parse(text, &plan)).collect();
         let mut data = model::run::ExperimentData { plan, ..quiet::experiment(1, Vec::new()) };
         labels::select(&mut data, &conditions?)?;
         Ok(data.plan.cases.iter().map(|case| case.id).collect())

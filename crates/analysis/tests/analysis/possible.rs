@@ -1,8 +1,8 @@
 //! Figures are possible: over random experiments no mean exceeds its maximum, no share is above 100 %, every interval
 //! contains its point and lies within what was offered, and verdicts follow from intervals.
 
-use analysis::case::answer::{self, Standing};
-use analysis::comparison::{CaseComparison, MARGIN, Side, Verdict};
+use analysis::case::answer::{self, LevelStanding};
+use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN};
 use analysis::explain::compare;
 use analysis::finding::{Finding, Grade};
 use analysis::study;
@@ -194,11 +194,11 @@ impl Impossible {
                 against.low >= 1.0 / (1.0 + MARGIN) - EPSILON && against.high <= 1.0 + MARGIN + EPSILON;
             self.unless(
                 match against.standing {
-                    Standing::Worse | Standing::ProvisionallyWorse => {
+                    LevelStanding::Worse | LevelStanding::ProvisionallyWorse => {
                         excludes_one && against.p_adjusted <= 0.05
                     }
-                    Standing::Same => is_within,
-                    Standing::Open => true,
+                    LevelStanding::Same => is_within,
+                    LevelStanding::Open => true,
                 },
                 || format!("{what}: {against:?}"),
             );
@@ -223,9 +223,11 @@ impl Impossible {
                 ratio.low >= 1.0 / (1.0 + MARGIN) - EPSILON && ratio.high <= 1.0 + MARGIN + EPSILON;
             self.unless(
                 match ratio.verdict {
-                    Verdict::Faster | Verdict::Slower => excludes_one && ratio.more_pairs.is_none(),
-                    Verdict::Same => is_within,
-                    Verdict::Unsure => !is_within && !excludes_one,
+                    ComparisonVerdict::Faster | ComparisonVerdict::Slower => {
+                        excludes_one && ratio.more_pairs.is_none()
+                    }
+                    ComparisonVerdict::Same => is_within,
+                    ComparisonVerdict::Unsure => !is_within && !excludes_one,
                 },
                 || format!("{what}: {ratio:?}"),
             );
@@ -256,8 +258,9 @@ fn impossible(data: &ExperimentData) -> Impossible {
     study.findings.iter().for_each(|finding| found.words(finding));
     found.answer(&study);
     if study.cases.len() > 1 {
-        let side = |case| Side { data, study: &study, case };
-        let sides: Vec<(Side, Side)> = (2..=study.cases.len() as u32).map(|b| (side(1), side(b))).collect();
+        let side = |case| ComparedSide { data, study: &study, case };
+        let sides: Vec<(ComparedSide, ComparedSide)> =
+            (2..=study.cases.len() as u32).map(|b| (side(1), side(b))).collect();
         compare(&sides, MARGIN).iter().for_each(|compared| found.comparison(compared, data.plan.repeats));
     }
     found

@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::plan::{Plan, RunSpec, RunState};
-use model::load::course::{Course, RampUpEnd};
-use model::load::drive::{Done, Ending, Ready};
+use model::load::course::{LoadCourse, RampUpEnd};
+use model::load::drive::{Done, LoadEnding, Ready};
 use model::load::interval::{Counts, HistogramLine, Interval};
 use model::load::{LoadSpec, Protocol, ScriptSpec, Window};
 use model::run::host::{HostRecord, MountRecord};
@@ -279,7 +279,7 @@ pub(crate) fn finish(data: &mut RunData) {
         counts += interval.counts;
     }
     data.record.done = Some(Done {
-        ending: Ending::Completed,
+        ending: LoadEnding::Completed,
         end_unix_ns: at(35.2),
         counts,
         backlog: 0,
@@ -302,7 +302,7 @@ pub(crate) fn finish(data: &mut RunData) {
 
 /// The ends of the run's window were found while it ran.
 pub(crate) fn found(data: &mut RunData, ramp_up_end: RampUpEnd, extended_s: u32) {
-    data.record.course = Some(Course { window: WINDOW, ramp_up_end: Some(ramp_up_end), extended_s });
+    data.record.course = Some(LoadCourse { window: WINDOW, ramp_up_end: Some(ramp_up_end), extended_s });
 }
 
 /// Changes a metric's value in all ticks that end between two times.

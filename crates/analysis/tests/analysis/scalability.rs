@@ -35,7 +35,7 @@ fn runs(n: u32, sigma: f64, kappa: f64) -> (u32, Vec<f64>) {
 fn the_law_is_recovered_with_intervals_around_it() {
     let found = one(&[1, 4, 16, 64, 128].map(|n| runs(n, 0.05, 0.0004)));
     let fit = found.fit.unwrap();
-    let near = |figure: analysis::summary::scalability::Figure, truth: f64| {
+    let near = |figure: analysis::summary::scalability::EstimatedFigure, truth: f64| {
         let (low, high) = figure.interval.unwrap();
         assert!((figure.point / truth - 1.0).abs() < 1e-6, "{figure:?} is not {truth}");
         assert!(low < truth && truth < high, "{figure:?} around {truth}");

@@ -1,7 +1,9 @@
 //! Comparisons of two experiments, whose runs form no pairs.
 
-use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict};
-use analysis::explain::{Played, compare, compare_duet_repeat, compare_repeat};
+use analysis::comparison::{
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonVerdict, MARGIN, Pairing,
+};
+use analysis::explain::{PlayedDuet, compare, compare_duet_repeat, compare_repeat};
 use analysis::finding::Grade;
 use analysis::study;
 use model::run::ExperimentData;
@@ -13,8 +15,14 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     let (a, mut b) = (pairs(6, 1.0), pairs(6, 1.0));
     let compare_both = |a: &ExperimentData, b: &ExperimentData| {
         let (of_a, of_b) = (study(a), study(b));
-        compare(&[(Side { data: a, study: &of_a, case: 1 }, Side { data: b, study: &of_b, case: 1 })], MARGIN)
-            .remove(0)
+        compare(
+            &[(
+                ComparedSide { data: a, study: &of_a, case: 1 },
+                ComparedSide { data: b, study: &of_b, case: 1 },
+            )],
+            MARGIN,
+        )
+        .remove(0)
     };
     let same = compare_both(&a, &b);
     let ids: Vec<&str> = same.findings.iter().map(|finding| finding.id).collect();
@@ -49,7 +57,8 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
         "{advice:?}"
     );
     let (of_a, of_b) = (study(&a), study(&b));
-    let sides = (Side { data: &a, study: &of_a, case: 1 }, Side { data: &b, study: &of_b, case: 1 });
+    let sides =
+        (ComparedSide { data: &a, study: &of_a, case: 1 }, ComparedSide { data: &b, study: &of_b, case: 1 });
     let advice = advised(&compare_repeat(&[sides], MARGIN).remove(0));
     assert!(
         advice.len() == 2 && advice.iter().all(|text| text.to_lowercase().contains("repeat")),
@@ -61,7 +70,7 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
 fn two_cases_of_one_experiment_that_were_measured_one_after_the_other_are_doubted() {
     let doubts = |data: &ExperimentData| {
         let of_all = study(data);
-        let sides = [1, 2].map(|case| Side { data, study: &of_all, case });
+        let sides = [1, 2].map(|case| ComparedSide { data, study: &of_all, case });
         let found = compare(&[sides.into()], MARGIN).remove(0);
         found.findings.iter().any(|finding| finding.id == "not-interleaved")
     };
@@ -73,7 +82,7 @@ fn two_cases_of_one_experiment_that_were_measured_one_after_the_other_are_doubte
     assert!(!doubts(&data), "one block of six mixes them");
 }
 
-type Compare = fn(&[(Side, Side)], f64) -> Vec<CaseComparison>;
+type Compare = fn(&[(ComparedSide, ComparedSide)], f64) -> Vec<CaseComparison>;
 
 #[test]
 fn machines_are_what_a_repetition_compares_and_loads_are_not() {
@@ -85,8 +94,14 @@ fn machines_are_what_a_repetition_compares_and_loads_are_not() {
     }
     let both = |b: &ExperimentData, of: Compare| {
         let (of_a, of_b) = (study(&a), study(b));
-        of(&[(Side { data: &a, study: &of_a, case: 1 }, Side { data: b, study: &of_b, case: 1 })], MARGIN)
-            .remove(0)
+        of(
+            &[(
+                ComparedSide { data: &a, study: &of_a, case: 1 },
+                ComparedSide { data: b, study: &of_b, case: 1 },
+            )],
+            MARGIN,
+        )
+        .remove(0)
     };
     assert_eq!(both(&b, compare).grade, Grade::Void);
     let repeated = both(&b, compare_repeat);
@@ -105,26 +120,26 @@ fn the_ratio_of_a_duet_is_compared_with_that_of_its_repetition_round_by_round() 
     let (theirs, mut ours) = (pairs(8, 1.0), pairs(8, 1.0));
     let compared = |ours: &ExperimentData, there: &[f64], here: &[f64]| {
         let (of_theirs, of_ours) = (study(&theirs), study(ours));
-        let sides = |data, study| [1, 2].map(|case| Side { data, study, case });
+        let sides = |data, study| [1, 2].map(|case| ComparedSide { data, study, case });
         let duets = [there, here].map(duet_of_rounds);
-        let there = Played { sides: sides(&theirs, &of_theirs), duet: &duets[0] };
-        let here = Played { sides: sides(ours, &of_ours), duet: &duets[1] };
+        let there = PlayedDuet { sides: sides(&theirs, &of_theirs), duet: &duets[0] };
+        let here = PlayedDuet { sides: sides(ours, &of_ours), duet: &duets[1] };
         compare_duet_repeat(there, here, MARGIN)
     };
     let original = [1.030, 1.033, 1.027, 1.035, 1.025, 1.031, 1.029, 1.032];
-    let check = |here: &[f64], verdict: Verdict, low: f64, high: f64| {
+    let check = |here: &[f64], verdict: ComparisonVerdict, low: f64, high: f64| {
         let found = compared(&ours, &original, here);
         assert_eq!(
             (found.verdict(), found.pairing, found.lead),
-            (Some(verdict), Pairing::RoundsApart, Figure::Ratio)
+            (Some(verdict), Pairing::RoundsApart, ComparedFigure::Ratio)
         );
         let ratio = found.leading().unwrap().ratio;
         assert!(low < ratio && ratio < high, "{ratio}");
     };
-    check(&[1.032, 1.028, 1.034, 1.026, 1.029, 1.033, 1.031, 1.028], Verdict::Same, 0.99, 1.01);
-    check(&[1.13, 1.14, 1.12, 1.13, 1.135, 1.125, 1.13, 1.128], Verdict::Faster, 1.08, 1.11);
-    check(&[0.93, 0.94, 0.92, 0.93], Verdict::Slower, 0.88, 0.92);
-    check(&[0.9, 1.2, 1.0, 1.1, 0.95, 1.15, 1.03, 0.98], Verdict::Unsure, 0.9, 1.1);
+    check(&[1.032, 1.028, 1.034, 1.026, 1.029, 1.033, 1.031, 1.028], ComparisonVerdict::Same, 0.99, 1.01);
+    check(&[1.13, 1.14, 1.12, 1.13, 1.135, 1.125, 1.13, 1.128], ComparisonVerdict::Faster, 1.08, 1.11);
+    check(&[0.93, 0.94, 0.92, 0.93], ComparisonVerdict::Slower, 0.88, 0.92);
+    check(&[0.9, 1.2, 1.0, 1.1, 0.95, 1.15, 1.03, 0.98], ComparisonVerdict::Unsure, 0.9, 1.1);
     let few = compared(&ours, &original, &original[..3]);
     let evidence = "8 rounds of theirs and 3 here count, and a verdict needs 4 of each";
     assert!(

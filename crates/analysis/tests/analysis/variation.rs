@@ -1,6 +1,6 @@
 //! How much runs vary, and where that comes from; and what is shown with the verdict of a comparison.
 
-use analysis::comparison::{CaseComparison, Figure, MARGIN, Side};
+use analysis::comparison::{CaseComparison, ComparedFigure, ComparedSide, MARGIN};
 use analysis::explain::compare;
 use analysis::study;
 use analysis::summary::variation::{VarianceLevel, Variation};
@@ -68,7 +68,7 @@ fn work_per_cpu_second_is_reported_where_it_was_measured() {
 
 fn compared(data: &ExperimentData) -> CaseComparison {
     let study = study(data);
-    let side = |case| Side { data, study: &study, case };
+    let side = |case| ComparedSide { data, study: &study, case };
     compare(&[(side(1), side(2))], MARGIN).remove(0)
 }
 
@@ -95,6 +95,6 @@ fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
     // The verdict is that of the plain interval.
     assert_eq!(disturbed.verdict(), Some(plain.verdict));
     let sample = &disturbed.figures[0].sample;
-    assert_eq!((disturbed.figures[0].figure, sample.pairs.len()), (Figure::Throughput, 12));
+    assert_eq!((disturbed.figures[0].figure, sample.pairs.len()), (ComparedFigure::Throughput, 12));
     assert!(sample.ratios.iter().zip(&sample.a).zip(&sample.b).all(|((r, a), b)| (r - b / a).abs() < 1e-12));
 }

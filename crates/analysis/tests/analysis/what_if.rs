@@ -1,10 +1,10 @@
 //! Which change tests which limiter, and what the measured runs prove.
 
 use analysis::finding::Grade;
-use analysis::summary::Resources;
-use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
-use analysis::summary::proof::{Kind, Outcome, Proof};
-use analysis::what_if::{Circumstances, Groups, WhatIf, confirm, judge, telling_run, what_ifs};
+use analysis::summary::ResourceUsage;
+use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
+use analysis::summary::proof::{Proof, ProofKind, ProofOutcome};
+use analysis::what_if::{Circumstances, GroupAbilities, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::load::sessions::{SessionSetting, SessionSettings};
@@ -47,10 +47,14 @@ fn chosen_where(
 ) -> Result<WhatIf, String> {
     let limiter = limiter(name, Some(0.8));
     let mut run = analysis::study(&experiment(1, vec![quiet::run(1)])).runs.remove(0);
-    run.resources =
-        Resources { n_cpus: Some(4), host_busy: Some(busy), server_cpu: Some(3.0), ..Resources::default() };
+    run.resources = ResourceUsage {
+        n_cpus: Some(4),
+        host_busy: Some(busy),
+        server_cpu: Some(3.0),
+        ..ResourceUsage::default()
+    };
     let settable = settable.iter().map(|name| name.to_string()).collect();
-    let groups = Groups { no_quota: Some("no quota here".to_string()), ..Groups::default() };
+    let groups = GroupAbilities { no_quota: Some("no quota here".to_string()), ..GroupAbilities::default() };
     let (mut all, untested) = what_ifs(Circumstances {
         case,
         limiter: &limiter,
@@ -64,14 +68,14 @@ fn chosen_where(
 }
 
 /// The change for a limiter where control groups are to be had.
-fn chosen_with_groups(limiter: &Limiter, case: &Case, resources: &Resources) -> Result<WhatIf, String> {
-    chosen_on((limiter, &record(&[]), &Groups::default()), case, resources)
+fn chosen_with_groups(limiter: &Limiter, case: &Case, resources: &ResourceUsage) -> Result<WhatIf, String> {
+    chosen_on((limiter, &record(&[]), &GroupAbilities::default()), case, resources)
 }
 
 fn chosen_on(
-    (limiter, record, groups): (&Limiter, &RunRecord, &Groups),
+    (limiter, record, groups): (&Limiter, &RunRecord, &GroupAbilities),
     case: &Case,
-    resources: &Resources,
+    resources: &ResourceUsage,
 ) -> Result<WhatIf, String> {
     let mut run = analysis::study(&experiment(1, vec![quiet::run(1)])).runs.remove(0);
     run.resources = resources.clone();
@@ -85,11 +89,11 @@ fn chosen_on(
 #[test]
 fn a_quota_takes_from_what_was_used_only_where_nothing_was_left() {
     let case = quiet::case(1);
-    let with = |busy, used| Resources {
+    let with = |busy, used| ResourceUsage {
         n_cpus: Some(4),
         host_busy: Some(busy),
         server_cpu: Some(used),
-        ..Resources::default()
+        ..ResourceUsage::default()
     };
     let of_cpu = limiter(Bottleneck::ServerCpu, None);
     for (busy, used, quota, predicted, words) in [
@@ -121,19 +125,19 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
     let case = quiet::case(1);
     let sizes = [("shared_buffers", "128MB"), ("work_mem", "4MB"), ("max_wal_size", "1GB")];
     for (name, kind, change) in [
-        (Bottleneck::WalSync, Kind::Lift, "synchronous_commit=off"),
-        (Bottleneck::WalVolume, Kind::Lift, "full_page_writes=off"),
-        (Bottleneck::Standby, Kind::Lift, "synchronous_commit=local"),
-        (Bottleneck::Checkpoint, Kind::Lift, "max_wal_size=8192MB checkpoint_timeout=1h"),
-        (Bottleneck::DataRead, Kind::Lift, "shared_buffers=1875MB"),
-        (Bottleneck::Memory, Kind::Lift, "work_mem=262144kB"),
-        (Bottleneck::Autovacuum, Kind::Lift, "autovacuum=off"),
-        (Bottleneck::RowLock, Kind::Lift, "scale=400"),
-        (Bottleneck::ServerCpu, Kind::Brake, "processors=2"),
-        (Bottleneck::Lwlock, Kind::FewerClients, "clients=4"),
-        (Bottleneck::ClientHeldLock, Kind::Brake, "each reply 0.249 ms later"),
-        (Bottleneck::OfferedLoad, Kind::Lift, "clients=16"),
-        (Bottleneck::Driver, Kind::Lift, "threads=2"),
+        (Bottleneck::WalSync, ProofKind::Lift, "synchronous_commit=off"),
+        (Bottleneck::WalVolume, ProofKind::Lift, "full_page_writes=off"),
+        (Bottleneck::Standby, ProofKind::Lift, "synchronous_commit=local"),
+        (Bottleneck::Checkpoint, ProofKind::Lift, "max_wal_size=8192MB checkpoint_timeout=1h"),
+        (Bottleneck::DataRead, ProofKind::Lift, "shared_buffers=1875MB"),
+        (Bottleneck::Memory, ProofKind::Lift, "work_mem=262144kB"),
+        (Bottleneck::Autovacuum, ProofKind::Lift, "autovacuum=off"),
+        (Bottleneck::RowLock, ProofKind::Lift, "scale=400"),
+        (Bottleneck::ServerCpu, ProofKind::Brake, "processors=2"),
+        (Bottleneck::Lwlock, ProofKind::FewerClients, "clients=4"),
+        (Bottleneck::ClientHeldLock, ProofKind::Brake, "each reply 0.249 ms later"),
+        (Bottleneck::OfferedLoad, ProofKind::Lift, "clients=16"),
+        (Bottleneck::Driver, ProofKind::Lift, "threads=2"),
     ] {
         let what_if = chosen(name, &case, &sizes).unwrap();
         assert_eq!((what_if.limiter, what_if.kind, what_if.change.as_str()), (name, kind, change));
@@ -150,7 +154,7 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
 fn refuted(limiter: Bottleneck, change: &str) -> Proof {
     Proof {
         limiter,
-        kind: Kind::Lift,
+        kind: ProofKind::Lift,
         change: change.to_string(),
         side_effect: String::new(),
         predicted: None,
@@ -161,7 +165,7 @@ fn refuted(limiter: Bottleneck, change: &str) -> Proof {
         server_cpu_us: None,
         n_pairs: 4,
         share: None,
-        outcome: Outcome::Refuted,
+        outcome: ProofOutcome::Refuted,
         overruled: None,
         next: None,
         measured_in: None,
@@ -171,12 +175,12 @@ fn refuted(limiter: Bottleneck, change: &str) -> Proof {
 #[test]
 fn a_device_is_braked_below_its_use_only_where_nothing_else_is_known_to_be_left() {
     let case = quiet::case(1);
-    let resources = Resources {
+    let resources = ResourceUsage {
         disk_read_bytes_per_s: Some(50e6),
         disk_write_bytes_per_s: Some(20e6),
         wal_device_writes_per_s: Some(400.0),
         wal_device_write_bytes_per_s: Some(8e6),
-        ..Resources::default()
+        ..ResourceUsage::default()
     };
     // No lift is left for any of them.
     let settings = [
@@ -187,23 +191,26 @@ fn a_device_is_braked_below_its_use_only_where_nothing_else_is_known_to_be_left(
         ("shared_buffers", "6GB"),
     ];
     let record = record(&settings);
-    let figure = |name, of, share| Figure { label: "seen".to_string(), share, of, speaks_for: Some(name) };
-    let check =
-        |name, figures: &[Figure], is_writeback_free, expected: Result<(&str, f64, bool, bool), &str>| {
-            let limiter = Limiter { figures: figures.to_vec(), ..limiter(name, None) };
-            let groups = Groups { is_writeback_free, ..Groups::default() };
-            match (chosen_on((&limiter, &record, &groups), &case, &resources), expected) {
-                (Ok(what_if), Ok((change, predicted, is_partial, is_forced))) => {
-                    assert_eq!(what_if.change, change);
-                    let key = change.split('=').next().unwrap();
-                    assert!(change.contains(what_if.case.os[key].as_str()), "{what_if:?}");
-                    assert!((what_if.predicted.unwrap() - predicted).abs() < 1e-9, "{what_if:?}");
-                    assert_eq!((what_if.is_partial, what_if.is_forced), (is_partial, is_forced), "{change}");
-                }
-                (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
-                (found, _) => panic!("{found:?} instead of {expected:?}"),
+    let figure =
+        |name, of, share| LimiterFigure { label: "seen".to_string(), share, of, speaks_for: Some(name) };
+    let check = |name,
+                 figures: &[LimiterFigure],
+                 is_writeback_free,
+                 expected: Result<(&str, f64, bool, bool), &str>| {
+        let limiter = Limiter { figures: figures.to_vec(), ..limiter(name, None) };
+        let groups = GroupAbilities { is_writeback_free, ..GroupAbilities::default() };
+        match (chosen_on((&limiter, &record, &groups), &case, &resources), expected) {
+            (Ok(what_if), Ok((change, predicted, is_partial, is_forced))) => {
+                assert_eq!(what_if.change, change);
+                let key = change.split('=').next().unwrap();
+                assert!(change.contains(what_if.case.os[key].as_str()), "{what_if:?}");
+                assert!((what_if.predicted.unwrap() - predicted).abs() < 1e-9, "{what_if:?}");
+                assert_eq!((what_if.is_partial, what_if.is_forced), (is_partial, is_forced), "{change}");
             }
-        };
+            (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
+            (found, _) => panic!("{found:?} instead of {expected:?}"),
+        }
+    };
     let sync = |share| figure(Bottleneck::WalSync, "instants", share);
     let used = "20 % less than the device used";
     let wal = format!("wal_write_iops=320.000 ({used})");
@@ -223,14 +230,14 @@ fn a_device_is_braked_below_its_use_only_where_nothing_else_is_known_to_be_left(
     check(Bottleneck::DataWrite, &writes, true, Ok((&written, 0.8, true, false)));
     check(Bottleneck::DataWrite, &[], false, Ok((&written, 0.8, false, true)));
     check(Bottleneck::DataWrite, &[], true, Err("what the kernel writes later is in no control group"));
-    let groups = Groups { no_throttle: Some("only root".to_string()), ..Groups::default() };
+    let groups = GroupAbilities { no_throttle: Some("only root".to_string()), ..GroupAbilities::default() };
     let of = limiter(Bottleneck::WalSync, None);
     let reason = chosen_on((&of, &record, &groups), &case, &resources).unwrap_err();
     assert_eq!(reason, "synchronous_commit is off already; fsync is off already; only root");
     // A brake that no ceiling justifies takes from any load.
     let sync_off = Limiter { proofs: vec![refuted(Bottleneck::WalSync, "synchronous_commit=off")], ..of };
     let on = quiet::run(1).record;
-    let next = chosen_on((&sync_off, &on, &Groups::default()), &case, &resources).unwrap();
+    let next = chosen_on((&sync_off, &on, &GroupAbilities::default()), &case, &resources).unwrap();
     assert_eq!(next.change, "fsync=off");
 }
 
@@ -238,17 +245,17 @@ fn a_device_is_braked_below_its_use_only_where_nothing_else_is_known_to_be_left(
 fn a_driver_is_left_processors_of_its_own_where_there_are_enough() {
     let mut case = quiet::case(1);
     case.workload.n_threads = case.workload.n_clients;
-    let with = |n_cpus, server, driver| Resources {
+    let with = |n_cpus, server, driver| ResourceUsage {
         n_cpus: Some(n_cpus),
         server_cpu: Some(server),
         driver_cpu: Some(driver),
-        ..Resources::default()
+        ..ResourceUsage::default()
     };
     let of_driver = limiter(Bottleneck::Driver, None);
     let lift = chosen_with_groups(&of_driver, &case, &with(8, 3.5, 1.2)).unwrap();
     assert_eq!(
         (lift.kind, lift.change.as_str()),
-        (Kind::Lift, "processors=6 (the others are left to the driver)")
+        (ProofKind::Lift, "processors=6 (the others are left to the driver)")
     );
     assert_eq!(lift.case.os["processors"], "6");
     let reason = chosen_with_groups(&of_driver, &case, &with(2, 1.3, 0.6)).unwrap_err();
@@ -371,7 +378,7 @@ fn a_longer_way_is_a_brake_whose_cost_is_predicted_from_the_replies_of_a_transac
     let replies = run.statements.iter().map(|statement| statement.service.n).sum::<u64>() as f64;
     let replies = (replies / run.counts.committed as f64).max(1.0);
     let of_network = chosen(Bottleneck::Network, &case, &[]).unwrap();
-    assert_eq!(of_network.kind, Kind::Brake);
+    assert_eq!(of_network.kind, ProofKind::Brake);
     let delay_s = f64::from(of_network.case.workload.reply_delay_us) / 1e6;
     let time_s = 8.0 / run.tps.unwrap();
     let predicted = time_s / (time_s + replies * delay_s);
@@ -407,7 +414,7 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     let mut study = analysis::study(&data);
     let what_if = WhatIf {
         limiter: Bottleneck::WalSync,
-        kind: Kind::Lift,
+        kind: ProofKind::Lift,
         change: "synchronous_commit=off".to_string(),
         predicted: Some(4.0),
         bound: None,
@@ -418,18 +425,21 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     };
     let judge = |pair, what_if: &WhatIf| judge(&data, &study, pair, what_if);
     let proof = judge((1, 2), &what_if);
-    assert_eq!((proof.n_pairs, proof.outcome), (4, Outcome::Proven), "{proof:?}");
+    assert_eq!((proof.n_pairs, proof.outcome), (4, ProofOutcome::Proven), "{proof:?}");
     assert!((proof.ratio.unwrap() - 3.0).abs() < 0.01);
     let little = WhatIf { predicted: Some(9.0), ..what_if };
-    assert_eq!(judge((1, 2), &little).outcome, Outcome::Proven, "three times as much is proof enough");
+    assert_eq!(judge((1, 2), &little).outcome, ProofOutcome::Proven, "three times as much is proof enough");
     let refuted = judge((2, 1), &little);
-    assert_eq!(refuted.outcome, Outcome::Refuted, "a third is less than half of what was predicted");
-    assert_eq!(judge((2, 1), &WhatIf { is_partial: true, ..little.clone() }).outcome, Outcome::Undecided);
-    let brake = WhatIf { kind: Kind::Brake, predicted: Some(0.5), ..little };
+    assert_eq!(refuted.outcome, ProofOutcome::Refuted, "a third is less than half of what was predicted");
+    assert_eq!(
+        judge((2, 1), &WhatIf { is_partial: true, ..little.clone() }).outcome,
+        ProofOutcome::Undecided
+    );
+    let brake = WhatIf { kind: ProofKind::Brake, predicted: Some(0.5), ..little };
     assert!((judge((1, 2), &brake).elasticity.unwrap() + 3.0_f64.log2()).abs() < 0.01);
     // The other way round it is a third: less than was used costs that much whatever limits.
     let fell = |is_forced| judge((2, 1), &WhatIf { is_forced, ..brake.clone() }).outcome;
-    assert_eq!((fell(false), fell(true)), (Outcome::Proven, Outcome::Undecided));
+    assert_eq!((fell(false), fell(true)), (ProofOutcome::Proven, ProofOutcome::Undecided));
     let second = (Bottleneck::RowLock, "a queue".to_string());
     let claim = Limiter { runner_up: Some(second), ..limiter(Bottleneck::WalSync, Some(0.5)) };
     study.cases[0].limiter = Some(claim);
@@ -448,9 +458,9 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     let (name, why) = moved.runner_up.unwrap();
     assert_eq!((name, why.as_str()), (Bottleneck::WalSync, "refuted by a what-if, although seen"));
     let of_second = |outcome| Proof { limiter: Bottleneck::RowLock, outcome, ..proof.clone() };
-    let both = confirmed(&[refuted.clone(), of_second(Outcome::Proven)]);
+    let both = confirmed(&[refuted.clone(), of_second(ProofOutcome::Proven)]);
     assert_eq!((both.name, both.confidence), (Bottleneck::RowLock, Confidence::High));
-    let neither = confirmed(&[refuted, of_second(Outcome::Refuted)]);
+    let neither = confirmed(&[refuted, of_second(ProofOutcome::Refuted)]);
     assert_eq!((neither.name, neither.confidence), (Bottleneck::WalSync, Confidence::Low));
 }
 
@@ -475,7 +485,7 @@ fn a_setting_that_the_sessions_did_not_have_tests_nothing() {
     case.workload.session_settings.insert("synchronous_commit".to_string(), "off".to_string());
     let what_if = WhatIf {
         limiter: Bottleneck::WalSync,
-        kind: Kind::Lift,
+        kind: ProofKind::Lift,
         change: "synchronous_commit=off in the load's sessions".to_string(),
         predicted: None,
         bound: None,
@@ -499,7 +509,7 @@ fn a_setting_that_the_sessions_did_not_have_tests_nothing() {
         data.plan.cases = vec![quiet::case(1), case.clone()];
         let proof = judge(&data, &analysis::study(&data), (1, 2), &what_if);
         assert_eq!(proof.overruled.as_deref(), expected);
-        let outcome = if expected.is_none() { Outcome::Refuted } else { Outcome::Undecided };
+        let outcome = if expected.is_none() { ProofOutcome::Refuted } else { ProofOutcome::Undecided };
         assert_eq!(proof.outcome, outcome, "{}", proof.sentence());
         assert_eq!(proof.sentence().ends_with("so that this tests nothing."), expected.is_some());
     }

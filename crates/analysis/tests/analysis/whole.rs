@@ -7,7 +7,7 @@ use model::experiment::case::WorkloadKind;
 use model::experiment::plan::{RunState, StateLine};
 use model::experiment::script::ScriptSurvey;
 use model::load::ScriptSpec;
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::load::interval::Interval;
 use model::run::{ExperimentData, RunData, StampedHistogram};
 use model::telemetry::event::EventKind;
@@ -104,7 +104,7 @@ fn void_and_partial_runs_are_shown_and_not_counted() {
     set_committed(&mut runs[0], 5..35, |_| 10);
     runs[2].record.state = RunState::Partial;
     runs[2].record.reason = "interrupted".to_string();
-    runs[2].record.done.as_mut().unwrap().ending = Ending::Stopped;
+    runs[2].record.done.as_mut().unwrap().ending = LoadEnding::Stopped;
     runs[2].intervals.truncate(20);
     let study = explain(&quiet::experiment(3, runs));
     let case = &study.cases[0];

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, ensure};
 use wire::session::{Rows, Session, SessionError};
-use workload::tpcc::{Sent, Trial};
+use workload::tpcc::{Trial, TrialStatement};
 
 /// Limit for the statements of a transaction, with margin: a Delivery has up to six per district.
 const STATEMENTS_MAX: usize = 200;
@@ -13,9 +13,9 @@ pub(crate) struct Actor<'a> {
     session: &'a mut Session,
     trial: Trial,
     /// Produced by the transaction but not sent yet.
-    next: Option<Sent>,
+    next: Option<TrialStatement>,
     /// Statements sent, and their results.
-    log: Vec<(Sent, Rows)>,
+    log: Vec<(TrialStatement, Rows)>,
 }
 
 impl<'a> Actor<'a> {
@@ -31,7 +31,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Proceeds until a statement for which `is_it` returns true has been sent and answered.
-    pub(crate) fn go_through(&mut self, is_it: impl Fn(&Sent) -> bool) -> Result<()> {
+    pub(crate) fn go_through(&mut self, is_it: impl Fn(&TrialStatement) -> bool) -> Result<()> {
         loop {
             let sent = self.send_next()?;
             ensure!(sent.is_some(), "the transaction has no such statement");
@@ -125,7 +125,7 @@ impl<'a> Actor<'a> {
     }
 }
 
-fn send(session: &mut Session, sent: &Sent) -> Result<Rows, SessionError> {
+fn send(session: &mut Session, sent: &TrialStatement) -> Result<Rows, SessionError> {
     let params: Vec<Option<&str>> = sent.params.iter().map(Option::as_deref).collect();
     session.query_params(&sent.sql, &params)
 }

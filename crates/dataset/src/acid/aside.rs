@@ -12,7 +12,7 @@ use workload::Schema;
 use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
-use crate::clearance::{Clearance, Consent};
+use crate::clearance::{Clearance, LoadConsent};
 use crate::session;
 
 /// Undelivered orders of one district.
@@ -131,7 +131,7 @@ pub(super) fn put_back(keeper: &mut Session, schema: &Schema) -> Result<()> {
 fn put_back_one(keeper: &mut Session, schema: &Schema, table: &str, sql: &str) -> Result<()> {
     let tables = [table.to_string()];
     let clearance =
-        Clearance { dataset: Dataset::Tpcc, schema, tables: &tables, consent: Consent::default() };
+        Clearance { dataset: Dataset::Tpcc, schema, tables: &tables, consent: LoadConsent::default() };
     let held = clearance.hold(keeper)?;
     if !held.is_empty() {
         keeper.execute(sql)?;

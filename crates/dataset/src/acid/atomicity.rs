@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use workload::tpcc::Trial;
 
 use super::actor::Actor;
-use super::{Scene, Seen, Test};
+use super::{Observations, Scene, Test};
 
 pub(super) const TESTS: [Test; 2] = [
     Test {
@@ -35,7 +35,7 @@ struct Books {
 /// The amount paid, in cents.
 const CENTS: i64 = 12_345;
 
-fn commits(scene: &mut Scene) -> Result<Seen> {
+fn commits(scene: &mut Scene) -> Result<Observations> {
     let before = books(scene)?;
     let mut session = scene.sessions.remove(0);
     Actor::new(&mut session, payment(scene)).finish()?;
@@ -50,7 +50,7 @@ fn commits(scene: &mut Scene) -> Result<Seen> {
     compare(scene, expected, "all rows have changed by the amount of the payment")
 }
 
-fn rolls_back(scene: &mut Scene) -> Result<Seen> {
+fn rolls_back(scene: &mut Scene) -> Result<Observations> {
     let before = books(scene)?;
     let mut session = scene.sessions.remove(0);
     let mut t1 = Actor::new(&mut session, payment(scene));
@@ -63,11 +63,11 @@ fn payment(scene: &Scene) -> Trial {
     Trial::payment(&scene.schema, scene.w_id, scene.d_id, scene.c_id, CENTS as u64)
 }
 
-fn compare(scene: &mut Scene, expected: Books, what: &str) -> Result<Seen> {
+fn compare(scene: &mut Scene, expected: Books, what: &str) -> Result<Observations> {
     let found = books(scene)?;
     let customer = format!("customer {} of district {} of warehouse {}", scene.c_id, scene.d_id, scene.w_id);
     let what = if found == expected { what } else { "the rows differ from the expected ones" };
-    let mut seen = Seen { text: format!("{customer}: {what}"), faults: Vec::new() };
+    let mut seen = Observations { text: format!("{customer}: {what}"), faults: Vec::new() };
     seen.expect(found == expected, || format!("expected {expected:?}, found {found:?}"));
     Ok(seen)
 }

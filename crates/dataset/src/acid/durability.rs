@@ -10,12 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use wire::session::{Limit, Session, SessionError};
-use workload::tpcc::{Constants, Order, Trial};
+use workload::tpcc::{Constants, NewOrderInputs, Trial};
 use workload::{Prng, Schema};
 
 use super::actor::Actor;
-use super::ledger::{self, Entry, Ledger};
-use super::{AcidRequest, AcidResult, Seen, Verdict};
+use super::ledger::{self, AcknowledgedOrder, Ledger};
+use super::{AcidRequest, AcidResult, AcidVerdict, Observations};
 use crate::session;
 use crate::session::STOPPED;
 
@@ -32,7 +32,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 /// When the server fails before it is killed, cannot be started again, or the user wants to stop.
 pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -> Result<AcidResult> {
-    let result = |verdict, Seen { text: seen, faults }| AcidResult {
+    let result = |verdict, Observations { text: seen, faults }| AcidResult {
         clause: CLAUSE,
         title: TITLE,
         isolation: None,
@@ -43,7 +43,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
     let Some(crash) = request.crash.as_mut() else {
         let text = "pgdyno did not start this server and does not kill it; test one that pgdyno starts: omit --server, or give \
                     --bin-dir with the same binaries";
-        return Ok(result(Verdict::Skipped, Seen { text: text.to_string(), faults: Vec::new() }));
+        return Ok(result(AcidVerdict::Skipped, Observations { text: text.to_string(), faults: Vec::new() }));
     };
     let mut observer = session::open(&request.conninfo, request.stop)?;
     let settings = settings(&mut observer)?;
@@ -70,7 +70,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
     let lost = ledger::find_faults(&mut observer, schema, &entries)?;
     let n_after = sum_of_next(&mut observer, schema)?;
     let (n, grown) = (entries.len() as i64, n_after - n_before);
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     for (entry, fault) in &lost {
         let when = relative_to_kill(entry.acknowledged_unix_us, crashed.1);
         seen.faults.push(format!("{} {fault} (acknowledged {when})", entry.name()));
@@ -90,7 +90,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
         request.load.as_secs_f64(),
         crashed.0
     );
-    let verdict = if seen.faults.is_empty() { Verdict::Held } else { Verdict::Violated };
+    let verdict = if seen.faults.is_empty() { AcidVerdict::Held } else { AcidVerdict::Violated };
     Ok(result(verdict, seen))
 }
 
@@ -141,7 +141,7 @@ fn send_orders_over(
     let mut prng = Prng::seed(unix_us() ^ (id as u64) << 56);
     let (constants, w_id) = (Constants::for_load(1), id as u32 % scale + 1);
     while !is_over.load(Ordering::Relaxed) {
-        let order = Order::draw(&mut prng, scale, w_id, constants);
+        let order = NewOrderInputs::draw(&mut prng, scale, w_id, constants);
         let mut actor = Actor::new(&mut session, Trial::new_order(schema, &order));
         if let Err(error) = actor.finish_with_retries() {
             return if is_gone(&error) { Ok(()) } else { Err(error.context("a New-Order failed")) };
@@ -150,7 +150,7 @@ fn send_orders_over(
             continue;
         }
         let o_id = actor.number("update @.district", 0)?;
-        ledger.add(&Entry {
+        ledger.add(&AcknowledgedOrder {
             w_id,
             d_id: order.d_id,
             o_id: u32::try_from(o_id).context("an order has a valid number")?,

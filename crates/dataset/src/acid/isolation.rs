@@ -4,11 +4,11 @@
 use anyhow::{Context, Result, ensure};
 use wire::session::Session;
 use workload::Schema;
-use workload::tpcc::{Order, OrderedItem, Trial, UNUSED_ITEM};
+use workload::tpcc::{NewOrderInputs, OrderedItem, Trial, UNUSED_ITEM};
 
 use super::actor::Actor;
-use super::meeting::{Meeting, meet};
-use super::{Scene, Seen, Test, aside};
+use super::meeting::{Interaction, meet};
+use super::{Observations, Scene, Test, aside};
 
 macro_rules! test {
     ($clause:literal, $title:literal, $run:ident) => {
@@ -49,10 +49,10 @@ struct ConcurrentStatus {
     taken: i64,
     /// Result of T2.
     found: (i64, Vec<[u32; 3]>),
-    meeting: Meeting,
+    meeting: Interaction,
 }
 
-fn concurrent_status(scene: &mut Scene, order: &Order) -> Result<ConcurrentStatus> {
+fn concurrent_status(scene: &mut Scene, order: &NewOrderInputs) -> Result<ConcurrentStatus> {
     let (schema, observer, first, second) = sessions(scene)?;
     let before = shown(schema, second, order)?;
     let mut t1 = Actor::new(first, Trial::new_order(schema, order));
@@ -65,22 +65,22 @@ fn concurrent_status(scene: &mut Scene, order: &Order) -> Result<ConcurrentStatu
 }
 
 /// An Order-Status of the order's customer.
-fn status_of(schema: &Schema, order: &Order) -> Trial {
+fn status_of(schema: &Schema, order: &NewOrderInputs) -> Trial {
     Trial::order_status(schema, order.w_id, order.d_id, order.c_id)
 }
 
 /// Result of an Order-Status that runs alone: the customer's last order and its lines.
-fn shown(schema: &Schema, session: &mut Session, order: &Order) -> Result<(i64, Vec<[u32; 3]>)> {
+fn shown(schema: &Schema, session: &mut Session, order: &NewOrderInputs) -> Result<(i64, Vec<[u32; 3]>)> {
     let mut status = Actor::new(session, status_of(schema, order));
     status.finish()?;
     Ok((status.number(LAST_ORDER, 0)?, lines_of(&status)?))
 }
 
-fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
+fn status_and_commit(scene: &mut Scene) -> Result<Observations> {
     let order = scene.order();
     let ConcurrentStatus { before: (last, _), taken, found: (found, _), meeting } =
         concurrent_status(scene, &order)?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     // A T2 that waited for the commit returns the new order; one that did not wait returns the last committed one.
     let expected = if meeting.waited { taken } else { last };
     seen.expect(found == expected, || format!("T2 found order {found}, not {expected}"));
@@ -98,10 +98,10 @@ fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
     Ok(seen)
 }
 
-fn status_and_rollback(scene: &mut Scene) -> Result<Seen> {
+fn status_and_rollback(scene: &mut Scene) -> Result<Observations> {
     let order = undone(scene.order());
     let ConcurrentStatus { before: (last, lines), taken, found, meeting } = concurrent_status(scene, &order)?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     seen.expect(found.0 == last, || format!("T2 found order {}, not {last}", found.0));
     seen.expect(found.1 == lines, || "T2 and T0 found different lines".to_string());
     seen.text = format!(
@@ -112,18 +112,18 @@ fn status_and_rollback(scene: &mut Scene) -> Result<Seen> {
     Ok(seen)
 }
 
-fn two_orders(scene: &mut Scene) -> Result<Seen> {
+fn two_orders(scene: &mut Scene) -> Result<Observations> {
     let order = scene.order();
     take_two_numbers(scene, order, true)
 }
 
-fn two_orders_one_undone(scene: &mut Scene) -> Result<Seen> {
+fn two_orders_one_undone(scene: &mut Scene) -> Result<Observations> {
     let order = undone(scene.order());
     take_two_numbers(scene, order, false)
 }
 
 /// T1 with `order`, and T2 of the same customer while T1 is open.
-fn take_two_numbers(scene: &mut Scene, order: Order, commits: bool) -> Result<Seen> {
+fn take_two_numbers(scene: &mut Scene, order: NewOrderInputs, commits: bool) -> Result<Observations> {
     let other = scene.order();
     let sql = scene.schema.fill(&format!(
         "select d_next_o_id from @.district where d_w_id = {} and d_id = {}",
@@ -139,7 +139,7 @@ fn take_two_numbers(scene: &mut Scene, order: Order, commits: bool) -> Result<Se
     let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
     let two = t2.number(TAKE_NUMBER, 0)?;
     let after = next(observer)?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     seen.expect(meeting.waited, || "T2 did not wait for T1".to_string());
     seen.expect(one == before, || format!("T1 took order {one}, the district's next was {before}"));
     let expected = before + i64::from(commits);
@@ -149,16 +149,16 @@ fn take_two_numbers(scene: &mut Scene, order: Order, commits: bool) -> Result<Se
     Ok(seen)
 }
 
-fn payment_and_delivery(scene: &mut Scene) -> Result<Seen> {
+fn payment_and_delivery(scene: &mut Scene) -> Result<Observations> {
     pay_during_delivery(scene, true)
 }
 
-fn payment_and_undone_delivery(scene: &mut Scene) -> Result<Seen> {
+fn payment_and_undone_delivery(scene: &mut Scene) -> Result<Observations> {
     pay_during_delivery(scene, false)
 }
 
 /// T1 delivers an order; T2 is a payment of its customer while T1 is open.
-fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
+fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Observations> {
     const CENTS: i64 = 32_109;
     let sql = "select no_w_id, no_d_id, o_c_id, (select (sum(ol_amount) * 100)::bigint from @.order_line \
                where ol_w_id = no_w_id and ol_d_id = no_d_id and ol_o_id = no_o_id) as cents \
@@ -181,7 +181,7 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
     let end = if commits { Actor::finish } else { Actor::roll_back };
     let meeting = meet(observer, &mut t1, &mut t2, end)?;
     let after = balance(observer)?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     seen.expect(meeting.waited, || "T2 did not wait for T1".to_string());
     let expected = before + delivered - CENTS;
     seen.expect(after == expected, || format!("C_BALANCE is {after} cents, not {expected}"));
@@ -191,14 +191,14 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
 
 /// T2 orders item x twice and item y. It reads the prices of all its items with one statement, and is stopped after it;
 /// then T3 raises both prices (case D of the clause: nobody waits and nobody fails).
-fn repeatable_prices(scene: &mut Scene) -> Result<Seen> {
+fn repeatable_prices(scene: &mut Scene) -> Result<Observations> {
     let seen = charge_while_prices_rise(scene);
     // Whatever has happened: the consistency conditions require amounts of quantity times price.
     aside::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 
-fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
+fn charge_while_prices_rise(scene: &mut Scene) -> Result<Observations> {
     let mut order = scene.order();
     let [x, y, again, ..] = order.lines.as_mut_slice() else { anyhow::bail!("an order has five lines") };
     if x.i_id == y.i_id {
@@ -226,7 +226,7 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
         order.w_id, order.d_id
     );
     let charged = text(observer, &schema.fill(&charged))?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     seen.expect(raised != before, || format!("T3 left the prices at {before}"));
     let sorted = |list: &str| {
         let mut pairs: Vec<String> = list.split(", ").map(str::to_string).collect();
@@ -241,7 +241,7 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
 }
 
 /// The same order with an unused item in the last line.
-fn undone(mut order: Order) -> Order {
+fn undone(mut order: NewOrderInputs) -> NewOrderInputs {
     if let Some(last) = order.lines.last_mut() {
         last.i_id = UNUSED_ITEM;
     }
@@ -249,7 +249,7 @@ fn undone(mut order: Order) -> Order {
 }
 
 /// Lines that an order asks for, sorted.
-fn asked(order: &Order) -> Vec<[u32; 3]> {
+fn asked(order: &NewOrderInputs) -> Vec<[u32; 3]> {
     let mut lines: Vec<[u32; 3]> = order
         .lines
         .iter()

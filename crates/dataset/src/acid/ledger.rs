@@ -21,7 +21,7 @@ const ORDERS_PER_QUERY: usize = 10_000;
 /// An acknowledged order.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct AcknowledgedOrder {
     pub w_id: u32,
     pub d_id: u32,
     pub o_id: u32,
@@ -31,16 +31,16 @@ pub struct Entry {
     pub acknowledged_unix_us: u64,
 }
 
-impl Entry {
+impl AcknowledgedOrder {
     /// Name for messages.
     pub fn name(&self) -> String {
         format!("order {} of district {} of warehouse {}", self.o_id, self.d_id, self.w_id)
     }
 
-    fn parse(line: &str) -> Option<Entry> {
+    fn parse(line: &str) -> Option<AcknowledgedOrder> {
         let mut fields = line.split(',');
         let mut next = || fields.next();
-        let entry = Entry {
+        let entry = AcknowledgedOrder {
             w_id: next()?.parse().ok()?,
             d_id: next()?.parse().ok()?,
             o_id: next()?.parse().ok()?,
@@ -71,8 +71,8 @@ impl Ledger {
     }
 
     /// Records an order durably.
-    pub(crate) fn add(&self, entry: &Entry) -> Result<()> {
-        let Entry { w_id, d_id, o_id, c_id, ol_cnt, acknowledged_unix_us } = entry;
+    pub(crate) fn add(&self, entry: &AcknowledgedOrder) -> Result<()> {
+        let AcknowledgedOrder { w_id, d_id, o_id, c_id, ol_cnt, acknowledged_unix_us } = entry;
         let line = format!("{w_id},{d_id},{o_id},{c_id},{ol_cnt},{acknowledged_unix_us}\n");
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(line.as_bytes()).and_then(|()| file.sync_data()).context("write the ledger")
@@ -90,7 +90,7 @@ pub fn is_ledger(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// When the file is not readable, or another line is not an order.
-pub fn read(path: &Path) -> Result<Vec<Entry>> {
+pub fn read(path: &Path) -> Result<Vec<AcknowledgedOrder>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read ledger `{}`", path.display()))?;
     let mut lines: Vec<&str> = text.split('\n').collect();
     // The text after the last line end is empty or torn.
@@ -102,7 +102,7 @@ pub fn read(path: &Path) -> Result<Vec<Entry>> {
     );
     let entry = |(at, line): (usize, &&str)| {
         let place = || format!("line {} of ledger `{}` is not an order: `{line}`", at + 1, path.display());
-        Entry::parse(line).with_context(place)
+        AcknowledgedOrder::parse(line).with_context(place)
     };
     lines.iter().enumerate().skip(1).map(entry).collect()
 }
@@ -114,8 +114,8 @@ pub fn read(path: &Path) -> Result<Vec<Entry>> {
 pub fn find_faults(
     session: &mut Session,
     schema: &Schema,
-    entries: &[Entry],
-) -> Result<BTreeMap<Entry, String>> {
+    entries: &[AcknowledgedOrder],
+) -> Result<BTreeMap<AcknowledgedOrder, String>> {
     let mut faults = BTreeMap::new();
     for chunk in entries.chunks(ORDERS_PER_QUERY) {
         let sql = "select w_id, d_id, id as o_id, o_c_id, o_ol_cnt, o_carrier_id is not null as is_delivered, \
@@ -124,7 +124,7 @@ pub fn find_faults(
                    (select count(*) from @.new_order where no_w_id = w_id and no_d_id = d_id and no_o_id = id) as n_new \
                    from unnest($1::int[], $2::int[], $3::int[]) as asked (w_id, d_id, id) \
                    left join @.orders on o_w_id = w_id and o_d_id = d_id and o_id = id";
-        let list = |of: fn(&Entry) -> u32| {
+        let list = |of: fn(&AcknowledgedOrder) -> u32| {
             let values: Vec<String> = chunk.iter().map(|entry| of(entry).to_string()).collect();
             format!("{{{}}}", values.join(","))
         };
@@ -164,7 +164,7 @@ pub fn find_faults(
 mod tests {
     use super::*;
 
-    const ORDER: Entry = Entry {
+    const ORDER: AcknowledgedOrder = AcknowledgedOrder {
         w_id: 1,
         d_id: 2,
         o_id: 3001,
@@ -178,7 +178,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger");
         let ledger = Ledger::create(&path).unwrap();
-        let other = Entry { o_id: 3002, ..ORDER };
+        let other = AcknowledgedOrder { o_id: 3002, ..ORDER };
         ledger.add(&ORDER).unwrap();
         ledger.add(&other).unwrap();
         assert_eq!(read(&path).unwrap(), [ORDER, other]);

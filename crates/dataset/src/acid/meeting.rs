@@ -16,14 +16,14 @@ const LOOK_MAX: Duration = Duration::from_secs(STATEMENT_SECONDS_MAX);
 
 /// How two transactions interacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meeting {
+pub(crate) struct Interaction {
     /// The second waited for a lock of the first until the first ended.
     pub(crate) waited: bool,
     /// How often the second started over.
     pub(crate) n_retries: usize,
 }
 
-impl Meeting {
+impl Interaction {
     pub(crate) fn text(&self) -> &'static str {
         match (self.waited, self.n_retries) {
             (true, 0) => "T2 waited for T1",
@@ -41,7 +41,7 @@ pub(crate) fn meet<'a>(
     first: &mut Actor<'a>,
     second: &mut Actor<'a>,
     meanwhile: impl FnOnce(&mut Actor<'a>) -> Result<()>,
-) -> Result<Meeting> {
+) -> Result<Interaction> {
     let (blocker, waiter) = (first.backend_pid(), second.backend_pid());
     let limit = Limit::current();
     thread::scope(|scope| {
@@ -58,7 +58,7 @@ pub(crate) fn meet<'a>(
         }
         meanwhile(first)?;
         let n_retries = running.join().map_err(|_| anyhow!("the thread of T2 has panicked"))??;
-        Ok(Meeting { waited, n_retries })
+        Ok(Interaction { waited, n_retries })
     })
 }
 

@@ -2,12 +2,12 @@
 //! At read committed it does, because each statement takes its own snapshot.
 
 use anyhow::Result;
-use workload::tpcc::{Sent, Trial};
+use workload::tpcc::{Trial, TrialStatement};
 
 use super::actor::Actor;
 use super::isolation::{LAST_ORDER, sessions};
 use super::meeting::meet;
-use super::{Scene, Seen, Test, aside};
+use super::{Observations, Scene, Test, aside};
 
 pub(super) const TESTS: [Test; 2] = [
     Test {
@@ -25,16 +25,16 @@ pub(super) const TESTS: [Test; 2] = [
 ];
 
 /// The district has no rows in NEW-ORDER during the test; they are restored afterwards.
-fn order_during_delivery(scene: &mut Scene) -> Result<Seen> {
+fn order_during_delivery(scene: &mut Scene) -> Result<Observations> {
     let taken = aside::take_orders(&mut scene.keeper, &scene.schema, scene.w_id, scene.d_id);
     let seen = taken.and_then(|()| deliver_nothing(scene));
     aside::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 
-fn deliver_nothing(scene: &mut Scene) -> Result<Seen> {
+fn deliver_nothing(scene: &mut Scene) -> Result<Observations> {
     let (order, d_id) = (scene.order(), scene.d_id.to_string());
-    let is_of_district = |sent: &Sent| {
+    let is_of_district = |sent: &TrialStatement| {
         sent.sql.starts_with("select no_o_id")
             && sent.params.get(1).is_some_and(|d| d.as_ref() == Some(&d_id))
     };
@@ -45,7 +45,7 @@ fn deliver_nothing(scene: &mut Scene) -> Result<Seen> {
     look_again(observer, t1, &mut t2, "no order to deliver")
 }
 
-fn order_during_status(scene: &mut Scene) -> Result<Seen> {
+fn order_during_status(scene: &mut Scene) -> Result<Observations> {
     let order = scene.order();
     let (schema, observer, first, second) = sessions(scene)?;
     let mut t1 = Actor::new(first, Trial::order_status(schema, order.w_id, order.d_id, order.c_id));
@@ -61,14 +61,14 @@ fn look_again<'a>(
     mut t1: Actor<'a>,
     t2: &mut Actor<'a>,
     what: &str,
-) -> Result<Seen> {
+) -> Result<Observations> {
     let mut same = false;
     let meeting = meet(observer, &mut t1, t2, |t1| {
         same = t1.repeats()?;
         t1.finish_with_retries().map(drop)
     })?;
     let taken = t2.number("update @.district", 0)?;
-    let mut seen = Seen::default();
+    let mut seen = Observations::default();
     seen.expect(same, || format!("T1 found {what}, and order {taken} of T2 when it looked again (P3)"));
     seen.text = format!("T1 found {what}; {} for its order {taken}", meeting.text());
     if same {

@@ -8,11 +8,11 @@ use wire::session::Session;
 use workload::Schema;
 use workload::objects::marker::{Marker, workload_of};
 
-use crate::clearance::{Clearance, Consent};
+use crate::clearance::{Clearance, LoadConsent};
 
 /// Tables and routines of one workload in one schema, with the marks of a load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Loaded {
+pub struct LoadedTables {
     /// None where only the routines are left.
     pub tables: Vec<LoadedObject>,
     /// Functions and procedures.
@@ -36,7 +36,7 @@ pub struct LoadedObject {
 ///
 /// # Errors
 /// When the server fails.
-pub fn loaded_objects(session: &mut Session) -> Result<Vec<Loaded>> {
+pub fn loaded_objects(session: &mut Session) -> Result<Vec<LoadedTables>> {
     let sql = "select pg_catalog.format('%I.%I', n.nspname, c.relname) as name, n.nspname as schema, c.relname as relation, \
                pg_catalog.obj_description(c.oid, 'pg_class') as comment, \
                pg_catalog.pg_get_userbyid(c.relowner) as owner, \
@@ -45,7 +45,7 @@ pub fn loaded_objects(session: &mut Session) -> Result<Vec<Loaded>> {
                where c.relkind in ('r', 'p') and pg_catalog.obj_description(c.oid, 'pg_class') like 'pgdyno%' \
                order by 1 limit 100";
     let rows = session.query(sql).context("look for tables that pgdyno loaded")?;
-    let mut by_load = BTreeMap::<_, (Loaded, Vec<String>)>::new();
+    let mut by_load = BTreeMap::<_, (LoadedTables, Vec<String>)>::new();
     for i in 0..rows.len() {
         let text = |column: &str| rows.get(i, column).unwrap_or_default();
         let comment = text("comment");
@@ -72,7 +72,7 @@ pub fn loaded_objects(session: &mut Session) -> Result<Vec<Loaded>> {
         if let Some(dataset) = workload.and_then(Dataset::named) {
             let schema = Schema::named(&schema);
             let clearance =
-                Clearance { dataset, schema: &schema, tables: &names, consent: Consent::default() };
+                Clearance { dataset, schema: &schema, tables: &names, consent: LoadConsent::default() };
             loaded.routines = routines(session, &clearance)?;
             if !loaded.tables.is_empty() {
                 let is_droppable = loaded.tables.iter().all(|table| table.is_droppable);

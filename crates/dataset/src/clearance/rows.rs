@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result};
 use model::workload::Dataset;
-use model::workload::data::Table;
+use model::workload::data::TableSpec;
 use wire::session::Session;
 use workload::Schema;
 use workload::objects::marker::MarkerState;
@@ -31,7 +31,7 @@ pub(super) fn added(session: &mut Session, dataset: Dataset, schema: &Schema) ->
 fn search(session: &mut Session, schema: &Schema, dataset: Dataset, scale: u32) -> Result<Vec<String>> {
     session.execute(LIMIT_LOCK_WAITS)?;
     let mut found = Vec::new();
-    for Table { name: table, key } in dataset.row().tables {
+    for TableSpec { name: table, key } in dataset.row().tables {
         let Some((column, last)) = key else { continue };
         let last = last.at(scale);
         let name = schema.sql_name(table);

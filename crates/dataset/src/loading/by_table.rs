@@ -16,7 +16,7 @@ use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest};
 use crate::streams::marked;
 use crate::streams::tablespace;
-use crate::streams::{Copy, Job, Part, Step, Streams};
+use crate::streams::{Copy, JobStep, StreamJob, Streams, TransactionPart};
 use crate::tpcb::copy::locking;
 
 /// Loads the tables, which are marked as unfinished until they are complete.
@@ -78,31 +78,32 @@ pub(crate) fn load(
 }
 
 /// The jobs that fill, vacuum and index every table; they have to exist.
-pub fn fill(schema: &Schema, dataset: Dataset, tables: Vec<TableLoad>) -> Vec<Job> {
+pub fn fill(schema: &Schema, dataset: Dataset, tables: Vec<TableLoad>) -> Vec<StreamJob> {
     tables.into_iter().map(|table| job(schema, dataset, table)).collect()
 }
 
-fn job(schema: &Schema, dataset: Dataset, table: TableLoad) -> Job {
+fn job(schema: &Schema, dataset: Dataset, table: TableLoad) -> StreamJob {
     let TableLoad { name, copy, keys, rows } = table;
     let copy = Copy { table: name.to_string(), sql: copy, rows };
-    let mut filled = marked::truncate(schema, dataset, name, marked::Rows::Own);
-    filled.push(Part::Copy(copy));
+    let mut filled = marked::truncate(schema, dataset, name, marked::RowsToRemove::Own);
+    filled.push(TransactionPart::Copy(copy));
     let indexed = keys.into_iter().map(|sql| locking(marked::alter(schema, dataset, name, sql)));
-    let vacuumed = Step::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
-    Job::of(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
+    let vacuumed = JobStep::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
+    StreamJob::of(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use workload::tpcc::{self, Population, Style};
+    use workload::tpcc::{self, Population, PopulationStyle};
 
     use super::*;
 
     #[test]
     fn every_index_is_created_by_the_job_of_its_table() {
-        let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
+        let population =
+            Population { warehouses: 1, seed: 1, style: PopulationStyle::Spec, at: String::new() };
         // Without the rows and VACUUM.
-        let indexes = |job: &Job| job.steps.len() - 2;
+        let indexes = |job: &StreamJob| job.steps.len() - 2;
         // A name that contains that of a table.
         let schema = Schema::named("a stock b");
         let jobs = fill(&schema, Dataset::Tpcc, tpcc::fill(&schema, &population));

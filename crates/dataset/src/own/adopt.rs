@@ -9,12 +9,12 @@ use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 
 use crate::check::CheckReport;
-use crate::state::{self, DataState, Home};
+use crate::state::{self, DataState, WorkloadTables};
 use crate::{kind, layout, verify};
 
 /// Properties that the tables must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TableCriteria {
     /// Branches or warehouses.
     pub scale: u32,
     /// Partitioning of accounts, and whether the tables are UNLOGGED.
@@ -27,8 +27,8 @@ pub struct Wanted {
 ///
 /// # Errors
 /// When they are not complete, of another scale or layout, or violate an invariant; or when the server fails.
-pub fn adopt(session: &mut Session, home: &Home, wanted: &Wanted) -> Result<()> {
-    let Home { dataset, schema } = home;
+pub fn adopt(session: &mut Session, home: &WorkloadTables, wanted: &TableCriteria) -> Result<()> {
+    let WorkloadTables { dataset, schema } = home;
     let marker = match state::inspect(session, *dataset, schema)? {
         DataState::Absent => bail!(state::absent(session, *dataset, schema)?),
         DataState::Half(_) => {
@@ -86,7 +86,7 @@ fn foreign(dataset: Dataset, scale: u32) -> Marker {
 }
 
 /// Fails for partitions that no marker describes: names and bounds are then unknown.
-fn expect_plain(session: &mut Session, home: &Home) -> Result<()> {
+fn expect_plain(session: &mut Session, home: &WorkloadTables) -> Result<()> {
     let names: Vec<String> = home.dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
         "select p.relname from pg_catalog.pg_inherits i join pg_catalog.pg_class p on p.oid = i.inhparent \
@@ -103,7 +103,7 @@ fn expect_plain(session: &mut Session, home: &Home) -> Result<()> {
 }
 
 /// Fails if an invariant is violated. Balances may be those that any of the workloads leaves that write to the tables.
-fn expect_sound(session: &mut Session, home: &Home) -> Result<()> {
+fn expect_sound(session: &mut Session, home: &WorkloadTables) -> Result<()> {
     let writes = |kind: &WorkloadKind| {
         let row = kind.row();
         row.data == home.dataset && !kind.is_own() && !row.only_reads()
@@ -125,7 +125,7 @@ fn expect_sound(session: &mut Session, home: &Home) -> Result<()> {
 }
 
 /// Creates the routines that the schema lacks. Existing ones stay: they belong to who made the tables.
-fn create_routines(session: &mut Session, home: &Home) -> Result<()> {
+fn create_routines(session: &mut Session, home: &WorkloadTables) -> Result<()> {
     for (signature, statement) in kind::routines(home.dataset, &home.schema, session.server_version_num()) {
         let sql = format!(
             "select 1 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace \

@@ -15,14 +15,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Another session has the lock.
 #[derive(Debug)]
-pub struct Taken {
+pub struct LoadLockTaken {
     /// Its server process, if the server says so.
     pub pid: Option<i32>,
     /// The name of its application, if the server says so.
     name: Option<String>,
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for LoadLockTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("another pgdyno uses this database")?;
         match (self.pid, &self.name) {
@@ -32,7 +32,7 @@ impl fmt::Display for Taken {
     }
 }
 
-impl std::error::Error for Taken {}
+impl std::error::Error for LoadLockTaken {}
 
 /// Takes the lock for `session`, which has it until it ends. A pgdyno that restores the database by copies has released
 /// the lock only for as long as nobody may be connected to the database; `keeper` finds such a pgdyno and returns its
@@ -94,7 +94,7 @@ fn try_lock(session: &mut Session, function: &str) -> Result<bool> {
     }
 }
 
-fn holder(session: &mut Session) -> Taken {
+fn holder(session: &mut Session) -> LoadLockTaken {
     let sql = format!(
         "select l.pid, coalesce(a.application_name, '') from pg_catalog.pg_locks l \
          left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
@@ -103,7 +103,7 @@ fn holder(session: &mut Session) -> Taken {
     );
     let rows = session.query(&sql).unwrap_or_default();
     match rows.rows.first().map(Vec::as_slice) {
-        Some([Some(pid), Some(name)]) => Taken { pid: pid.parse().ok(), name: Some(name.clone()) },
-        _ => Taken { pid: None, name: None },
+        Some([Some(pid), Some(name)]) => LoadLockTaken { pid: pid.parse().ok(), name: Some(name.clone()) },
+        _ => LoadLockTaken { pid: None, name: None },
     }
 }

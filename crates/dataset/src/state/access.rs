@@ -6,14 +6,14 @@ use model::experiment::case::WorkloadKind;
 use model::release::{Release, privileges};
 use wire::session::{Session, quote_literal};
 
-use super::Home;
+use super::WorkloadTables;
 
 /// How many of the tables the user cannot VACUUM and ANALYZE, which the server then skips, and how many there are
 /// (`vacuum_is_permitted_for_relation` of PostgreSQL 18).
 ///
 /// # Errors
 /// When the server fails.
-pub fn untended(session: &mut Session, home: &Home) -> Result<[u64; 2]> {
+pub fn untended(session: &mut Session, home: &WorkloadTables) -> Result<[u64; 2]> {
     let maintain = match Release::new(session.server_version_num()).has(privileges::MAINTAIN) {
         true => " or pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')",
         false => "",
@@ -35,7 +35,7 @@ pub fn untended(session: &mut Session, home: &Home) -> Result<[u64; 2]> {
 ///
 /// # Errors
 /// When the server fails.
-pub fn lacks(session: &mut Session, home: &Home, kind: WorkloadKind) -> Result<Option<String>> {
+pub fn lacks(session: &mut Session, home: &WorkloadTables, kind: WorkloadKind) -> Result<Option<String>> {
     let rows: Vec<String> = (kind.row().access)
         .iter()
         .flat_map(|(table, rights)| rights.iter().map(move |right| (table, right)))

@@ -6,11 +6,11 @@ use workload::Schema;
 use workload::objects::marker::names_oid;
 
 use crate::kind::is_mark;
-use crate::streams::Part;
+use crate::streams::TransactionPart;
 
 /// The rows to remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum RowsToRemove {
     /// The table's own, not those of tables that somebody else made inherit from it.
     Own,
     /// Those of its partitions: a partitioned table has no other rows.
@@ -19,42 +19,54 @@ pub(crate) enum Rows {
 
 /// Truncates a table, which the transaction then has to itself; if the schema is known, only if the table has the mark
 /// of the workload. Tables of the search path are pgbench's, which marks none and truncates the children too.
-pub(crate) fn truncate(schema: &Schema, dataset: Dataset, table: &str, rows: Rows) -> Vec<Part> {
+pub(crate) fn truncate(
+    schema: &Schema,
+    dataset: Dataset,
+    table: &str,
+    rows: RowsToRemove,
+) -> Vec<TransactionPart> {
     let expected = expected(schema, dataset, table);
-    let only = if expected.is_some() && rows == Rows::Own { "only " } else { "" };
+    let only = if expected.is_some() && rows == RowsToRemove::Own { "only " } else { "" };
     let name = schema.sql_name(table);
-    let truncate = Part::Execute(format!("truncate table {only}{name}"));
+    let truncate = TransactionPart::Execute(format!("truncate table {only}{name}"));
     // Locked before TRUNCATE, which would fire the triggers of another table.
     let lock = format!("lock table {only}{name} in access exclusive mode");
-    let lock = expected.is_some().then_some(Part::Execute(lock));
+    let lock = expected.is_some().then_some(TransactionPart::Execute(lock));
     lock.into_iter().chain(expected).chain([truncate]).collect()
 }
 
 /// Alters a table or creates an index on it in a transaction; if the schema is known, only if the table has the mark of
 /// the workload.
-pub(crate) fn alter(schema: &Schema, dataset: Dataset, table: &str, statement: String) -> Vec<Part> {
+pub(crate) fn alter(
+    schema: &Schema,
+    dataset: Dataset,
+    table: &str,
+    statement: String,
+) -> Vec<TransactionPart> {
     let expected = expected(schema, dataset, table);
     // From here on, nobody can give the name to another table. Locked before the statement, which may read all of it.
     let lock = format!("lock table only {} in share update exclusive mode", schema.sql_name(table));
-    let lock = expected.is_some().then_some(Part::Execute(lock));
-    lock.into_iter().chain(expected).chain([Part::Execute(statement)]).collect()
+    let lock = expected.is_some().then_some(TransactionPart::Execute(lock));
+    lock.into_iter().chain(expected).chain([TransactionPart::Execute(statement)]).collect()
 }
 
 /// What the locked table has to be; tables of the search path have no mark.
-fn expected(schema: &Schema, dataset: Dataset, table: &str) -> Option<Part> {
+fn expected(schema: &Schema, dataset: Dataset, table: &str) -> Option<TransactionPart> {
     let is_named = !schema.name().is_empty();
-    is_named.then(|| Part::Expect(Expected { dataset, schema: schema.clone(), table: table.to_string() }))
+    is_named.then(|| {
+        TransactionPart::Expect(MarkedTable { dataset, schema: schema.clone(), table: table.to_string() })
+    })
 }
 
 /// A table with the mark that the load in progress gave it, which belongs to the role that made it, or to a superuser. Who owns the schema can
 /// drop a table in it and give its mark to another one, whose triggers would run with the rights of whoever loads.
-pub struct Expected {
+pub struct MarkedTable {
     dataset: Dataset,
     schema: Schema,
     table: String,
 }
 
-impl Expected {
+impl MarkedTable {
     pub(super) fn plain_name(&self) -> String {
         self.schema.plain_name(&self.table)
     }
@@ -71,7 +83,7 @@ impl Expected {
         )
     }
 
-    /// Whether the answer to [`Expected::sql`] shows that table.
+    /// Whether the answer to [`MarkedTable::sql`] shows that table.
     pub(super) fn is_met(&self, found: &wire::session::Rows) -> bool {
         let (Some(oid), Some(comment)) = (found.parse(0, "oid"), found.get(0, "comment")) else {
             return false;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use wire::quote_literal;
 use wire::session::{Session, quote_ident};
 
-use crate::streams::{Job, Part, Step};
+use crate::streams::{JobStep, StreamJob, TransactionPart};
 
 /// Longest name in PostgreSQL: NAMEDATALEN minus the terminating zero.
 const NAME_BYTES_MAX: usize = 63;
@@ -85,11 +85,11 @@ pub(crate) fn first(name: Option<&str>, statements: Vec<String>) -> Vec<String> 
 }
 
 /// Jobs whose transactions create what they create in the tablespace.
-pub(crate) fn within(name: Option<&str>, mut jobs: Vec<Job>) -> Vec<Job> {
+pub(crate) fn within(name: Option<&str>, mut jobs: Vec<StreamJob>) -> Vec<StreamJob> {
     let Some(name) = name else { return jobs };
     for step in jobs.iter_mut().flat_map(|job| &mut job.steps) {
-        if let Step::Transaction(parts) = step {
-            parts.insert(0, Part::Execute(choose(name)));
+        if let JobStep::Transaction(parts) = step {
+            parts.insert(0, TransactionPart::Execute(choose(name)));
         }
     }
     jobs
@@ -117,16 +117,17 @@ mod tests {
     #[test]
     fn every_transaction_chooses_for_itself() {
         let job = || {
-            let transaction = Step::Transaction(vec![Part::Execute("create index".to_string())]);
-            Job::of("x", vec![transaction, Step::Alone("vacuum".to_string())])
+            let transaction =
+                JobStep::Transaction(vec![TransactionPart::Execute("create index".to_string())]);
+            StreamJob::of("x", vec![transaction, JobStep::Alone("vacuum".to_string())])
         };
-        let texts = |jobs: Vec<Job>| -> Vec<String> {
+        let texts = |jobs: Vec<StreamJob>| -> Vec<String> {
             let of_step = |step| match step {
-                Step::Transaction(parts) => parts
+                JobStep::Transaction(parts) => parts
                     .into_iter()
-                    .map(|part| if let Part::Execute(sql) = part { sql } else { String::new() })
+                    .map(|part| if let TransactionPart::Execute(sql) = part { sql } else { String::new() })
                     .collect(),
-                Step::Alone(sql) => vec![sql],
+                JobStep::Alone(sql) => vec![sql],
             };
             jobs.into_iter().flat_map(|job| job.steps).flat_map(of_step).collect()
         };

@@ -6,11 +6,13 @@
 use model::release::{Release, catalogs};
 use model::workload::Dataset;
 use workload::Schema;
-use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
+use workload::tpcb::{
+    self, Partition, Partitioning, TABLES, TpcbOptions, TpcbTable, partitions, primary_key_of,
+};
 
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked;
-use crate::streams::{Copy, Job, Part, Step};
+use crate::streams::{Copy, JobStep, StreamJob, TransactionPart};
 
 /// Hash partitioning requires a scan over all rows for each partition: 4 ns per row, where a server needs 300 to store
 /// it. Beyond this number, one stream fills the partitioned table as a whole, as pgbench does.
@@ -32,44 +34,46 @@ pub struct TpcbLoad {
 impl TpcbLoad {
     /// Fills and vacuums every table and partition and adds its primary key, each as soon as its rows are there; then
     /// follow the jobs of [`TpcbLoad::finish`].
-    pub fn whole(&self) -> Vec<Job> {
+    pub fn whole(&self) -> Vec<StreamJob> {
         let whole = |unit: Unit| {
-            let mut steps: Vec<Step> = self.filled(&unit, Maker::This).into_iter().collect();
+            let mut steps: Vec<JobStep> = self.filled(&unit, Maker::This).into_iter().collect();
             steps.push(self.vacuumed(&unit));
             steps.extend(self.keyed(&unit));
-            Job::of(unit.name, steps)
+            StreamJob::of(unit.name, steps)
         };
         self.units().into_iter().map(whole).collect()
     }
 
     /// Only fills every table and partition.
-    pub fn fill(&self) -> Vec<Job> {
+    pub fn fill(&self) -> Vec<StreamJob> {
         let units = self.units().into_iter();
-        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.filled(&unit, Maker::Anyone)?]))).collect()
+        units
+            .filter_map(|unit| Some(StreamJob::of(&unit.name, vec![self.filled(&unit, Maker::Anyone)?])))
+            .collect()
     }
 
     /// Only adds the primary key of every table and partition; a partitioned table also needs that of
     /// [`TpcbLoad::finish`].
-    pub fn key(&self) -> Vec<Job> {
+    pub fn key(&self) -> Vec<StreamJob> {
         let units = self.units().into_iter();
-        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.keyed(&unit)?]))).collect()
+        units.filter_map(|unit| Some(StreamJob::of(&unit.name, vec![self.keyed(&unit)?]))).collect()
     }
 
     /// The job of one session when all parts are there.
-    pub fn finish(&self) -> Vec<Job> {
+    pub fn finish(&self) -> Vec<StreamJob> {
         if self.parts().is_empty() {
             return Vec::new();
         }
-        let job = Table::Accounts.name();
+        let job = TpcbTable::Accounts.name();
         let schema = &self.options.schema;
         let name = &schema.sql_name(job);
         let analyze = if self.analyzes_only() { "analyze only" } else { "analyze" };
-        let key = primary_key_of(Table::Accounts, name, self.index_tablespace.as_deref());
-        vec![Job::of(
+        let key = primary_key_of(TpcbTable::Accounts, name, self.index_tablespace.as_deref());
+        vec![StreamJob::of(
             job,
             vec![
                 locking(marked::alter(schema, Dataset::Tpcb, job, key)),
-                Step::Alone(format!("{analyze} {name}")),
+                JobStep::Alone(format!("{analyze} {name}")),
             ],
         )]
     }
@@ -91,69 +95,75 @@ impl TpcbLoad {
     /// Units for concurrent work. The largest come first, so that no stream is left with one at the end.
     fn units(&self) -> Vec<Unit> {
         let part = |partition: Partition| Unit {
-            table: Table::Accounts,
+            table: TpcbTable::Accounts,
             name: partition.name.clone(),
             partition: Some(partition),
         };
         let mut units: Vec<Unit> = self.parts().into_iter().map(part).collect();
         let are_parts = !units.is_empty();
-        let tables = [Table::Accounts, Table::Tellers, Table::Branches, Table::History];
-        let whole = tables.into_iter().filter(|table| !(are_parts && *table == Table::Accounts));
+        let tables = [TpcbTable::Accounts, TpcbTable::Tellers, TpcbTable::Branches, TpcbTable::History];
+        let whole = tables.into_iter().filter(|table| !(are_parts && *table == TpcbTable::Accounts));
         units.extend(whole.map(|table| Unit { table, name: table.name().to_string(), partition: None }));
         units
     }
 
     /// Only an ordinary table that the same transaction truncated accepts frozen rows.
-    fn filled(&self, unit: &Unit, maker: Maker) -> Option<Step> {
-        if unit.table == Table::History {
+    fn filled(&self, unit: &Unit, maker: Maker) -> Option<JobStep> {
+        if unit.table == TpcbTable::History {
             return None;
         }
         let Unit { table, name: plain_name, partition } = unit;
         let name = &self.options.schema.sql_name(plain_name);
         let is_ordinary =
-            partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
+            partition.is_some() || *table != TpcbTable::Accounts || self.options.partitioning.is_none();
         let rows = unit.rows(self.scale);
-        let emptied = if is_ordinary { marked::Rows::Own } else { marked::Rows::OfPartitions };
+        let emptied =
+            if is_ordinary { marked::RowsToRemove::Own } else { marked::RowsToRemove::OfPartitions };
         let mut parts = match maker {
             Maker::This => marked::truncate(&self.options.schema, Dataset::Tpcb, plain_name, emptied),
             Maker::Anyone => marked::truncate(&Schema::searched(), Dataset::Tpcb, plain_name, emptied),
         };
         match (table, maker) {
-            (Table::Accounts, Maker::This) if is_ordinary => parts.extend([
-                Part::Execute(tpcb::set_defaults(name)),
-                Part::Copy(copy_of(plain_name, tpcb::copy_short_statement(name), rows.short())),
-                Part::Execute(tpcb::drop_defaults(name)),
+            (TpcbTable::Accounts, Maker::This) if is_ordinary => parts.extend([
+                TransactionPart::Execute(tpcb::set_defaults(name)),
+                TransactionPart::Copy(copy_of(plain_name, tpcb::copy_short_statement(name), rows.short())),
+                TransactionPart::Execute(tpcb::drop_defaults(name)),
             ]),
-            _ => parts.push(Part::Copy(copy_of(plain_name, tpcb::copy_statement(name, is_ordinary), rows))),
+            _ => parts.push(TransactionPart::Copy(copy_of(
+                plain_name,
+                tpcb::copy_statement(name, is_ordinary),
+                rows,
+            ))),
         }
         Some(locking(parts))
     }
 
-    fn vacuumed(&self, unit: &Unit) -> Step {
+    fn vacuumed(&self, unit: &Unit) -> JobStep {
         // Before 18, ANALYZE on the partitioned table includes its partitions.
         let is_analyzed_later = unit.partition.is_some() && !self.analyzes_only();
         let vacuum = if is_analyzed_later { "vacuum" } else { "vacuum analyze" };
-        Step::Alone(format!("{vacuum} {}", self.options.schema.sql_name(&unit.name)))
+        JobStep::Alone(format!("{vacuum} {}", self.options.schema.sql_name(&unit.name)))
     }
 
-    fn keyed(&self, unit: &Unit) -> Option<Step> {
+    fn keyed(&self, unit: &Unit) -> Option<JobStep> {
         let schema = &self.options.schema;
         let key = primary_key_of(unit.table, &schema.sql_name(&unit.name), self.index_tablespace.as_deref());
-        (unit.table != Table::History).then(|| locking(marked::alter(schema, Dataset::Tpcb, &unit.name, key)))
+        (unit.table != TpcbTable::History)
+            .then(|| locking(marked::alter(schema, Dataset::Tpcb, &unit.name, key)))
     }
 }
 
 /// A table, or a partition of accounts.
 struct Unit {
-    table: Table,
+    table: TpcbTable,
     name: String,
     partition: Option<Partition>,
 }
 
 impl Unit {
-    fn rows(&self, scale: u32) -> tpcb::Rows {
+    fn rows(&self, scale: u32) -> tpcb::TpcbRows {
         match &self.partition {
-            Some(partition) => tpcb::Rows::of_partition(scale, partition),
+            Some(partition) => tpcb::TpcbRows::of_partition(scale, partition),
             None => whole_table(self.table, scale),
         }
     }
@@ -169,22 +179,22 @@ enum Maker {
 }
 
 /// A transaction that locks tables.
-pub(crate) fn locking(mut parts: Vec<Part>) -> Step {
-    parts.insert(0, Part::Execute(LIMIT_LOCK_WAITS.to_string()));
-    Step::Transaction(parts)
+pub(crate) fn locking(mut parts: Vec<TransactionPart>) -> JobStep {
+    parts.insert(0, TransactionPart::Execute(LIMIT_LOCK_WAITS.to_string()));
+    JobStep::Transaction(parts)
 }
 
 /// The rows of a whole table, as pgbench sends them. Frozen ones need an ordinary table.
-pub fn copy(table: Table, scale: u32, freeze: bool) -> Copy {
+pub fn copy(table: TpcbTable, scale: u32, freeze: bool) -> Copy {
     copy_of(table.name(), tpcb::copy_statement(table.name(), freeze), whole_table(table, scale))
 }
 
-fn copy_of(name: &str, sql: String, mut rows: tpcb::Rows) -> Copy {
+fn copy_of(name: &str, sql: String, mut rows: tpcb::TpcbRows) -> Copy {
     Copy { table: name.to_string(), sql, rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)) }
 }
 
-fn whole_table(table: Table, scale: u32) -> tpcb::Rows {
-    tpcb::Rows::new(table, scale, 0..tpcb::row_count(table, scale))
+fn whole_table(table: TpcbTable, scale: u32) -> tpcb::TpcbRows {
+    tpcb::TpcbRows::new(table, scale, 0..tpcb::row_count(table, scale))
 }
 
 /// Number of rows in all tables.

@@ -12,7 +12,7 @@ use crate::clearance::Clearance;
 use crate::layout::{self, all_tables, lacks_partitions, layout_facts, partitioning, tablespace_fact};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
 use crate::streams::tablespace;
-use crate::streams::{Sent, Streams};
+use crate::streams::{SentTotal, Streams};
 use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
 /// Loads the TPC-B-like tables as pgbench does.
@@ -57,7 +57,7 @@ pub(crate) fn load(
     replace_by(session, &clearance, &statements, &marker(request, MarkerState::Loading))?;
 
     let rows_total = rows_total(load.scale);
-    let mut told = |sent: Sent| {
+    let mut told = |sent: SentTotal| {
         // The steps after a table's rows run concurrently with the rows of other tables.
         let step = if sent.n_rows < rows_total { "rows" } else { "primary keys" };
         progress(LoadProgress { step, rows_done: sent.n_rows, rows_total });

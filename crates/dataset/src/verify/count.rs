@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use model::workload::Dataset;
 use wire::Conninfo;
 use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
-use workload::catalogue::{self, Counted};
+use workload::catalogue::{self, CountedTable};
 
 use crate::session::{self, limit};
-use crate::state::{Home, expect_safe, is_filtered, quoted_name};
+use crate::state::{WorkloadTables, expect_safe, is_filtered, quoted_name};
 use crate::verify::quick_check;
 
 /// Limit for a server to be reachable again after a load that ended normally or in a crash.
@@ -31,10 +31,10 @@ const STOPPED_COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 /// When the server cannot be reached, fails, or takes too long.
 pub fn count_rows_after(
     conninfo: &Conninfo,
-    home: Option<&Home>,
+    home: Option<&WorkloadTables>,
     tables: &[String],
     stop: &'static AtomicBool,
-) -> Result<After> {
+) -> Result<StateAfterLoad> {
     let count = || count_when_reachable(conninfo, home, tables, stop);
     // A user who stops a run wants it to end soon, and still wants to know that the rows add up.
     let most = if stop.load(Ordering::Relaxed) { STOPPED_COUNT_TIMEOUT } else { COUNT_TIMEOUT };
@@ -43,10 +43,10 @@ pub fn count_rows_after(
 
 fn count_when_reachable(
     conninfo: &Conninfo,
-    home: Option<&Home>,
+    home: Option<&WorkloadTables>,
     tables: &[String],
     stop: &'static AtomicBool,
-) -> Result<After> {
+) -> Result<StateAfterLoad> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -65,11 +65,11 @@ fn count_when_reachable(
     // Somebody may have put other tables there during the load.
     home.iter().try_for_each(|home| expect_safe(&mut session, home))?;
     let rows = count_rows(&mut session, home, tables)?;
-    Ok(After { rows, violations: quick_check(&mut session, home)? })
+    Ok(StateAfterLoad { rows, violations: quick_check(&mut session, home)? })
 }
 
 /// State of the data after a load.
-pub struct After {
+pub struct StateAfterLoad {
     /// From [`count_rows`].
     pub rows: BTreeMap<String, u64>,
     /// From [`quick_check`].
@@ -87,7 +87,7 @@ const COUNTED_BYTES_MAX: u64 = 1 << 30;
 /// When a table is missing or the server fails.
 pub fn count_rows(
     session: &mut Session,
-    home: Option<&Home>,
+    home: Option<&WorkloadTables>,
     tables: &[String],
 ) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
@@ -121,8 +121,8 @@ pub fn count_rows(
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
         counts.insert(key.to_string(), n);
     }
-    if let Some(Home { dataset, schema }) = home
-        && let Some(Counted { table, by, sql }) = &catalogue::maker(*dataset).counted
+    if let Some(WorkloadTables { dataset, schema }) = home
+        && let Some(CountedTable { table, by, sql }) = &catalogue::maker(*dataset).counted
         && let Some(rows) = unless_filtered(session, &schema.fill(sql), &quoted_name(schema.name(), by))?
     {
         let n = rows.scalar().and_then(|n| n.parse().ok());

@@ -34,7 +34,7 @@ struct Kept {
 
 /// Why results did not become variables.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum FetchError {
+pub(crate) enum FetchVariableError {
     /// `\gset` needs exactly one row.
     RowCount {
         /// Number of the query in the statement, from 0.
@@ -159,7 +159,7 @@ impl Fetched {
         fetch: &Fetch,
         program: &Program,
         script: &mut Interpreter,
-    ) -> Result<(), FetchError> {
+    ) -> Result<(), FetchVariableError> {
         let results = &self.results[..self.n];
         match fetch {
             Fetch::Discard | Fetch::Rows => Ok(()),
@@ -168,7 +168,7 @@ impl Fetched {
                 let query = results.len() - 1;
                 match if last.has_columns { last.n_rows } else { 0 } {
                     1 => last.store(query, "gset", prefix, program, script),
-                    n_rows => Err(FetchError::RowCount { query, n_rows }),
+                    n_rows => Err(FetchVariableError::RowCount { query, n_rows }),
                 }
             }
             Fetch::Aset { prefix } => results
@@ -188,14 +188,12 @@ impl Kept {
         prefix: &str,
         program: &Program,
         script: &mut Interpreter,
-    ) -> Result<(), FetchError> {
+    ) -> Result<(), FetchVariableError> {
         for (column, value) in column_names(&self.columns).iter().zip(row_values(&self.row)) {
             let name = format!("{prefix}{column}");
-            script.assign_column(program, context, &name, value).map_err(|cause| FetchError::Name {
-                query,
-                name,
-                cause,
-            })?;
+            script
+                .assign_column(program, context, &name, value)
+                .map_err(|cause| FetchVariableError::Name { query, name, cause })?;
         }
         Ok(())
     }

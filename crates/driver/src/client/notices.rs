@@ -13,7 +13,7 @@ const REPORTED_BYTES_MAX: usize = 16 << 20;
 
 /// A notice that nobody has looked at yet.
 #[derive(Debug)]
-pub(crate) struct Notice {
+pub(crate) struct UnreadNotice {
     pub(crate) notice: ServerError,
     /// Whether the Parse of the client's statement raised it: its position then refers to the statement's text.
     pub(crate) is_of_parse: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Notice {
 pub(crate) struct Notices {
     /// Report all of them.
     pub(crate) are_all_read: bool,
-    read: Vec<Notice>,
+    read: Vec<UnreadNotice>,
     n_unread: u64,
 }
 
@@ -33,7 +33,7 @@ impl Notices {
     #[cold]
     pub(crate) fn take_in(&mut self, body: &[u8], is_of_parse: bool) {
         match self.are_all_read || self.read.len() < READ_MAX {
-            true => self.read.push(Notice { notice: wire::parse_error(body), is_of_parse }),
+            true => self.read.push(UnreadNotice { notice: wire::parse_error(body), is_of_parse }),
             false => self.n_unread += 1,
         }
     }
@@ -47,15 +47,15 @@ impl Notices {
 
 /// How many notices a thread may still report in this second.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
+pub(crate) struct NoticeBudget {
     n_reported: u32,
     reported_bytes: usize,
     n_dropped: u64,
 }
 
-impl Budget {
+impl NoticeBudget {
     /// Takes all notices, and returns those to report.
-    pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<Notice> {
+    pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<UnreadNotice> {
         let mut read = std::mem::take(&mut notices.read);
         let n_max = if notices.are_all_read { ALL_REPORTED_MAX } else { REPORTED_MAX };
         let n_before = read.len();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn notices_that_are_not_reported_are_counted() {
-        let (mut budget, mut n_reported) = (Budget::default(), 0);
+        let (mut budget, mut n_reported) = (NoticeBudget::default(), 0);
         for _ in 0..10 {
             let mut notices = Notices::default();
             (0..20).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", false));

@@ -2,17 +2,17 @@
 
 /// Prepared statements of a connection, by their number in the whole load.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Parsed {
+pub(crate) struct PreparedStatements {
     pub(crate) is_parsed: Box<[bool]>,
     /// Statements whose Parse was sent since the last ReadyForQuery, in order, and how many were answered.
     pub(crate) asked: Vec<usize>,
     pub(crate) n_answered: usize,
 }
 
-impl Parsed {
+impl PreparedStatements {
     /// Nothing is parsed yet.
-    pub(crate) fn none(n_statements: usize) -> Parsed {
-        Parsed { is_parsed: vec![false; n_statements].into(), ..Parsed::default() }
+    pub(crate) fn none(n_statements: usize) -> PreparedStatements {
+        PreparedStatements { is_parsed: vec![false; n_statements].into(), ..PreparedStatements::default() }
     }
 
     /// Whether the statement must be parsed now; from then on it counts as parsed.
@@ -24,7 +24,7 @@ impl Parsed {
         is_new
     }
 
-    /// As [`Parsed::ask`], but only once: a statement that cannot be parsed stays missing.
+    /// As [`PreparedStatements::ask`], but only once: a statement that cannot be parsed stays missing.
     pub(crate) fn ask_once(&mut self, number: usize) -> bool {
         !std::mem::replace(&mut self.is_parsed[number], true)
     }

@@ -1,6 +1,6 @@
 //! Statements sent without waiting for earlier results: what is under way, and what was answered.
 
-use crate::client::script::Control;
+use crate::client::script::BlockControl;
 use crate::clock::Nanos;
 
 /// A client's pipeline. Empty, and without memory of its own, for clients whose scripts have none.
@@ -130,7 +130,11 @@ impl Pipeline {
 
     /// Whether the server may have committed something that it has not confirmed by the answer to a Sync. `in_block` says
     /// whether a block was open at the last one that was answered; outside of blocks, a Sync commits what came before it.
-    pub(crate) fn may_be_committed(&self, mut in_block: bool, control: impl Fn(usize) -> Control) -> bool {
+    pub(crate) fn may_be_committed(
+        &self,
+        mut in_block: bool,
+        control: impl Fn(usize) -> BlockControl,
+    ) -> bool {
         let is_sync = |sent: &Sent| !matches!(sent, Sent::Statement { .. });
         let begun = self.sent[..self.next].iter().rposition(is_sync).map_or(0, |at| at + 1);
         let mut has_failed = self.part_has_failed;
@@ -138,7 +142,7 @@ impl Pipeline {
         for (at, sent) in self.sent.iter().enumerate().skip(begun) {
             match *sent {
                 Sent::Statement { index, .. } if !has_failed => {
-                    let Control { commits, begins } = control(index);
+                    let BlockControl { commits, begins } = control(index);
                     if commits && at >= self.next {
                         return true;
                     }
@@ -191,7 +195,7 @@ mod tests {
     #[test]
     fn a_sync_without_an_answer_may_have_committed_what_no_block_holds() {
         // Statements: 0 begins a block, 1 works in it, 2 commits. The server has answered the first `n_answered` messages.
-        let control = |index| Control { begins: index == 0, commits: index == 2 };
+        let control = |index| BlockControl { begins: index == 0, commits: index == 2 };
         let check = |sent: &str, n_answered: usize, expected: bool| {
             let mut pipeline = Pipeline::default();
             pipeline.start();

@@ -6,17 +6,17 @@ use wire::{Flow, ProtocolError, Reply, TransactionStatus};
 use crate::client::exchange::{Exchange, Refused};
 use crate::client::fetch::Fetched;
 use crate::client::notices::Notices;
-use crate::client::session::Session;
-use crate::client::{Client, Received, Record, take_notice};
+use crate::client::session::ClientSession;
+use crate::client::{Client, ClientRecord, Received, take_notice};
 use crate::clock::Nanos;
 
 /// The parts of a client that a reply changes while its scanner reads it.
 struct Awaiting<'a> {
     received: Received,
     exchange: &'a mut Exchange,
-    session: &'a mut Session,
+    session: &'a mut ClientSession,
     notices: &'a mut Notices,
-    record: &'a mut Record,
+    record: &'a mut ClientRecord,
     /// The client's message is not sent to its end.
     waits_to_write: bool,
 }

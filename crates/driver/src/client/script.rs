@@ -2,10 +2,12 @@
 
 use model::load::{LoadSpec, Protocol};
 use wire::message;
-use workload::{Bound, Builtins, Bundle, Command, Dialect, Emulator, Fetch, Program, Schema, Unsendable};
+use workload::{
+    BoundParameter, Builtins, Bundle, Dialect, Emulator, Fetch, Program, Schema, ScriptCommand, Unsendable,
+};
 
 use crate::client::Client;
-use crate::client::parsed::Parsed;
+use crate::client::parsed::PreparedStatements;
 
 /// The scripts of a load.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ struct Prepared {
     /// The bytes before and after its parameters, for the protocols that bind them.
     head: Vec<u8>,
     tail: Closed,
-    control: Control,
+    control: BlockControl,
 }
 
 /// The end of a message, with the Sync that follows outside of pipelines if the protocol needs one.
@@ -73,9 +75,9 @@ impl Scripts {
     }
 
     /// The statements of a fresh connection, none of which is parsed.
-    pub(crate) fn nothing_parsed(&self) -> Option<Parsed> {
+    pub(crate) fn nothing_parsed(&self) -> Option<PreparedStatements> {
         let n = || self.prepared.iter().map(Vec::len).sum();
-        (self.protocol == Protocol::Prepared).then(|| Parsed::none(n()))
+        (self.protocol == Protocol::Prepared).then(|| PreparedStatements::none(n()))
     }
 
     /// Whether statements are parsed when a client first runs them.
@@ -113,12 +115,12 @@ impl Scripts {
     /// Whether a statement commits, so that without its answer the outcome is unknown; `in_block` says whether it was sent
     /// inside a transaction block.
     pub(crate) fn decides(&self, script: usize, statement: usize, in_block: bool) -> bool {
-        let Control { commits, begins } = self.control(script, statement);
+        let BlockControl { commits, begins } = self.control(script, statement);
         commits || !(in_block || begins)
     }
 
     /// What a statement does to the transaction block.
-    pub(crate) fn control(&self, script: usize, statement: usize) -> Control {
+    pub(crate) fn control(&self, script: usize, statement: usize) -> BlockControl {
         self.prepared[script][statement].control
     }
 
@@ -198,8 +200,8 @@ impl Scripts {
         let program = &self.bundle.programs[script];
         for step in &program.commands[start + 1..] {
             let statement = match step.command {
-                Command::EndPipeline => break,
-                Command::Sql { statement } => statement,
+                ScriptCommand::EndPipeline => break,
+                ScriptCommand::Sql { statement } => statement,
                 _ => continue,
             };
             let prepared = &self.prepared[script][statement];
@@ -256,7 +258,7 @@ fn prepare_all(
             tail: Closed::new(bind_tail(statement), protocol),
             name,
             fixed: None,
-            control: Control::of(&statement.text),
+            control: BlockControl::of(&statement.text),
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
@@ -321,9 +323,9 @@ impl Prepared {
         if let Some(emulator) = emulator {
             for &variable in &statement.parameters {
                 bind.value_with(|text| match emulator.parameter(variable, text) {
-                    Bound::Text => true,
-                    Bound::Null => false,
-                    Bound::Unset => {
+                    BoundParameter::Text => true,
+                    BoundParameter::Null => false,
+                    BoundParameter::Unset => {
                         unset = unset.or(Some(Unsendable::Unset(variable)));
                         false
                     }
@@ -337,20 +339,20 @@ impl Prepared {
 
 /// What a text does to the transaction block; a query of the simple protocol may have several statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Control {
+pub(crate) struct BlockControl {
     /// Whether it ends a block with a commit.
     pub(crate) commits: bool,
     /// Whether it leaves a block open that it has begun.
     pub(crate) begins: bool,
 }
 
-impl Control {
-    fn of(sql: &str) -> Control {
-        let mut control = Control { commits: false, begins: false };
+impl BlockControl {
+    fn of(sql: &str) -> BlockControl {
+        let mut control = BlockControl { commits: false, begins: false };
         for word in workload::first_words(sql) {
             match word.as_str() {
                 "begin" | "start" => control.begins = true,
-                "end" | "commit" => control = Control { commits: true, begins: false },
+                "end" | "commit" => control = BlockControl { commits: true, begins: false },
                 "rollback" | "abort" => control.begins = false,
                 _ => {}
             }
@@ -361,7 +363,7 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::Control;
+    use super::BlockControl;
 
     #[test]
     fn each_statement_of_a_text_may_begin_or_end_the_block() {
@@ -379,7 +381,7 @@ mod tests {
             ("BEGIN; ROLLBACK;", false, false),
             ("", false, false),
         ] {
-            assert_eq!(Control::of(sql), Control { commits, begins }, "{sql}");
+            assert_eq!(BlockControl::of(sql), BlockControl { commits, begins }, "{sql}");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use wire::{CancelHandle, Dialing, Link, ServerError, TransactionStatus, Units};
 
-use crate::client::parsed::Parsed;
+use crate::client::parsed::PreparedStatements;
 use crate::clock::Nanos;
 
 /// The session, made afresh with each connection.
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     /// The connection; `None` before the first one, between two, and after the last.
     pub(crate) link: Option<Link>,
     /// Cancels the statement that the server runs.
@@ -16,14 +16,14 @@ pub(crate) struct Session {
     /// What positions in the server's messages count.
     pub(crate) units: Units,
     /// Which statements the connection has parsed; `None` if all are, or none needs to be.
-    pub(crate) parsed: Option<Parsed>,
+    pub(crate) parsed: Option<PreparedStatements>,
     /// Why the server is about to close the connection, if it said so in a notice.
     pub(crate) farewell: Option<Box<ServerError>>,
 }
 
-impl Default for Session {
-    fn default() -> Session {
-        Session {
+impl Default for ClientSession {
+    fn default() -> ClientSession {
+        ClientSession {
             link: None,
             cancel: None,
             status: TransactionStatus::Idle,

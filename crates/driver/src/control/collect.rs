@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use model::load::drive::{Done, DriveCommand, DriverLine, Ending};
+use model::load::drive::{Done, DriveCommand, DriverLine, LoadEnding};
 use model::load::interval::Connects;
 use model::telemetry::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
-use crate::control::commands::{Commands, Heard};
+use crate::control::commands::{Commands, ParentInput};
 use crate::control::merge::Merger;
 use crate::control::output::{Failure, Outbox};
-use crate::tally::{SqlState, Tally, sqlstate_text};
+use crate::tally::{IntervalTally, SqlState, sqlstate_text};
 use crate::thread::controls::Controls;
-use crate::thread::order::Order;
+use crate::thread::order::OrderedLoad;
 use crate::thread::report::{Finished, Report};
 use crate::thread::stop;
 
@@ -26,10 +26,10 @@ const STOP_GRAIN: Duration = Duration::from_millis(50);
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
-    order: &'a Order<'a>,
+    order: &'a OrderedLoad<'a>,
     merger: Merger,
     /// Returns emptied tallies to their threads.
-    recycle: Vec<Sender<Tally>>,
+    recycle: Vec<Sender<IntervalTally>>,
     outbox: &'a Outbox,
     n_running: usize,
     n_lost_reported: u32,
@@ -44,8 +44,8 @@ pub(crate) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(crate) fn new(
-        order: &'a Order<'a>,
-        recycle: Vec<Sender<Tally>>,
+        order: &'a OrderedLoad<'a>,
+        recycle: Vec<Sender<IntervalTally>>,
         outbox: &'a Outbox,
     ) -> Collector<'a> {
         let n_clients = order.load.n_clients as usize;
@@ -60,7 +60,7 @@ impl<'a> Collector<'a> {
             failure: None,
             stopped: false,
             done: Done {
-                ending: Ending::Completed,
+                ending: LoadEnding::Completed,
                 end_unix_ns: 0,
                 counts: Default::default(),
                 backlog: 0,
@@ -94,9 +94,9 @@ impl<'a> Collector<'a> {
         while self.n_running > 0 {
             while let Some(heard) = commands.try_recv() {
                 match heard {
-                    Heard::Command(command) => self.take_command(command, controls)?,
-                    Heard::ParentIsGone { is_far } => self.stop(is_far, controls),
-                    Heard::TooManyLines => self.stop(true, controls),
+                    ParentInput::Command(command) => self.take_command(command, controls)?,
+                    ParentInput::ParentIsGone { is_far } => self.stop(is_far, controls),
+                    ParentInput::TooManyLines => self.stop(true, controls),
                 }
             }
             controls.events.set_parent_behind(self.outbox.is_half_full());
@@ -169,7 +169,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn give_back(&mut self, thread: usize, mut tally: Tally) {
+    fn give_back(&mut self, thread: usize, mut tally: IntervalTally) {
         tally.clear();
         // A thread that has finished needs none.
         self.recycle[thread].send(tally).ok();
@@ -228,9 +228,9 @@ impl<'a> Collector<'a> {
         }
         let lost_all = self.done.clients_lost as usize == self.order.shares().iter().sum::<usize>();
         self.done.ending = match (lost_all, self.stopped) {
-            (true, _) => Ending::ConnectionsLost,
-            (false, true) => Ending::Stopped,
-            (false, false) => Ending::Completed,
+            (true, _) => LoadEnding::ConnectionsLost,
+            (false, true) => LoadEnding::Stopped,
+            (false, false) => LoadEnding::Completed,
         };
         self.done.end_unix_ns = self.order.wall.unix(self.end);
         self.done.counts = self.merger.totals;

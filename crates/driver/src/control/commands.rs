@@ -8,7 +8,7 @@ use model::load::drive::DriveCommand;
 
 /// Something that is heard of the parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Heard<C = DriveCommand> {
+pub enum ParentInput<C = DriveCommand> {
     /// A command other than a ping.
     Command(C),
     /// The parent has ended, or nothing of it reaches us any more.
@@ -42,7 +42,7 @@ struct Waiting<C> {
 enum End<C> {
     NotYet,
     /// It is heard when no command waits any more.
-    Comes(Heard<C>),
+    Comes(ParentInput<C>),
     Heard,
 }
 
@@ -62,7 +62,7 @@ impl<C> Commands<C> {
         let mut waiting = self.lock();
         if waiting.commands.len() >= waiting.n_lines_max {
             drop(waiting);
-            self.end_at_once(Heard::TooManyLines);
+            self.end_at_once(ParentInput::TooManyLines);
             return false;
         }
         waiting.commands.push_back(command);
@@ -71,7 +71,7 @@ impl<C> Commands<C> {
     }
 
     /// Ends the commands; those that wait are still heard.
-    pub(super) fn end(&self, end: Heard<C>) {
+    pub(super) fn end(&self, end: ParentInput<C>) {
         let mut waiting = self.lock();
         if matches!(waiting.end, End::NotYet) {
             waiting.end = End::Comes(end);
@@ -80,13 +80,13 @@ impl<C> Commands<C> {
     }
 
     /// Ends the commands, and drops those that wait.
-    pub(super) fn end_at_once(&self, end: Heard<C>) {
+    pub(super) fn end_at_once(&self, end: ParentInput<C>) {
         self.lock().commands.clear();
         self.end(end);
     }
 
     /// Waits for what is heard next; `None` after the end.
-    pub fn recv(&self) -> Option<Heard<C>> {
+    pub fn recv(&self) -> Option<ParentInput<C>> {
         let mut waiting = self.lock();
         loop {
             if let Some(heard) = waiting.take() {
@@ -100,7 +100,7 @@ impl<C> Commands<C> {
     }
 
     /// As [`Commands::recv`], for so long at most.
-    pub fn recv_timeout(&self, timeout: Duration) -> Option<Heard<C>> {
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<ParentInput<C>> {
         let end = Instant::now() + timeout;
         let mut waiting = self.lock();
         loop {
@@ -115,7 +115,7 @@ impl<C> Commands<C> {
     }
 
     /// Next command or end, without waiting.
-    pub(crate) fn try_recv(&self) -> Option<Heard<C>> {
+    pub(crate) fn try_recv(&self) -> Option<ParentInput<C>> {
         self.lock().take()
     }
 
@@ -125,9 +125,9 @@ impl<C> Commands<C> {
 }
 
 impl<C> Waiting<C> {
-    fn take(&mut self) -> Option<Heard<C>> {
+    fn take(&mut self) -> Option<ParentInput<C>> {
         if let Some(command) = self.commands.pop_front() {
-            return Some(Heard::Command(command));
+            return Some(ParentInput::Command(command));
         }
         match std::mem::replace(&mut self.end, End::Heard) {
             End::Comes(end) => Some(end),
@@ -143,9 +143,9 @@ impl<C> Waiting<C> {
 mod tests {
     use super::*;
 
-    const GONE: Heard<u32> = Heard::ParentIsGone { is_far: true };
+    const GONE: ParentInput<u32> = ParentInput::ParentIsGone { is_far: true };
 
-    fn all(commands: &Commands<u32>) -> Vec<Heard<u32>> {
+    fn all(commands: &Commands<u32>) -> Vec<ParentInput<u32>> {
         std::iter::from_fn(|| commands.try_recv()).collect()
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let commands = Commands::with_room_for(2);
         assert!(commands.add(1) && commands.add(2));
         commands.end(GONE);
-        assert_eq!(all(&commands), [Heard::Command(1), Heard::Command(2), GONE]);
+        assert_eq!(all(&commands), [ParentInput::Command(1), ParentInput::Command(2), GONE]);
         assert_eq!((commands.recv(), commands.recv_timeout(Duration::ZERO)), (None, None));
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let commands = Commands::with_room_for(2);
         assert!(commands.add(1) && commands.add(2) && !commands.add(3));
         commands.end(GONE);
-        assert_eq!(all(&commands), [Heard::TooManyLines]);
+        assert_eq!(all(&commands), [ParentInput::TooManyLines]);
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
             shared.add(1);
             shared.end(GONE);
         });
-        assert_eq!(commands.recv(), Some(Heard::Command(1)));
+        assert_eq!(commands.recv(), Some(ParentInput::Command(1)));
         assert_eq!(commands.recv_timeout(Duration::from_secs(60)), Some(GONE));
         reader.join().unwrap();
     }

@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, raise};
 use serde::de::DeserializeOwned;
 
 use crate::clock::{self, WallClock};
-use crate::control::commands::{Commands, Heard};
+use crate::control::commands::{Commands, ParentInput};
 use crate::control::output::Outbox;
 
 /// How long the parent may take to greet the other drivers of a load before it sends the order.
@@ -31,7 +31,7 @@ const SILENCE_S: RangeInclusive<u32> = 1..=10;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A line that may follow an order.
-pub trait Command: DeserializeOwned + Send + 'static {
+pub trait ParentCommand: DeserializeOwned + Send + 'static {
     /// How long a process whose parent is gone may take to end: cancel its statements, or restore what it has set.
     const LAST_WILL: Duration = Duration::from_secs(4);
     /// How many lines may wait to be carried out.
@@ -41,7 +41,7 @@ pub trait Command: DeserializeOwned + Send + 'static {
     fn ping(&self) -> Option<u64>;
 }
 
-impl Command for DriveCommand {
+impl ParentCommand for DriveCommand {
     fn ping(&self) -> Option<u64> {
         match self {
             DriveCommand::Ping(id) => Some(*id),
@@ -50,7 +50,7 @@ impl Command for DriveCommand {
     }
 }
 
-impl Command for WatchCommand {
+impl ParentCommand for WatchCommand {
     fn ping(&self) -> Option<u64> {
         match self {
             WatchCommand::Ping(id) => Some(*id),
@@ -59,7 +59,7 @@ impl Command for WatchCommand {
     }
 }
 
-impl Command for HandsCommand {
+impl ParentCommand for HandsCommand {
     // The kernel may take its time to restore a value: a disk's scheduler changes when the disk is idle.
     const LAST_WILL: Duration = Duration::from_secs(60);
     // Each line is answered before the next one is sent.
@@ -73,7 +73,7 @@ impl Command for HandsCommand {
     }
 }
 
-impl Command for PagesCommand {
+impl ParentCommand for PagesCommand {
     fn ping(&self) -> Option<u64> {
         match self {
             PagesCommand::Ping(id) => Some(*id),
@@ -104,7 +104,7 @@ type Deadline = Arc<Mutex<Instant>>;
 ///
 /// # Errors
 /// When the order cannot be read or parsed, or the greeting asks for another silence than 1 to 10 s.
-pub fn begin<O: DeserializeOwned, C: Command>(
+pub fn begin<O: DeserializeOwned, C: ParentCommand>(
     mut input: impl BufRead + Send + 'static,
     wall: WallClock,
     outbox: &Outbox,
@@ -174,7 +174,7 @@ fn clock_state() -> ClockState {
 }
 
 /// Reads commands until the input ends; `far` is the deadline that each line moves, and by how much.
-fn listen<C: Command>(
+fn listen<C: ParentCommand>(
     input: impl BufRead,
     far: Option<(Deadline, Duration)>,
     commands: &Commands<C>,
@@ -196,7 +196,7 @@ fn listen<C: Command>(
             None => break,
         }
     }
-    commands.end(Heard::ParentIsGone { is_far: far.is_some() });
+    commands.end(ParentInput::ParentIsGone { is_far: far.is_some() });
     if far.is_some() {
         end_soon(C::LAST_WILL);
     }
@@ -206,7 +206,7 @@ fn listen<C: Command>(
 pub fn until_the_parent_has_gone<C>(commands: &Commands<C>) {
     let begun = Instant::now();
     while let Some(left) = FAREWELL.checked_sub(begun.elapsed())
-        && let Some(Heard::Command(_)) = commands.recv_timeout(left)
+        && let Some(ParentInput::Command(_)) = commands.recv_timeout(left)
     {}
 }
 
@@ -215,11 +215,11 @@ fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
     outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
 }
 
-fn end_after<C: Command>(deadline: &Mutex<Instant>, commands: &Commands<C>) {
+fn end_after<C: ParentCommand>(deadline: &Mutex<Instant>, commands: &Commands<C>) {
     while Instant::now() < *deadline.lock().unwrap_or_else(PoisonError::into_inner) {
         std::thread::sleep(LOOK);
     }
-    commands.end_at_once(Heard::ParentIsGone { is_far: true });
+    commands.end_at_once(ParentInput::ParentIsGone { is_far: true });
     end_soon(C::LAST_WILL);
 }
 

@@ -10,8 +10,8 @@ use model::telemetry::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
 use crate::control::usage::{self, CpuUsage};
-use crate::tally::{ScriptTally, Tally, Times, sqlstate_text};
-use crate::thread::report::Part;
+use crate::tally::{IntervalTally, ScriptTally, Times, sqlstate_text};
+use crate::thread::report::ThreadInterval;
 
 /// Collects parts until all threads have delivered theirs, and keeps the totals.
 pub(crate) struct Merger {
@@ -32,7 +32,7 @@ pub(crate) struct Merger {
 /// An interval that some threads have delivered.
 struct Pending {
     delivered: Vec<bool>,
-    tally: Option<Tally>,
+    tally: Option<IntervalTally>,
     start: Nanos,
     end: Nanos,
     gauges: BTreeMap<String, f64>,
@@ -64,7 +64,7 @@ impl Merger {
     }
 
     /// Takes in a part, and returns a tally that the thread can use again.
-    pub(crate) fn add(&mut self, part: Part) -> Option<Tally> {
+    pub(crate) fn add(&mut self, part: ThreadInterval) -> Option<IntervalTally> {
         let n_threads = self.running.len();
         let pending = self.pending.entry(part.t).or_insert_with(|| Pending {
             delivered: vec![false; n_threads],
@@ -108,7 +108,7 @@ impl Merger {
     }
 
     /// The lines of the intervals that are complete, and their tallies for use again.
-    pub(crate) fn complete(&mut self) -> (Vec<DriverLine>, Vec<Tally>) {
+    pub(crate) fn complete(&mut self) -> (Vec<DriverLine>, Vec<IntervalTally>) {
         let (mut lines, mut spare) = (Vec::new(), Vec::new());
         while let Some(entry) = self.pending.first_entry() {
             let all = entry
@@ -131,7 +131,7 @@ impl Merger {
         (lines, spare)
     }
 
-    fn interval_lines(&mut self, t: u32, pending: &Pending, tally: &Tally) -> Vec<DriverLine> {
+    fn interval_lines(&mut self, t: u32, pending: &Pending, tally: &IntervalTally) -> Vec<DriverLine> {
         let mut lines = Vec::with_capacity(tally.scripts.len());
         for (index, script) in tally.scripts.iter().enumerate() {
             let errors: BTreeMap<String, u64> =

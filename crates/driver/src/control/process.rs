@@ -15,19 +15,19 @@ use crate::client::fetch::Fetched;
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos, WallClock};
 use crate::control::collect::Collector;
-use crate::control::commands::{Commands, Heard};
+use crate::control::commands::{Commands, ParentInput};
 use crate::control::listen::{self, Begin};
 use crate::control::output::{Failure, Outbox, with_outbox};
-use crate::control::rights::Rights;
+use crate::control::rights::SenderTrust;
 use crate::control::usage;
 use crate::poller::Poller;
-use crate::tally::Tally;
+use crate::tally::IntervalTally;
 use crate::thread::connect::{self, Connected};
 use crate::thread::controls::{Controls, Events};
-use crate::thread::frame::Frame;
-use crate::thread::log::Log;
-use crate::thread::order::Order;
-use crate::thread::rate::Rate;
+use crate::thread::frame::WindowFrame;
+use crate::thread::log::ThreadLog;
+use crate::thread::order::OrderedLoad;
+use crate::thread::rate::OrderedRate;
 use crate::thread::rehearsal::{Rehearsal, RehearsedLoad};
 use crate::thread::report::Report;
 use crate::thread::schedule::Schedule;
@@ -47,7 +47,7 @@ pub type PollSpotNotice = fn(&str, WallClock, &Outbox);
 pub fn drive(
     input: impl BufRead + Send + 'static,
     output: &mut (dyn Write + Send),
-    rights: Rights,
+    rights: SenderTrust,
     poll_spot_notice: PollSpotNotice,
 ) -> io::Result<bool> {
     with_outbox(output, |outbox| match prepare_and_run(input, outbox, rights, poll_spot_notice) {
@@ -60,7 +60,7 @@ pub fn drive(
 fn prepare_and_run(
     input: impl BufRead + Send + 'static,
     outbox: &Outbox,
-    rights: Rights,
+    rights: SenderTrust,
     poll_spot_notice: PollSpotNotice,
 ) -> Result<(), Failure> {
     let wall = WallClock::read();
@@ -91,7 +91,7 @@ fn prepare_and_run(
 
     // Threads that connect while the load runs must not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
-    let order = Order { load: &load, part, conninfo, scripts: &scripts, wall };
+    let order = OrderedLoad { load: &load, part, conninfo, scripts: &scripts, wall };
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
@@ -115,7 +115,7 @@ fn prepare_and_run(
     };
     outbox.say(&DriverLine::Ready(ready))?;
     match commands.recv() {
-        Some(Heard::Command(DriveCommand::Go(unix_ns))) => {
+        Some(ParentInput::Command(DriveCommand::Go(unix_ns))) => {
             first.spot_notice.iter().for_each(|url| poll_spot_notice(url, wall, outbox));
             order.run(
                 shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
@@ -155,7 +155,7 @@ struct Crew {
     backend_pids: Vec<i32>,
 }
 
-impl Order<'_> {
+impl OrderedLoad<'_> {
     /// Connects and prepares all clients, each thread its own. Clients with a connection for each transaction have
     /// none yet.
     fn connect(&self) -> Result<Crew, String> {
@@ -210,8 +210,8 @@ impl Order<'_> {
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
-        let rate = Rate::default();
-        let frame = Frame::new(self.load.window, go);
+        let rate = OrderedRate::default();
+        let frame = WindowFrame::new(self.load.window, go);
         let events = Events::default();
         let n_with_clients = AtomicUsize::new(shares.len());
         let controls = Controls {
@@ -248,7 +248,7 @@ impl Order<'_> {
         (share, (poller, rehearsal)): (ThreadShare, Waiting<'a>),
         shared: &Shared<'a>,
         reports: Sender<Report>,
-        spare: Receiver<Tally>,
+        spare: Receiver<IntervalTally>,
     ) -> Result<Worker<'a>, String> {
         let ThreadShare { clients, streams } = share;
         let share = self.share(thread);
@@ -273,7 +273,7 @@ impl Order<'_> {
                 shared.controls.frame.seen().end,
             ),
             shape: self.shape(),
-            log: Log::create(self.load, thread, streams.sample)?,
+            log: ThreadLog::create(self.load, thread, streams.sample)?,
             go: shared.go,
             controls: shared.controls,
             reports,

@@ -6,18 +6,18 @@ use model::load::LoadSpec;
 use nix::unistd::{User, geteuid};
 use wire::conninfo::{SslCertMode, SslMode};
 use wire::{Conninfo, Host};
-use workload::{Bundle, Command};
+use workload::{Bundle, ScriptCommand};
 
 /// How far whoever sends orders is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rights {
+pub enum SenderTrust {
     /// As a user of this machine: scripts execute commands, and logs of transactions are written.
     OfUser,
     /// As somebody who may load servers from here, and nothing else.
     LoadOnly,
 }
 
-impl Rights {
+impl SenderTrust {
     /// Refuses a load that needs more, and takes out of `conninfo` what it can do without.
     pub(super) fn check(
         self,
@@ -25,12 +25,13 @@ impl Rights {
         bundle: &Bundle,
         conninfo: &mut Conninfo,
     ) -> Result<(), String> {
-        if self == Rights::OfUser {
+        if self == SenderTrust::OfUser {
             return Ok(());
         }
         let mut steps = bundle.programs.iter().flat_map(|program| &program.commands);
-        let executes =
-            |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
+        let executes = |command: &ScriptCommand| {
+            matches!(command, ScriptCommand::Shell { .. } | ScriptCommand::SetShell { .. })
+        };
         if steps.any(|step| executes(&step.command)) {
             return Err("a script has \\shell or \\setshell, and the agent of this machine executes no commands that come by \
                         message; start it with --allow-shell, or use another driver"

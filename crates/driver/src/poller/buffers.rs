@@ -9,15 +9,15 @@ use io_uring::types::BufRingEntry;
 
 /// Received bytes in one of the buffers. Not `Copy`, because its buffer is returned once.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ReceivedPiece {
     buffer: u16,
     len: u32,
 }
 
-impl Piece {
+impl ReceivedPiece {
     /// `len` bytes in buffer number `buffer`, as a completion reports them.
-    pub(super) fn new(buffer: u16, len: u32) -> Piece {
-        Piece { buffer, len }
+    pub(super) fn new(buffer: u16, len: u32) -> ReceivedPiece {
+        ReceivedPiece { buffer, len }
     }
 
     #[cfg(test)]
@@ -62,7 +62,7 @@ impl Buffers {
 
     /// The bytes of a piece.
     #[inline]
-    pub(super) fn get(&self, piece: &Piece) -> &[u8] {
+    pub(super) fn get(&self, piece: &ReceivedPiece) -> &[u8] {
         let len = (piece.len as usize).min(BUFFER_BYTES);
         // SAFETY: the buffer is ours, since the kernel named it, and the kernel does not write to it again
         // before it is offered again, for which `release` takes the piece.
@@ -71,7 +71,7 @@ impl Buffers {
 
     /// Offers a piece's buffer to the kernel again.
     #[inline]
-    pub(super) fn release(&mut self, piece: Piece) {
+    pub(super) fn release(&mut self, piece: ReceivedPiece) {
         self.offer(piece.buffer);
         self.publish();
     }

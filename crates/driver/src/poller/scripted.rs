@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::{Piece, Signal, Woken};
+use super::{ReceivedPiece, Signal, Woken};
 use crate::client::Client;
 use crate::clock::{self, Nanos, simulated};
 
@@ -14,11 +14,11 @@ use crate::clock::{self, Nanos, simulated};
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) after_ns: Nanos,
-    pub(crate) what: What,
+    pub(crate) what: ScriptedEvent,
 }
 
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum ScriptedEvent {
     Says(Vec<u8>),
     /// The same, received before the client's message had left.
     SaysEarly(Vec<u8>),
@@ -32,7 +32,7 @@ pub(crate) enum What {
 }
 
 /// A message of a client, to which the script answers.
-pub(crate) struct Sent<'a> {
+pub(crate) struct ScriptedMessage<'a> {
     pub(crate) client: usize,
     /// Number of the message among all messages of the thread, from 0.
     pub(crate) n: usize,
@@ -40,15 +40,15 @@ pub(crate) struct Sent<'a> {
 }
 
 /// What the server does in answer to a message. An error means that the message cannot be sent.
-pub(crate) type Script = Box<dyn FnMut(Sent) -> io::Result<Vec<Act>> + Send>;
+pub(crate) type Script = Box<dyn FnMut(ScriptedMessage) -> io::Result<Vec<Act>> + Send>;
 
 /// The poller.
 pub(crate) struct Scripted {
     script: Script,
     n_sent: usize,
     /// Events that are to come, unordered.
-    coming: Vec<(Nanos, usize, What)>,
-    found: VecDeque<(usize, What)>,
+    coming: Vec<(Nanos, usize, ScriptedEvent)>,
+    found: VecDeque<(usize, ScriptedEvent)>,
     /// Every piece of input that was handed out, by its number.
     pieces: Vec<Vec<u8>>,
     n_released: usize,
@@ -61,7 +61,7 @@ impl Scripted {
     }
 
     pub(super) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        let sent = Sent { client: index, n: self.n_sent, bytes: client.outgoing.unsent() };
+        let sent = ScriptedMessage { client: index, n: self.n_sent, bytes: client.outgoing.unsent() };
         self.n_sent += 1;
         let now = clock::now();
         let acts = (self.script)(sent)?;
@@ -86,8 +86,8 @@ impl Scripted {
         self.coming.sort_by_key(|(at, ..)| *at);
         for (_, client, what) in self.coming.extract_if(.., |(at, ..)| *at <= now) {
             match what {
-                What::HoldsUp => simulated::set(now.max(until) + HELD_UP_NS),
-                What::Breaks => return Err(io::Error::other("the script breaks the poller")),
+                ScriptedEvent::HoldsUp => simulated::set(now.max(until) + HELD_UP_NS),
+                ScriptedEvent::Breaks => return Err(io::Error::other("the script breaks the poller")),
                 what => self.found.push_back((client, what)),
             }
         }
@@ -97,26 +97,26 @@ impl Scripted {
     pub(super) fn next(&mut self) -> Option<Woken> {
         let (client, what) = self.found.pop_front()?;
         let signal = match what {
-            What::Says(bytes) => Signal::Input(self.piece(bytes)),
-            What::SaysEarly(bytes) => Signal::Early(self.piece(bytes)),
-            What::TakesAllBut(n_bytes) => Signal::Unsent { n_bytes },
-            What::Closes => Signal::Ended(io::ErrorKind::ConnectionReset.into()),
-            What::HoldsUp | What::Breaks => return self.next(),
+            ScriptedEvent::Says(bytes) => Signal::Input(self.piece(bytes)),
+            ScriptedEvent::SaysEarly(bytes) => Signal::Early(self.piece(bytes)),
+            ScriptedEvent::TakesAllBut(n_bytes) => Signal::Unsent { n_bytes },
+            ScriptedEvent::Closes => Signal::Ended(io::ErrorKind::ConnectionReset.into()),
+            ScriptedEvent::HoldsUp | ScriptedEvent::Breaks => return self.next(),
         };
         Some(Woken { client, signal })
     }
 
-    fn piece(&mut self, bytes: Vec<u8>) -> Piece {
-        let piece = Piece::new(self.pieces.len() as u16, bytes.len() as u32);
+    fn piece(&mut self, bytes: Vec<u8>) -> ReceivedPiece {
+        let piece = ReceivedPiece::new(self.pieces.len() as u16, bytes.len() as u32);
         self.pieces.push(bytes);
         piece
     }
 
-    pub(super) fn input(&self, piece: &Piece) -> &[u8] {
+    pub(super) fn input(&self, piece: &ReceivedPiece) -> &[u8] {
         &self.pieces[usize::from(piece.number())]
     }
 
-    pub(super) fn release(&mut self, _piece: Piece) {
+    pub(super) fn release(&mut self, _piece: ReceivedPiece) {
         self.n_released += 1;
         if self.n_released == self.pieces.len() {
             self.pieces.clear();

@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::libc;
 
 use self::request::{Purpose, Slot, Tag, Watch};
-use super::buffers::{Buffers, GROUP, Piece};
+use super::buffers::{Buffers, GROUP, ReceivedPiece};
 use super::outbox::Outbox;
 use super::{Signal, Woken};
 use crate::client::Client;
@@ -381,7 +381,8 @@ impl Uring {
         // Input that comes before the client's message has left is no answer to it.
         let is_early = slot.is_some_and(|slot| slot.sent_as > self.n_taken);
         if tag.is(Purpose::Receive) {
-            let piece = cqueue::buffer_select(flags).map(|buffer| Piece::new(buffer, result.max(0) as u32));
+            let piece =
+                cqueue::buffer_select(flags).map(|buffer| ReceivedPiece::new(buffer, result.max(0) as u32));
             if !is_current {
                 if let Some(piece) = piece {
                     self.buffers.release(piece);
@@ -428,7 +429,7 @@ impl Uring {
         &mut self,
         index: usize,
         (result, goes_on, is_early): (i32, bool, bool),
-        piece: Option<Piece>,
+        piece: Option<ReceivedPiece>,
     ) -> Option<Signal> {
         let goes_on_later = result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR;
         if !goes_on && goes_on_later {
@@ -449,13 +450,13 @@ impl Uring {
 
     /// The bytes of a piece.
     #[inline]
-    pub(super) fn input(&self, piece: &Piece) -> &[u8] {
+    pub(super) fn input(&self, piece: &ReceivedPiece) -> &[u8] {
         self.buffers.get(piece)
     }
 
     /// Returns a piece's buffer.
     #[inline]
-    pub(super) fn release(&mut self, piece: Piece) {
+    pub(super) fn release(&mut self, piece: ReceivedPiece) {
         self.buffers.release(piece);
     }
 

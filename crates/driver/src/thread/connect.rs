@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use wire::{Connection, Conninfo, Dialing, Flow, Progress, ProtocolError, Reply, Scanner, Want};
+use wire::{Connection, Conninfo, DialProgress, Dialing, Flow, ProtocolError, Reply, Scanner, Want};
 
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos};
-use crate::thread::connect::blocking::{Patience, receive, send_all};
+use crate::thread::connect::blocking::{ConnectWait, receive, send_all};
 
 /// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
 const DIALING_MAX: usize = 8;
@@ -72,13 +72,13 @@ fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, Strin
                 continue;
             }
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
-                Progress::Done(mut connection) => {
+                DialProgress::Done(mut connection) => {
                     // Thousands of clients have the same settings, of which only one is needed.
                     connection.parameters.retain(|name, _| name == "client_encoding");
                     done.push(connection);
                 }
-                Progress::WantRead => still.push((dial, Want::Read)),
-                Progress::WantWrite => still.push((dial, Want::Write)),
+                DialProgress::WantRead => still.push((dial, Want::Read)),
+                DialProgress::WantWrite => still.push((dial, Want::Write)),
             }
         }
         dialing = still;
@@ -104,8 +104,8 @@ fn wait_for_any(dialing: &[(Dialing, Want)]) -> Result<Vec<bool>, String> {
     Ok(fds.iter().map(|fd| n == 0 || fd.any().unwrap_or(true)).collect())
 }
 
-fn patience() -> Patience {
-    Patience::new(PREPARE_TIMEOUT, "preparing", "parse the statements")
+fn patience() -> ConnectWait {
+    ConnectWait::new(PREPARE_TIMEOUT, "preparing", "parse the statements")
 }
 
 /// Reads the answers to the parse messages; an error names the statement at fault.

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-use crate::thread::frame::Frame;
-use crate::thread::rate::Rate;
+use crate::thread::frame::WindowFrame;
+use crate::thread::rate::OrderedRate;
 
 /// The controls of a load.
 #[derive(Debug, Clone, Copy)]
@@ -11,9 +11,9 @@ pub(crate) struct Controls<'a> {
     /// Ends the load early, see [`crate::thread::stop`].
     pub(crate) stop: &'a AtomicU8,
     /// The rate that is offered instead of the load's own, once one was ordered.
-    pub(crate) rate: &'a Rate,
+    pub(crate) rate: &'a OrderedRate,
     /// When the load counts, and when it ends.
-    pub(crate) frame: &'a Frame,
+    pub(crate) frame: &'a WindowFrame,
     /// Events on their way to the parent.
     pub(crate) events: &'a Events,
     /// Threads that have clients left.

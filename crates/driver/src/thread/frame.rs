@@ -12,7 +12,7 @@ const NEAR_NS: Nanos = 200_000_000;
 
 /// Beginning and end of the measurement window.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct WindowFrame {
     go: Nanos,
     n_changes: AtomicU32,
     from: AtomicU64,
@@ -21,7 +21,7 @@ pub(crate) struct Frame {
 
 /// What a thread knows of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct FrameView {
     n_changes: u32,
     /// The measurement window begins.
     pub(crate) from: Nanos,
@@ -29,27 +29,27 @@ pub(crate) struct Seen {
     pub(crate) end: Nanos,
 }
 
-impl Frame {
-    pub(crate) fn new(window: Window, go: Nanos) -> Frame {
+impl WindowFrame {
+    pub(crate) fn new(window: Window, go: Nanos) -> WindowFrame {
         let (from, end) = span(window, go);
-        Frame { go, n_changes: AtomicU32::new(0), from: from.into(), end: end.into() }
+        WindowFrame { go, n_changes: AtomicU32::new(0), from: from.into(), end: end.into() }
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> FrameView {
         let n_changes = self.n_changes.load(Ordering::Acquire);
         let (from, end) = (self.from.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
-        Seen { n_changes, from, end }
+        FrameView { n_changes, from, end }
     }
 
     /// The frame, if it was moved after `seen`.
     #[inline]
-    pub(crate) fn moved(&self, seen: Seen) -> Option<Seen> {
+    pub(crate) fn moved(&self, seen: FrameView) -> Option<FrameView> {
         (self.n_changes.load(Ordering::Acquire) != seen.n_changes).then(|| self.seen())
     }
 
     /// Moves the frame to another window; `false` if a moment that would move has passed, or would lie in the past.
     pub(crate) fn change(&self, window: Window, now: Nanos) -> bool {
-        let Seen { from, end, .. } = self.seen();
+        let FrameView { from, end, .. } = self.seen();
         let (new_from, new_end) = span(window, self.go);
         let may_move = |old: Nanos, new: Nanos| old == new || old.min(new) > now + NEAR_NS;
         if !may_move(from, new_from) || !may_move(end, new_end) {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_moment_ahead_can_be_moved_and_the_change_is_seen_once() {
-        let frame = Frame::new(window(60, 30), GO);
+        let frame = WindowFrame::new(window(60, 30), GO);
         let seen = frame.seen();
         assert_eq!((seen.from, seen.end), (GO + 60 * SECOND_NS, GO + 90 * SECOND_NS));
         assert_eq!(frame.moved(seen), None);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_moment_that_has_passed_or_is_too_near_stays() {
-        let frame = Frame::new(window(20, 30), GO);
+        let frame = WindowFrame::new(window(20, 30), GO);
         let at = |s: f64| GO + (s * SECOND_NS as f64) as u64;
         let check = |window, now_s: f64| assert!(!frame.change(window, at(now_s)), "{window:?} at {now_s}");
         check(window(25, 30), 19.9);
@@ -110,6 +110,6 @@ mod tests {
 
     #[test]
     fn a_load_without_a_time_has_no_end() {
-        assert_eq!(Frame::new(window(0, 0), GO).seen().end, u64::MAX / 2);
+        assert_eq!(WindowFrame::new(window(0, 0), GO).seen().end, u64::MAX / 2);
     }
 }

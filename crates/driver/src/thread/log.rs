@@ -18,7 +18,7 @@ const SECOND_US: u64 = 1_000_000;
 const MODE: u32 = 0o666;
 
 /// One thread's log.
-pub(crate) struct Log {
+pub(crate) struct ThreadLog {
     path: String,
     file: File,
     buffer: Vec<u8>,
@@ -42,7 +42,7 @@ struct Format {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum TransactionOutcome {
     Committed,
     Skipped,
     /// 40001.
@@ -57,12 +57,12 @@ pub(crate) enum Outcome {
 
 /// A transaction that ended or was skipped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct LoggedTransaction {
     pub(crate) client: usize,
     /// Number of the transaction among the client's, from 1.
     pub(crate) number: u64,
     pub(crate) script: usize,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TransactionOutcome,
     /// When it ended, microseconds since the Unix epoch.
     pub(crate) at_us: u64,
     /// 0 unless it was committed.
@@ -71,9 +71,9 @@ pub(crate) struct Entry {
     pub(crate) tries: u32,
 }
 
-impl Log {
+impl ThreadLog {
     /// Creates the thread's file; `None` if none is asked for.
-    pub(crate) fn create(load: &LoadSpec, thread: usize, sample: Prng) -> Result<Option<Log>, String> {
+    pub(crate) fn create(load: &LoadSpec, thread: usize, sample: Prng) -> Result<Option<ThreadLog>, String> {
         let Some(spec) = &load.log else { return Ok(None) };
         let pid = spec.pid.unwrap_or(std::process::id());
         let path = match thread {
@@ -82,15 +82,15 @@ impl Log {
         };
         // The name is easy to guess, and the directory may be one where others plant a link.
         let file = files::create(Path::new(&path), MODE);
-        Log::open(path, file, load, spec, sample).map(Some)
+        ThreadLog::open(path, file, load, spec, sample).map(Some)
     }
 
     /// A log for the transactions of a rehearsal, which nobody keeps.
-    pub(crate) fn rehearsed(load: &LoadSpec, sample: Prng) -> Option<Log> {
+    pub(crate) fn rehearsed(load: &LoadSpec, sample: Prng) -> Option<ThreadLog> {
         let spec = load.log.as_ref().filter(|spec| spec.aggregate_interval_s == 0)?;
         let path = "/dev/null".to_string();
         let file = File::create(&path);
-        Log::open(path, file, load, spec, sample).ok()
+        ThreadLog::open(path, file, load, spec, sample).ok()
     }
 
     fn open(
@@ -99,10 +99,10 @@ impl Log {
         load: &LoadSpec,
         spec: &TransactionLog,
         sample: Prng,
-    ) -> Result<Log, String> {
+    ) -> Result<ThreadLog, String> {
         let file = file.map_err(|e| format!("could not open logfile \"{path}\": {e}"))?;
         let interval_us = u64::from(spec.aggregate_interval_s) * SECOND_US;
-        Ok(Log {
+        Ok(ThreadLog {
             path,
             file,
             buffer: Vec::with_capacity(BUFFER_BYTES + 1024),
@@ -127,7 +127,7 @@ impl Log {
     }
 
     /// Logs a transaction, unless the sample leaves it out.
-    pub(crate) fn record(&mut self, entry: &Entry) {
+    pub(crate) fn record(&mut self, entry: &LoggedTransaction) {
         if let Some((sample, rate)) = &mut self.sample
             && sample.double() > *rate
         {
@@ -179,18 +179,18 @@ macro_rules! put {
     ($out:expr, $($format:tt)*) => { let _ = write!($out, $($format)*); };
 }
 
-fn write_line(entry: &Entry, format: Format, out: &mut Vec<u8>) {
+fn write_line(entry: &LoggedTransaction, format: Format, out: &mut Vec<u8>) {
     put!(out, "{} {} ", entry.client, entry.number);
     let word = match entry.outcome {
-        Outcome::Committed => "",
-        Outcome::Skipped => "skipped",
-        Outcome::Unknown => "unknown",
+        TransactionOutcome::Committed => "",
+        TransactionOutcome::Skipped => "skipped",
+        TransactionOutcome::Unknown => "unknown",
         _ if !format.is_detailed => "failed",
-        Outcome::Serialization => "serialization",
-        Outcome::Deadlock => "deadlock",
-        Outcome::Other => "other",
+        TransactionOutcome::Serialization => "serialization",
+        TransactionOutcome::Deadlock => "deadlock",
+        TransactionOutcome::Other => "other",
     };
-    if entry.outcome == Outcome::Committed {
+    if entry.outcome == TransactionOutcome::Committed {
         put!(out, "{}", entry.latency_us);
     } else {
         put!(out, "{word}");
@@ -253,8 +253,8 @@ impl Aggregate {
         out.push(b'\n');
     }
 
-    fn add(&mut self, entry: &Entry) {
-        if entry.outcome == Outcome::Skipped {
+    fn add(&mut self, entry: &LoggedTransaction) {
+        if entry.outcome == TransactionOutcome::Skipped {
             self.skipped += 1;
             return;
         }
@@ -263,14 +263,16 @@ impl Aggregate {
             self.retries += u64::from(entry.tries - 1);
         }
         match entry.outcome {
-            Outcome::Committed => {
+            TransactionOutcome::Committed => {
                 // Microseconds here, as in the log.
                 self.latency.record(entry.latency_us);
                 self.lag.record(entry.lag_us);
             }
-            Outcome::Serialization => self.serialization += 1,
-            Outcome::Deadlock => self.deadlock += 1,
-            Outcome::Other | Outcome::Unknown | Outcome::Skipped => self.other += 1,
+            TransactionOutcome::Serialization => self.serialization += 1,
+            TransactionOutcome::Deadlock => self.deadlock += 1,
+            TransactionOutcome::Other | TransactionOutcome::Unknown | TransactionOutcome::Skipped => {
+                self.other += 1
+            }
         }
     }
 }
@@ -296,7 +298,7 @@ mod tests {
             failures_detailed: false,
         };
         let load = LoadSpec { log: Some(spec), ..LoadSpec::default() };
-        drop(Log::create(&load, 0, Prng::seed(1)).unwrap());
+        drop(ThreadLog::create(&load, 0, Prng::seed(1)).unwrap());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
         assert!(fs::symlink_metadata(&log).unwrap().is_file());
     }

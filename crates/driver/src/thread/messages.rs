@@ -10,7 +10,7 @@ pub(crate) struct CommandRef {
 
 /// How many tries a transaction has had.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tries {
+pub(crate) struct TryCount {
     pub(crate) n: u32,
     /// 0 is without limit.
     pub(crate) max: u32,
@@ -51,7 +51,7 @@ pub(crate) fn got_error(place: CommandRef, message: &str) -> String {
 }
 
 /// Whether the transaction is tried again after an error.
-pub(crate) fn after_error(client: usize, is_retry: bool, tries: Tries) -> String {
+pub(crate) fn after_error(client: usize, is_retry: bool, tries: TryCount) -> String {
     let what =
         if is_retry { "repeats the transaction after the error" } else { "ends the failed transaction" };
     let max = if tries.max > 0 { format!("/{}", tries.max) } else { String::new() };
@@ -70,12 +70,12 @@ mod tests {
         let check = |is_retry, tries, wanted: &str| assert_eq!(after_error(3, is_retry, tries), wanted);
         check(
             true,
-            Tries { n: 1, max: 3, time_share: None },
+            TryCount { n: 1, max: 3, time_share: None },
             "client 3 repeats the transaction after the error (try 1/3)",
         );
         check(
             false,
-            Tries { n: 2, max: 0, time_share: Some(0.12345) },
+            TryCount { n: 2, max: 0, time_share: Some(0.12345) },
             "client 3 ends the failed transaction (try 2, 12.345% of the maximum time of tries was used)",
         );
     }

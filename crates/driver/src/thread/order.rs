@@ -8,14 +8,14 @@ use model::load::drive::DriverPart;
 use wire::Conninfo;
 use workload::Seeds;
 
-use crate::client::parsed::Parsed;
+use crate::client::parsed::PreparedStatements;
 use crate::client::script::Scripts;
 use crate::clock::WallClock;
 use crate::tally::TallyShape;
-use crate::thread::schedule::Share;
+use crate::thread::schedule::LoadShare;
 
 /// One load, as ordered and ready for the threads.
-pub(crate) struct Order<'a> {
+pub(crate) struct OrderedLoad<'a> {
     pub(crate) load: &'a LoadSpec,
     /// Which clients and threads of the load are this driver's.
     pub(crate) part: DriverPart,
@@ -24,7 +24,7 @@ pub(crate) struct Order<'a> {
     pub(crate) wall: WallClock,
 }
 
-impl Order<'_> {
+impl OrderedLoad<'_> {
     /// Number of clients of each thread of this driver.
     pub(crate) fn shares(&self) -> Vec<usize> {
         self.all_shares()[self.first_thread()..][..self.n_threads()].to_vec()
@@ -36,8 +36,8 @@ impl Order<'_> {
     }
 
     /// The place of one of this driver's threads among those of all drivers.
-    pub(crate) fn share(&self, thread: usize) -> Share {
-        Share { thread: self.first_thread() + thread, n_threads: self.n_all_threads() }
+    pub(crate) fn share(&self, thread: usize) -> LoadShare {
+        LoadShare { thread: self.first_thread() + thread, n_threads: self.n_all_threads() }
     }
 
     /// Number of clients of each thread of all drivers.
@@ -88,7 +88,7 @@ impl Order<'_> {
     }
 
     /// What the connections made before the load have parsed: `None` (everything), unless statements are parsed when they first run.
-    pub(crate) fn parsed_beforehand(&self) -> Option<Parsed> {
+    pub(crate) fn parsed_beforehand(&self) -> Option<PreparedStatements> {
         if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
     }
 }

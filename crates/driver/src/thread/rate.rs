@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The rate that was ordered last.
 #[derive(Debug, Default)]
-pub(crate) struct Rate {
+pub(crate) struct OrderedRate {
     n_orders: AtomicU32,
     /// Transactions per second, as the bits of an `f64`.
     bits: AtomicU64,
 }
 
-impl Rate {
+impl OrderedRate {
     /// Orders another rate, or the same again: waiting slots are dropped in both cases.
     pub(crate) fn order(&self, rate_per_s: f64) {
         self.bits.store(rate_per_s.to_bits(), Ordering::Relaxed);
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_same_rate_again_is_another_order() {
-        let rate = Rate::default();
+        let rate = OrderedRate::default();
         assert_eq!(rate.after(0), None);
         rate.order(500.0);
         assert_eq!(rate.after(0), Some((1, 500.0)));

@@ -13,18 +13,18 @@ use std::sync::mpsc;
 
 use model::load::{LoadSpec, Pace, PollerChoice, Window};
 use wire::Link;
-use workload::{Command, Emulator, Prng};
+use workload::{Emulator, Prng, ScriptCommand};
 
 use crate::client::Client;
 use crate::clock::{self, Nanos};
 use crate::poller::Poller;
 use crate::tally::TallyShape;
 use crate::thread::controls::{Controls, Events};
-use crate::thread::frame::Frame;
-use crate::thread::log::Log;
-use crate::thread::order::Order;
-use crate::thread::rate::Rate;
-use crate::thread::schedule::Share;
+use crate::thread::frame::WindowFrame;
+use crate::thread::log::ThreadLog;
+use crate::thread::order::OrderedLoad;
+use crate::thread::rate::OrderedRate;
+use crate::thread::schedule::LoadShare;
 use crate::thread::stop;
 use crate::thread::worker::{Setup, Worker};
 
@@ -42,9 +42,9 @@ pub(crate) struct RehearsedLoad {
     load: LoadSpec,
     /// The variables of its clients.
     defines: BTreeMap<String, String>,
-    frame: Frame,
+    frame: WindowFrame,
     stop: AtomicU8,
-    rate: Rate,
+    rate: OrderedRate,
     events: Events,
     n_with_clients: AtomicUsize,
 }
@@ -53,10 +53,11 @@ impl RehearsedLoad {
     /// The load that is rehearsed for `order`, with the same `poller`. `None` where rehearsals are useless or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
     /// take turns with another load, which has the machine meanwhile.
-    pub(crate) fn new(order: &Order, poller: PollerChoice) -> Option<RehearsedLoad> {
-        let Order { load, scripts, .. } = order;
-        let is_shell =
-            |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
+    pub(crate) fn new(order: &OrderedLoad, poller: PollerChoice) -> Option<RehearsedLoad> {
+        let OrderedLoad { load, scripts, .. } = order;
+        let is_shell = |command: &ScriptCommand| {
+            matches!(command, ScriptCommand::Shell { .. } | ScriptCommand::SetShell { .. })
+        };
         let mut programs = scripts.bundle.programs.iter();
         let is_plain = programs.all(|program| {
             program.transaction.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
@@ -75,8 +76,8 @@ impl RehearsedLoad {
             poller,
             ..LoadSpec::default()
         };
-        let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
-        let (frame, events) = (Frame::new(window, NEVER), Events::default());
+        let (stop, rate) = (AtomicU8::new(stop::NOT), OrderedRate::default());
+        let (frame, events) = (WindowFrame::new(window, NEVER), Events::default());
         let n_with_clients = AtomicUsize::new(1);
         Some(RehearsedLoad { load, defines: order.defines(), frame, stop, rate, events, n_with_clients })
     }
@@ -97,7 +98,10 @@ pub(crate) struct Rehearsal<'a> {
 
 impl<'a> Rehearsal<'a> {
     /// Prepares the rehearsals of one thread.
-    pub(crate) fn new(order: &'a Order<'a>, rehearsed: &'a RehearsedLoad) -> Result<Rehearsal<'a>, String> {
+    pub(crate) fn new(
+        order: &'a OrderedLoad<'a>,
+        rehearsed: &'a RehearsedLoad,
+    ) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = order.scripts;
         let emulator = Emulator::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
@@ -114,12 +118,12 @@ impl<'a> Rehearsal<'a> {
             rehearsal: None,
             clients: vec![client],
             choose: Prng::seed(0),
-            share: Share { thread: 0, n_threads: 1 },
+            share: LoadShare { thread: 0, n_threads: 1 },
             throttle: Prng::seed(0),
             schedule: None,
             turns: None,
             shape: TallyShape { is_open_loop: false, ..order.shape() },
-            log: Log::rehearsed(order.load, Prng::seed(0)),
+            log: ThreadLog::rehearsed(order.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
             controls: Controls {
@@ -222,10 +226,10 @@ mod tests {
     }
 
     /// Calls `f` with the order of a load.
-    fn with_order<T>(load: &LoadSpec, f: impl FnOnce(&Order) -> T) -> T {
+    fn with_order<T>(load: &LoadSpec, f: impl FnOnce(&OrderedLoad) -> T) -> T {
         let scripts = Scripts::compile(load).unwrap();
         let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
-        f(&Order {
+        f(&OrderedLoad {
             load,
             part: DriverPart::WHOLE,
             conninfo: conninfo.into(),
@@ -243,7 +247,7 @@ mod tests {
         with_order(&load(source, poller), |order| answered_of(order, n))
     }
 
-    fn answered_of(order: &Order, n: usize) -> (usize, bool) {
+    fn answered_of(order: &OrderedLoad, n: usize) -> (usize, bool) {
         let rehearsed = RehearsedLoad::new(order, order.load.poller).unwrap();
         let mut rehearsal = Rehearsal::new(order, &rehearsed).unwrap();
         rehearsal.enter_thread().unwrap();

@@ -6,12 +6,12 @@ use model::load::sessions::SessionSettings;
 use model::telemetry::event::Event;
 
 use crate::clock::Nanos;
-use crate::tally::{SqlState, Tally};
+use crate::tally::{IntervalTally, SqlState};
 
 /// A message of a thread.
 pub(crate) enum Report {
     /// An interval is over.
-    Part(Box<Part>),
+    Part(Box<ThreadInterval>),
     /// An event; the control loop sets its time from `at`.
     Event { at: Nanos, event: Box<Event> },
     /// The thread did not run for this long.
@@ -25,12 +25,12 @@ pub(crate) enum Report {
 }
 
 /// One interval of one thread.
-pub(crate) struct Part {
+pub(crate) struct ThreadInterval {
     pub(crate) thread: usize,
     pub(crate) t: u32,
     pub(crate) start: Nanos,
     pub(crate) end: Nanos,
-    pub(crate) tally: Tally,
+    pub(crate) tally: IntervalTally,
     pub(crate) thread_cpu_ns: u64,
     /// Part of the interval that was spent polling without news.
     pub(crate) polled_ns: u64,

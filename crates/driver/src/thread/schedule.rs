@@ -26,7 +26,7 @@ enum Gap {
 
 /// A thread's share of the load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
+pub(crate) struct LoadShare {
     /// Number of the thread, from 0.
     pub(crate) thread: usize,
     pub(crate) n_threads: usize,
@@ -34,7 +34,13 @@ pub(crate) struct Share {
 
 impl Schedule {
     /// The thread's part of `pace` between `start` and `end`; `None` in a closed loop.
-    pub(crate) fn new(pace: Pace, share: Share, prng: Prng, start: Nanos, end: Nanos) -> Option<Schedule> {
+    pub(crate) fn new(
+        pace: Pace,
+        share: LoadShare,
+        prng: Prng,
+        start: Nanos,
+        end: Nanos,
+    ) -> Option<Schedule> {
         let mean_gap_ns = |rate_per_s: f64| share.n_threads as f64 * SECOND_NS as f64 / rate_per_s;
         let (gap, first) = match pace {
             // Until the first order, a search for the highest rate is a closed loop.
@@ -94,7 +100,7 @@ mod tests {
     use super::*;
 
     fn slots(pace: &str, thread: usize, n_threads: usize) -> Vec<Nanos> {
-        let share = Share { thread, n_threads };
+        let share = LoadShare { thread, n_threads };
         let prng = Prng::seed(7 + thread as u64);
         let mut schedule =
             Schedule::new(pace.parse().unwrap(), share, prng, SECOND_NS, 11 * SECOND_NS).unwrap();
@@ -129,7 +135,7 @@ mod tests {
     #[test]
     fn closed_loop_has_no_schedule() {
         assert!(
-            Schedule::new(Pace::Closed, Share { thread: 0, n_threads: 1 }, Prng::seed(1), 0, 1).is_none()
+            Schedule::new(Pace::Closed, LoadShare { thread: 0, n_threads: 1 }, Prng::seed(1), 0, 1).is_none()
         );
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// A command under way.
-pub(crate) struct Shell(Receiver<io::Result<Ran>>);
+pub(crate) struct ShellCommand(Receiver<io::Result<Ran>>);
 
 /// The result of a command.
 pub(crate) struct Ran {
@@ -19,9 +19,9 @@ pub(crate) struct Ran {
     pub(crate) output: Vec<u8>,
 }
 
-impl Shell {
+impl ShellCommand {
     /// Starts a command line.
-    pub(crate) fn start(line: String) -> Shell {
+    pub(crate) fn start(line: String) -> ShellCommand {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let output = Command::new("/bin/sh")
@@ -35,7 +35,7 @@ impl Shell {
             // If the load is over, nobody waits for it.
             sender.send(output).ok();
         });
-        Shell(receiver)
+        ShellCommand(receiver)
     }
 
     /// The result, or `None` if the command has not ended after `timeout`.

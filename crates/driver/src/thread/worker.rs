@@ -26,14 +26,14 @@ use workload::Prng;
 use crate::client::script::Scripts;
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, WallClock};
-use crate::poller::{Piece, Poller, Signal};
+use crate::poller::{Poller, ReceivedPiece, Signal};
 use crate::prefetch;
-use crate::tally::{Tally, TallyShape};
+use crate::tally::{IntervalTally, TallyShape};
 use crate::thread::controls::Controls;
-use crate::thread::log::{Log, Outcome};
+use crate::thread::log::{ThreadLog, TransactionOutcome};
 use crate::thread::rehearsal::Rehearsal;
 use crate::thread::report::Report;
-use crate::thread::schedule::{Schedule, Share};
+use crate::thread::schedule::{LoadShare, Schedule};
 use crate::thread::stop::{self, Cancels};
 use crate::thread::turns::TurnClock;
 use crate::thread::worker::state::{Bounds, Current, Record, Roster, Slots};
@@ -54,23 +54,23 @@ pub(crate) struct Setup<'a> {
     /// Stream of script choices.
     pub(crate) choose: Prng,
     /// The thread's share of rates that are ordered later, and the random stream of their gaps.
-    pub(crate) share: Share,
+    pub(crate) share: LoadShare,
     pub(crate) throttle: Prng,
     pub(crate) schedule: Option<Schedule>,
     pub(crate) turns: Option<TurnClock>,
     pub(crate) shape: TallyShape,
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<ThreadLog>,
     pub(crate) go: Nanos,
     pub(crate) controls: Controls<'a>,
     pub(crate) reports: Sender<Report>,
     /// Tallies that the control loop has emptied.
-    pub(crate) spare: Receiver<Tally>,
+    pub(crate) spare: Receiver<IntervalTally>,
 }
 
 /// A worker at work.
 pub(crate) struct Worker<'a> {
     setup: Setup<'a>,
-    tally: Tally,
+    tally: IntervalTally,
     roster: Roster,
     slots: Slots,
     interval: Current,
@@ -102,7 +102,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
         let due_counter = setup.schedule.clone();
         Worker {
-            tally: Tally::new(&setup.shape),
+            tally: IntervalTally::new(&setup.shape),
             roster: Roster::new(setup.clients.len()),
             slots: Slots { due_counter, backlog: 0, n_taken: 0, rate_order: 0, chosen: None },
             interval: Current::new(setup.go),
@@ -363,7 +363,7 @@ impl<'a> Worker<'a> {
             counts.skipped += 1;
             self.setup.clients[client].transaction.script = script;
             self.setup.clients[client].transaction.tries = 1;
-            self.log(client, Outcome::Skipped, now);
+            self.log(client, TransactionOutcome::Skipped, now);
             if self.has_made_all(client) {
                 self.retire(client);
                 return None;
@@ -404,7 +404,7 @@ impl<'a> Worker<'a> {
 
     /// Input that the poller received.
     #[inline]
-    fn take_in(&mut self, index: usize, piece: Piece, now: Nanos) {
+    fn take_in(&mut self, index: usize, piece: ReceivedPiece, now: Nanos) {
         self.close_intervals(now);
         let Setup { poller, clients, .. } = &mut self.setup;
         let received = clients[index].receive(poller.input(&piece), now);
@@ -414,7 +414,7 @@ impl<'a> Worker<'a> {
 
     /// Handles input that the poller received before the client's message had left.
     #[cold]
-    fn take_in_early(&mut self, index: usize, piece: Piece) {
+    fn take_in_early(&mut self, index: usize, piece: ReceivedPiece) {
         let now = clock::now();
         self.close_intervals(now);
         let Setup { poller, clients, .. } = &mut self.setup;

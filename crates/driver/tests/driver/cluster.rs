@@ -4,10 +4,10 @@ use std::fs;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use testbed::{Options, Server, Shared, as_server_user};
+use testbed::{ClusterOptions, SharedServer, TestServer, as_server_user};
 use wire::{Conninfo, Session};
 
-const OPTIONS: Options = Options {
+const OPTIONS: ClusterOptions = ClusterOptions {
     settings: &[
         "shared_buffers=16MB",
         "max_connections=100",
@@ -21,18 +21,18 @@ const OPTIONS: Options = Options {
 };
 
 /// A running server.
-pub(crate) struct Cluster(Server);
+pub(crate) struct Cluster(TestServer);
 
 impl Cluster {
     /// The server that the tests share; stopped when the last test using it ends.
     pub(crate) fn shared() -> Arc<Cluster> {
-        static SHARED: Shared<Cluster> = Shared::new();
+        static SHARED: SharedServer<Cluster> = SharedServer::new();
         SHARED.get(Cluster::start)
     }
 
     /// A server for one test.
     pub(crate) fn start() -> Cluster {
-        Cluster(Server::start(&OPTIONS))
+        Cluster(TestServer::start(&OPTIONS))
     }
 
     /// Settings for the unix socket.
@@ -64,9 +64,9 @@ impl Cluster {
 }
 
 impl Deref for Cluster {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.0
     }
 }

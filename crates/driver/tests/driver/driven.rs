@@ -98,7 +98,7 @@ fn try_drive_and(
         orders
     });
     let mut output = Vec::new();
-    driver::drive(BufReader::new(input), &mut output, driver::Rights::OfUser, |_, _, _| ()).unwrap();
+    driver::drive(BufReader::new(input), &mut output, driver::SenderTrust::OfUser, |_, _, _| ()).unwrap();
     drop(writer.join());
     let (mut ready, mut done) = (None, None);
     let (mut intervals, mut events, mut ticks) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Script features: rows to variables, shells, pipelines, and the messages when they fail.
 
-use driver::Rights;
+use driver::SenderTrust;
 use model::load::drive::DriveOrder;
 use model::load::{LoadSpec, OnError, Protocol, TransactionLog};
 use model::telemetry::event::EventKind;
@@ -73,8 +73,13 @@ fn a_driver_that_may_only_load_executes_nothing_and_writes_nothing() {
     let said = |load: LoadSpec| {
         let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
         let mut output = Vec::new();
-        driver::drive(std::io::Cursor::new(order.into_bytes()), &mut output, Rights::LoadOnly, |_, _, _| ())
-            .unwrap();
+        driver::drive(
+            std::io::Cursor::new(order.into_bytes()),
+            &mut output,
+            SenderTrust::LoadOnly,
+            |_, _, _| (),
+        )
+        .unwrap();
         String::from_utf8(output).unwrap()
     };
     let dir = tempfile::tempdir().unwrap();

@@ -8,10 +8,12 @@ use dataset::streams::Streams;
 use model::load::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use model::workload::Dataset;
-use testbed::Shared;
+use testbed::SharedServer;
 use wire::{Conninfo, Session};
 use workload::Schema;
-use workload::tpcc::{self, Calls, Config, Constants, Population, Style, TABLES, Table, Think};
+use workload::tpcc::{
+    self, Calls, Constants, Population, PopulationStyle, TABLES, Think, TpccConfig, TpccTable,
+};
 
 use crate::cluster::Cluster;
 use crate::driven::{Driven, drive};
@@ -25,7 +27,7 @@ pub(crate) struct Supplier {
 impl Supplier {
     /// The server that the tests share; it ends with the last test that uses it.
     pub(crate) fn shared() -> Arc<Supplier> {
-        static SHARED: Shared<Supplier> = Shared::new();
+        static SHARED: SharedServer<Supplier> = SharedServer::new();
         SHARED.get(Supplier::start)
     }
 
@@ -34,7 +36,7 @@ impl Supplier {
         let population = Population {
             warehouses: 1,
             seed: 1,
-            style: Style::Spec,
+            style: PopulationStyle::Spec,
             at: "2026-11-21 12:00:00+00".to_string(),
         };
         cluster.session().execute("create database loaded").unwrap();
@@ -77,7 +79,7 @@ impl Supplier {
     /// Each client makes `n` transactions.
     fn load(&self, database: &str, calls: Calls, n_clients: u32, n: u64) -> LoadSpec {
         let constants = Constants::for_run(7, self.population.constants().c_last);
-        let config = Config { warehouses: 1, calls, think: Think::None, constants };
+        let config = TpccConfig { warehouses: 1, calls, think: Think::None, constants };
         let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
             tag: program.name.clone(),
             name: program.name,
@@ -116,7 +118,7 @@ impl Supplier {
     pub(crate) fn fingerprint(&self, database: &str) -> BTreeMap<&'static str, String> {
         let mut session = self.session(database);
         let times = "t.h_date, t.o_entry_d, t.ol_delivery_d";
-        let mut of = |table: Table| {
+        let mut of = |table: TpccTable| {
             let time = times.split(", ").find_map(|time| {
                 let column = time.trim_start_matches("t.");
                 let sql = format!(
@@ -183,7 +185,7 @@ fn statements_functions_and_procedures_leave_the_same_database() {
         supplier.expect_consistent(&database);
         left.push(supplier.fingerprint(&database));
     }
-    for table in TABLES.map(Table::name) {
+    for table in TABLES.map(TpccTable::name) {
         let is_read_only = table == "item";
         assert_eq!(left[0][table] == fresh[table], is_read_only, "{table}: {left:?}");
         for other in &left[1..] {

@@ -7,7 +7,7 @@ use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use model::workload::{Dataset, WorkloadKind};
 use wire::Session;
 use workload::catalogue;
-use workload::tpcc::{Population, Style};
+use workload::tpcc::{Population, PopulationStyle};
 use workload::{Builtins, Schema, tprocc};
 
 use crate::driven::drive;
@@ -43,7 +43,7 @@ fn load_database(supplier: &Supplier, name: &str) {
     let population = Population {
         warehouses: 1,
         seed: 1,
-        style: Style::HammerDb,
+        style: PopulationStyle::HammerDb,
         at: "2026-11-21 12:00:00+00".to_string(),
     };
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
@@ -57,7 +57,7 @@ fn load_database(supplier: &Supplier, name: &str) {
 
 /// One client makes so many transactions.
 fn load(supplier: &Supplier, database: &str, procedures: bool, n: u64) -> LoadSpec {
-    let config = tprocc::Config { warehouses: 1, clients: 1, procedures, all_warehouses: false };
+    let config = tprocc::TproccConfig { warehouses: 1, clients: 1, procedures, all_warehouses: false };
     let builtins = Builtins::TprocC(config);
     let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
         tag: program.name.clone(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use model::load::Window;
-use model::load::drive::{DriveCommand, Ending};
+use model::load::drive::{DriveCommand, LoadEnding};
 use testbed::Pg;
 
 use crate::order::{Driving, drive, load};
@@ -18,7 +18,7 @@ fn a_statement_longer_than_the_load_is_cancelled() {
         let began = Instant::now();
         let story = drive(load);
         assert_eq!(story.outcomes(), (0, 0, 0, 3), "{source}");
-        assert_eq!((story.done.ending, story.done.unanswered), (Ending::Completed, 0));
+        assert_eq!((story.done.ending, story.done.unanswered), (LoadEnding::Completed, 0));
         // One second of load, one of grace.
         assert!((2..5).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
@@ -52,7 +52,7 @@ fn a_stop_ends_the_load_at_once() {
         }
         let story = driving.story(vec![first]);
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-        assert_eq!((story.done.ending, story.done.clients_lost), (Ending::Stopped, 0));
+        assert_eq!((story.done.ending, story.done.clients_lost), (LoadEnding::Stopped, 0));
         let (committed, failed, unknown, aborted) = story.outcomes();
         assert!(committed > 100 && failed + unknown + aborted == 0, "{:?}", story.done);
     }
@@ -72,7 +72,7 @@ fn a_stop_cancels_what_goes_on_after_the_grace() {
             let began = Instant::now();
             driving.command(DriveCommand::Stop);
             let story = driving.story(vec![first]);
-            assert_eq!((story.done.ending, story.outcomes()), (Ending::Stopped, (0, 0, 0, 2)));
+            assert_eq!((story.done.ending, story.outcomes()), (LoadEnding::Stopped, (0, 0, 0, 2)));
             assert!(began.elapsed() < Duration::from_secs(10), "{source}, grace {grace_s} s");
         }
     }
@@ -105,7 +105,7 @@ fn a_window_can_be_moved_while_the_load_runs_but_not_what_has_passed() {
     assert_eq!((window.ramp_up_s, window.measure_s), (3, 2));
     intervals.insert(0, first);
     let story = driving.story(intervals);
-    assert_eq!(story.done.ending, Ending::Completed);
+    assert_eq!(story.done.ending, LoadEnding::Completed);
     assert_eq!(story.done.counts.due, 2500, "five seconds of the schedule, and no slot more");
     let of_measure = story.intervals.iter().filter(|interval| window.measures(interval.t));
     let committed: u64 = of_measure.map(|interval| interval.counts.committed).sum();

@@ -1,6 +1,6 @@
 //! Errors: counted by SQLSTATE, and divided into transactions that surely failed and those whose outcome is unknown.
 
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::load::{Pace, Protocol};
 use model::telemetry::event::EventKind;
 use nix::sys::signal::{Signal, kill};
@@ -77,7 +77,7 @@ fn one_lost_client_is_reported_and_the_others_go_on() {
     let first = driving.wait_for_interval();
     terminate(&pg, &database, "%lost one%", "%");
     let story = driving.story(vec![first]);
-    assert_eq!((story.done.ending, story.done.clients_lost), (Ending::Completed, 1));
+    assert_eq!((story.done.ending, story.done.clients_lost), (LoadEnding::Completed, 1));
     let lost: Vec<_> = story.events.iter().filter(|e| e.kind == EventKind::ConnectionLost).collect();
     assert!(lost.len() == 1 && lost[0].detail["sqlstate"] == "57P01", "{:?}", story.events);
     assert!(story.done.messages["57P01"].contains("terminating connection due to administrator command"));
@@ -102,7 +102,7 @@ fn a_crash_of_another_backend_is_reported_as_a_notice() {
     let pid = other.query("select pg_backend_pid()").unwrap().scalar().unwrap().parse().unwrap();
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     let story = driving.story(vec![first]);
-    assert_eq!((story.done.ending, story.done.clients_lost), (Ending::ConnectionsLost, 1));
+    assert_eq!((story.done.ending, story.done.clients_lost), (LoadEnding::ConnectionsLost, 1));
     let text_of = |kind| story.events.iter().find(|event| event.kind == kind).map_or("", |event| &event.text);
     let notice = text_of(EventKind::ServerNotice);
     assert!(notice.starts_with("WARNING:  terminating connection because of crash"), "{:?}", story.events);
@@ -149,7 +149,7 @@ fn without_clients_the_load_is_over() {
     let first = driving.wait_for_interval();
     terminate(&pg, &database, "%last one%", "%");
     let story = driving.story(vec![first]);
-    assert_eq!((story.done.ending, story.done.clients_lost), (Ending::ConnectionsLost, 1));
+    assert_eq!((story.done.ending, story.done.clients_lost), (LoadEnding::ConnectionsLost, 1));
     assert_eq!(story.done.counts.failed, 0);
 }
 
@@ -195,7 +195,7 @@ fn an_error_in_the_script_itself_ends_its_client() {
     let mut load = load(&pg.socket(&database), source);
     (load.n_clients, load.window.measure_s) = (2, 30);
     let story = drive(load);
-    assert_eq!((story.done.ending, story.done.clients_lost), (Ending::ConnectionsLost, 2));
+    assert_eq!((story.done.ending, story.done.clients_lost), (LoadEnding::ConnectionsLost, 2));
     assert_eq!(story.done.errors, [("script".to_string(), 2)].into());
     assert!(story.done.messages["script"].contains("division by zero"), "{:?}", story.done.messages);
     let open = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";

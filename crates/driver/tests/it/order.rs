@@ -66,7 +66,7 @@ impl Driving {
         let (output, mut said) = pipe().unwrap();
         writeln!(orders, "{first_line}").unwrap();
         let driver = std::thread::spawn(move || {
-            driver::drive(BufReader::new(input), &mut said, driver::Rights::OfUser, |_, _, _| ())
+            driver::drive(BufReader::new(input), &mut said, driver::SenderTrust::OfUser, |_, _, _| ())
         });
         let (sender, lines) = channel();
         std::thread::spawn(move || {

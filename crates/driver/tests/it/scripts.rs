@@ -1,6 +1,6 @@
 //! What scripts do: the same seed gives the same parameters in every protocol, weights, sleeps, paces, large replies.
 
-use model::load::drive::Ending;
+use model::load::drive::LoadEnding;
 use model::load::{Pace, Protocol, Window};
 use testbed::{Pg, run};
 
@@ -31,7 +31,7 @@ fn the_same_seed_commits_the_same_in_every_protocol_and_in_pgbench() {
     let expected = history();
     assert_eq!(expected.len(), 300);
     for protocol in PROTOCOLS {
-        let mut load = load(&pg.socket(&database), workload::Builtin::Tpcb.source());
+        let mut load = load(&pg.socket(&database), workload::TpcbScript::Tpcb.source());
         load.protocol = protocol;
         let story = drive(load);
         let found = history();
@@ -144,7 +144,7 @@ fn large_replies_and_many_rows_are_read_to_their_end() {
             let mut load = load(&pg.socket("postgres"), source);
             (load.protocol, load.n_clients) = (protocol, 2);
             let story = drive(load);
-            assert_eq!(story.done.ending, Ending::Completed);
+            assert_eq!(story.done.ending, LoadEnding::Completed);
             assert!(
                 story.outcomes().0 > 10 && story.outcomes().1 == 0,
                 "{source} {protocol:?} {:?}",

@@ -5,7 +5,7 @@ use model::experiment::case::ServerSource;
 use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use server::Cache;
-use server::binaries::build::{self, Source};
+use server::binaries::build::{self, SourceTree};
 
 /// Seconds to configure and install a release, which one processor does, and processor seconds to compile it. Observed from 9.5 to 12 on
 /// two processors, next to other work: 4 to 7 minutes each.
@@ -24,10 +24,10 @@ pub struct Builds {
 impl Builds {
     /// The builds of `plan` on a machine with `n_cpus`; `None` if there are none.
     pub fn of(plan: &Plan, cache: &Cache, n_cpus: usize) -> Option<Builds> {
-        let mut sources: Vec<Source> = Vec::new();
+        let mut sources: Vec<SourceTree> = Vec::new();
         for case in &plan.cases {
             let ServerSource::Source { tree, revision } = &case.server.source else { continue };
-            let source = Source { tree, revision: revision.as_deref() };
+            let source = SourceTree { tree, revision: revision.as_deref() };
             if !sources.contains(&source) {
                 sources.push(source);
             }

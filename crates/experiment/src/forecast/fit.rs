@@ -26,17 +26,17 @@ use model::workload::Dataset;
 
 use self::estimate::{estimated_s, most_clients, n_loads};
 use self::figures::Needs;
-pub use self::figures::{Fate, Row};
+pub use self::figures::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
 use self::share::{Axis, LEAST, Share};
-pub use self::speed::Speed;
+pub use self::speed::MachineSpeed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
 use crate::forecast::present::Present;
 use crate::plan::expand::Versions;
-use crate::stage::os::Refusal;
+use crate::stage::os::OsRefusal;
 
 /// The machine, and the time budget.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct Limits {
     /// The budget, seconds.
     pub budget_s: f64,
     /// How fast the machine is.
-    pub speed: Speed,
+    pub speed: MachineSpeed,
     /// Data that need not be loaded.
     pub present: Present,
     /// What versions mean on this machine: an installed one is not fetched.
@@ -64,7 +64,7 @@ pub struct Limits {
 /// One change: `workload.scale: 3x RAM -> 93`, and why.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FitChange {
     pub key: String,
     pub from: String,
     pub to: String,
@@ -92,9 +92,9 @@ const PLANNED_SHARE: f64 = 0.9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
     /// Changes, with their reasons.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FitChange>,
     /// The table of its figures.
-    pub figures: Vec<Row>,
+    pub figures: Vec<FigureRow>,
     /// How long it takes, as everything else that announces it says; none if it contradicts itself, which planning will report.
     pub outlook: Option<Outlook>,
     /// Seconds to fetch binaries before.
@@ -115,7 +115,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
 }
 
 /// As [`fit`], without the operating system settings that are refused.
-fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]) -> Vec<Change> {
+fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusal]) -> Vec<FitChange> {
     let mut changes = system::drop_refused(experiment, refused);
     let before = LevelsBefore::of(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use dataset::clearance::is_loaded_routine;
 use dataset::session::{self, limit};
-use dataset::state::{Home, access};
+use dataset::state::{WorkloadTables, access};
 use model::experiment::RestoreBy;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
@@ -100,7 +100,7 @@ fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
     let (mut n_untended, mut n_tables) = (0, 0);
     for case in distinct(runs) {
         // A schema that is not there is reported elsewhere.
-        let Some(home) = Home::of(session, &case.workload).ok().flatten() else { continue };
+        let Some(home) = WorkloadTables::of(session, &case.workload).ok().flatten() else { continue };
         let [untended, all] = access::untended(session, &home)?;
         (n_untended, n_tables) = (n_untended + untended, n_tables + all);
     }
@@ -134,11 +134,11 @@ impl Intent {
                 format!("uses {place} as it is: nothing is loaded or restored{}", tended(session, runs)?);
             return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
-        let mut homes: Vec<Home> = Vec::new();
+        let mut homes: Vec<WorkloadTables> = Vec::new();
         for case in distinct(&loading) {
-            homes.extend(Home::of(session, &case.workload)?);
+            homes.extend(WorkloadTables::of(session, &case.workload)?);
         }
-        let tables: BTreeSet<String> = homes.iter().flat_map(Home::tables).collect();
+        let tables: BTreeSet<String> = homes.iter().flat_map(WorkloadTables::tables).collect();
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let may_copy = loading.iter().any(|case| case.prepare.restore_by != RestoreBy::Load);
         // A pooler is detected later; this line reports the most that is done.

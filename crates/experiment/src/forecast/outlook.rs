@@ -8,7 +8,7 @@ use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::{bytes, duration};
 
-use crate::forecast::fit::Speed;
+use crate::forecast::fit::MachineSpeed;
 use crate::forecast::present::Present;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
@@ -40,11 +40,11 @@ pub const LENGTH_S_MAX: f64 = 86_400.0;
 
 /// The machine that a plan runs on.
 #[derive(Debug, Clone, Copy)]
-pub struct Machine<'a> {
+pub struct PlannedMachine<'a> {
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// How fast it is: the one on which durations were observed has 1. Only what has no given length depends on it.
-    pub speed: Speed,
+    pub speed: MachineSpeed,
     /// Data that need not be loaded.
     pub present: &'a Present,
 }
@@ -80,7 +80,7 @@ pub struct Outlook {
 
 impl Outlook {
     /// The outlook of `plan` on a machine.
-    pub fn on(plan: &Plan, machine: Machine) -> Outlook {
+    pub fn on(plan: &Plan, machine: PlannedMachine) -> Outlook {
         let (memory_bytes, speed) = (machine.memory_bytes, machine.speed.relative());
         let run_s = |case: &Case| run_s(case, speed);
         let start_s = START_S / speed;
@@ -162,7 +162,7 @@ impl Outlook {
 }
 
 /// Seconds for all runs, for profiles and for loading, of the lanes that take the longest; none if there is nothing side by side.
-fn longest_lane(plan: &Plan, machine: Machine) -> Option<[f64; 4]> {
+fn longest_lane(plan: &Plan, machine: PlannedMachine) -> Option<[f64; 4]> {
     let lanes = plan.lanes.iter().filter(|_| plan.is_side_by_side());
     let of_lanes = lanes.map(|lane| Outlook::on(&plan.of_lane(lane), machine));
     let times = of_lanes
@@ -309,7 +309,10 @@ mod tests {
     /// The outlook where nothing is present.
     fn outlook(plan: &Plan, speed: f64) -> Outlook {
         let present = Present::default();
-        Outlook::on(plan, Machine { memory_bytes: MEMORY, speed: Speed::of(speed), present: &present })
+        Outlook::on(
+            plan,
+            PlannedMachine { memory_bytes: MEMORY, speed: MachineSpeed::of(speed), present: &present },
+        )
     }
 
     #[test]

@@ -8,19 +8,19 @@ use dataset::session::limit;
 use model::experiment::case::{Case, REPOSITORY, ServerSource, Tls};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
-use server::alter_system::Allowed;
-use server::binaries::build::Source;
+use server::alter_system::AllowedChange;
+use server::binaries::build::SourceTree;
 use server::binaries::installed;
 use server::cluster::workspace::Workspace;
 use server::running::restorer;
-use server::{Account, Binaries, Origin};
+use server::{Account, Binaries, BinariesOrigin};
 use wire::Conninfo;
 
 use crate::forecast::outlook;
 use crate::site::Site;
 use crate::site::exporter;
 use crate::site::keys::clusters_dir;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::requirements;
 use crate::site::settings;
 use crate::stage::disk::Peak;
@@ -46,7 +46,7 @@ pub struct Failed {
 
 /// Result of examining a plan's servers and disks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct Examination {
     /// Obstacles to the plan, one per reason.
     pub obstacles: Vec<Obstacle>,
     /// Disk space that the plan needs for servers that pgdyno runs.
@@ -55,13 +55,13 @@ pub struct Look {
 
 /// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the
 /// plan fits on disk; examines servers by URL without changing them, but for those that have `failed` before.
-pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: &mut Watch) -> Look {
+pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: &mut Watch) -> Examination {
     let mut found = Found::default();
     let mut peak = space(plan, site, results, &mut found);
     let can_fetch = found.obstacles.is_empty();
     let mut has_fetched = false;
-    let mut watch = |progress: Progress| {
-        has_fetched |= matches!(progress, Progress::Fetch(_));
+    let mut watch = |progress: ProgressEvent| {
+        has_fetched |= matches!(progress, ProgressEvent::Fetch(_));
         watch(progress);
     };
     let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
@@ -107,14 +107,14 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
             found.take(&[case], service.map(|_| Vec::new()));
         }
     }
-    Look { obstacles: found.obstacles, peak }
+    Examination { obstacles: found.obstacles, peak }
 }
 
 /// Why settings of servers by URL cannot be changed as a plan asks.
 ///
 /// # Errors
 /// When a server cannot be reached.
-pub fn changes(plan: &Plan, servers: &[Conninfo], allowed: Allowed) -> Result<Vec<String>> {
+pub fn changes(plan: &Plan, servers: &[Conninfo], allowed: AllowedChange) -> Result<Vec<String>> {
     let mut seen: Vec<&ServerSource> = Vec::new();
     let mut found = Vec::new();
     for case in plan.cases.iter().filter(|case| !case.server.settings.is_empty()) {
@@ -254,7 +254,7 @@ fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site
 /// What has a method of compression that a fetched build was refused for: an installed server that takes the same setting, else the
 /// packages.
 fn who_has_it(binaries: &Binaries, settings: &BTreeMap<String, String>, why: &str) -> Option<String> {
-    if !matches!(binaries.origin, Origin::Fetched { .. }) {
+    if !matches!(binaries.origin, BinariesOrigin::Fetched { .. }) {
         return None;
     }
     let is_it = |(name, value): &(&String, &String)| {
@@ -303,12 +303,12 @@ fn binaries(
             Ok(None)
         }
         ServerSource::Version(version) => {
-            let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
+            let fetched = server::fetch(site.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)));
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
         // A build takes minutes, and is made when it is needed.
         ServerSource::Source { tree, revision } => {
-            let source = Source { tree, revision: revision.as_deref() };
+            let source = SourceTree { tree, revision: revision.as_deref() };
             server::binaries::build::lacks(site.cache, &source).map_or(Ok(None), |why| {
                 match tree == REPOSITORY {
                     true => bail!("{} is not published as binaries: {why}", release(revision.as_deref())),

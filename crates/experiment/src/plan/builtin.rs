@@ -2,7 +2,7 @@
 
 /// A built-in experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Builtin {
+pub struct BuiltinExperiment {
     /// The name for `pgdyno run`.
     pub name: &'static str,
     /// The question that the experiment answers, in one line.
@@ -10,30 +10,36 @@ pub struct Builtin {
 }
 
 /// All of them; `pgdyno run` without a name runs the first.
-pub const BUILTINS: &[Builtin] = &[
-    Builtin {
+pub const BUILTINS: &[BuiltinExperiment] = &[
+    BuiltinExperiment {
         name: "quick",
         about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL, in 3 minutes",
     },
-    Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
-    Builtin {
+    BuiltinExperiment {
+        name: SCRIPTS,
+        about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts",
+    },
+    BuiltinExperiment {
         name: "versions",
         about: "our own study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
     },
-    Builtin { name: "m5-metal", about: "published study: releases 9.5.21 to 12.1 by 1 to 512 clients" },
-    Builtin {
+    BuiltinExperiment {
+        name: "m5-metal",
+        about: "published study: releases 9.5.21 to 12.1 by 1 to 512 clients",
+    },
+    BuiltinExperiment {
         name: "piops",
         about: "published study: two servers by 16 to 96 clients and 100 to 1000 transactions each",
     },
-    Builtin {
+    BuiltinExperiment {
         name: "five-clouds",
         about: "published study: 24 servers in five clouds, data three times as large as memory",
     },
-    Builtin {
+    BuiltinExperiment {
         name: "low-variation",
         about: "published study: TPROC-C five times back to back, set for the least variation",
     },
-    Builtin {
+    BuiltinExperiment {
         name: "numa-hugepages",
         about: "published study: TPROC-C with huge pages and without, memory near and far",
     },
@@ -129,8 +135,11 @@ mod tests {
     fn the_study_of_versions_says_how_many_cases_and_runs_it_has() {
         let text = text("versions", 2).unwrap();
         let experiment = crate::plan::file::parse("versions", &text, &[]).unwrap();
-        let site =
-            crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+        let site = crate::plan::expand::PlanResources {
+            memory_bytes: Some(24 << 30),
+            n_cpus: 2,
+            ..Default::default()
+        };
         let plan = crate::plan::expand::plan(&experiment, &site).unwrap();
         let words = format!(" {} cases, {} runs.", plan.cases.len(), plan.runs.len());
         assert!(text.contains(&words), "{words}");

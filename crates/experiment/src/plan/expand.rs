@@ -25,10 +25,10 @@ use model::workload::Dataset;
 
 use self::grid::Grid;
 use self::workload_spec::workload_spec;
-use crate::plan::design::choice::Choice;
+use crate::plan::design::choice::LevelChoice;
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
-use crate::plan::targets::labels::Labels;
+use crate::plan::targets::labels::TargetLabels;
 use crate::plan::targets::lanes;
 use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
@@ -37,9 +37,9 @@ use crate::site::wal;
 
 /// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]
-pub struct Resources {
+pub struct PlanResources {
     /// The environment of each target by name, if the experiment has targets.
-    pub targets: BTreeMap<String, Resources>,
+    pub targets: BTreeMap<String, PlanResources>,
     /// Memory of the machine with the data, bytes; `None` if we cannot see that machine.
     pub memory_bytes: Option<u64>,
     /// Scales of complete data that pgdyno loaded earlier on the server by URL.
@@ -92,20 +92,20 @@ const THREADS: &str = keys::workload::THREADS.name;
 ///
 /// # Errors
 /// In words, when the experiment contradicts itself or asks for something impossible: all that is wrong, one problem a line.
-pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
+pub fn plan(experiment: &Experiment, site: &PlanResources) -> Result<Plan, String> {
     let mut problems = Problems::default();
     let plan = plan_unless(experiment, site, &mut problems);
     problems.end(plan)
 }
 
 /// The plan, unless there are problems that leave none.
-fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Option<Plan> {
+fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Problems) -> Option<Plan> {
     let header = &experiment.experiment;
     problems.take(Import::check_all(&experiment.import));
     let grid = Grid::of(experiment, site, problems);
     problems.take(figures::check(experiment, &grid.dimensions));
     let combinations = combinations(experiment, &grid, problems);
-    let labels = Labels::of(experiment);
+    let labels = TargetLabels::of(experiment);
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
@@ -181,7 +181,7 @@ fn cases(
     grid: &Grid,
     combinations: &[Combination],
     experiment: &Experiment,
-    site: &Resources,
+    site: &PlanResources,
     problems: &mut Problems,
 ) -> Option<Vec<Case>> {
     let is_sound = problems.is_empty();
@@ -233,20 +233,20 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
 /// # Errors
 /// As [`plan`].
 pub fn plan_unseen(experiment: &Experiment) -> Result<Plan, String> {
-    plan(experiment, &Resources::unseen(experiment))
+    plan(experiment, &PlanResources::unseen(experiment))
 }
 
-impl Resources {
+impl PlanResources {
     /// An environment in which only an experiment's own contradictions are problems.
-    pub(crate) fn unseen(experiment: &Experiment) -> Resources {
-        let of_server = |url: Option<&String>| Resources {
+    pub(crate) fn unseen(experiment: &Experiment) -> PlanResources {
+        let of_server = |url: Option<&String>| PlanResources {
             memory_bytes: Some(1 << 30),
             n_cpus: 1,
             url_keywords: url.map(|_| BTreeMap::new()),
-            ..Resources::default()
+            ..PlanResources::default()
         };
         let targets = experiment.target.iter();
-        Resources {
+        PlanResources {
             targets: targets.map(|t| (t.name.clone(), of_server(t.url.as_ref()))).collect(),
             ..of_server(experiment.server.url.as_ref())
         }
@@ -256,7 +256,7 @@ impl Resources {
 /// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let mut problems = Problems::default();
-    let grid = Grid::of(experiment, &Resources::default(), &mut problems);
+    let grid = Grid::of(experiment, &PlanResources::default(), &mut problems);
     if problems.is_empty() { grid.dimensions } else { Vec::new() }
 }
 
@@ -265,10 +265,10 @@ fn case(
     id: u32,
     (grid, chosen, is_sound): (&Grid, &[usize], bool),
     experiment: &Experiment,
-    site: &Resources,
+    site: &PlanResources,
     problems: &mut Problems,
 ) -> Option<Case> {
-    let choice = Choice::new(experiment, &grid.dimensions, chosen);
+    let choice = LevelChoice::new(experiment, &grid.dimensions, chosen);
     let levels = grid.factors_at(chosen);
     let target = choice.target();
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
@@ -327,7 +327,7 @@ fn case(
 }
 
 /// Whether host and server are left unobserved.
-fn is_unobserved(choice: &Choice, problems: &mut Problems) -> bool {
+fn is_unobserved(choice: &LevelChoice, problems: &mut Problems) -> bool {
     let is_unobserved = !choice.get(keys::run::TELEMETRY);
     let wal = choice.get(keys::run::WAL);
     if is_unobserved && !wal.is_as_is() {
@@ -396,7 +396,7 @@ fn check_threads(workload: &WorkloadSpec) -> Result<(), String> {
 }
 
 /// Where the server of a case comes from.
-fn source(choice: &Choice, default: &PgVersion, site: &Resources) -> Result<ServerSource, String> {
+fn source(choice: &LevelChoice, default: &PgVersion, site: &PlanResources) -> Result<ServerSource, String> {
     let by_default = || choice.has(keys::server::VERSION).then(|| default.clone());
     let version = choice.get(keys::server::VERSION).or_else(by_default);
     let tree = choice.get(keys::server::SOURCE);
@@ -423,7 +423,7 @@ fn source(choice: &Choice, default: &PgVersion, site: &Resources) -> Result<Serv
 fn server_spec(
     source: ServerSource,
     settings: BTreeMap<String, String>,
-    choice: &Choice,
+    choice: &LevelChoice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
 ) -> ServerSpec {
@@ -441,7 +441,7 @@ fn server_spec(
 }
 
 /// Steps before the run.
-fn prepare(choice: &Choice) -> Prepare {
+fn prepare(choice: &LevelChoice) -> Prepare {
     Prepare {
         restore: choice.get(keys::prepare::RESTORE),
         restore_by: choice.get(keys::prepare::RESTORE_BY),

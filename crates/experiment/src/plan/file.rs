@@ -7,7 +7,7 @@ use std::fmt;
 
 use model::experiment::Experiment;
 use model::experiment::case::setting;
-use model::experiment::keys::{self, row::Row};
+use model::experiment::keys::{self, row::KeyRow};
 use model::text::nearest::nearest;
 use toml::{Table, Value};
 
@@ -216,8 +216,8 @@ fn is_unknown(message: &str, key: &str) -> bool {
 /// The key that a name without a section, or in the wrong one, probably means: the first one of that name, else a setting of the server.
 fn with_section(key: &str, name: &str) -> Option<String> {
     // The server has a setting of the same name, which is meant more often.
-    let is_setting = |row: &Row| row.name == keys::os::HUGE_PAGES.name;
-    let is_meant = |row: &&Row| !is_setting(row) && row.parts().is_some_and(|(_, known)| known == name);
+    let is_setting = |row: &KeyRow| row.name == keys::os::HUGE_PAGES.name;
+    let is_meant = |row: &&KeyRow| !is_setting(row) && row.parts().is_some_and(|(_, known)| known == name);
     let meant = keys::all().find(is_meant).or_else(|| {
         let names = keys::all().filter_map(|row| Some(row.parts()?.1));
         let like = if setting::is_known(name) { None } else { nearest(name, names) };

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::experiment::Experiment;
 use model::experiment::driver::DriverSpec;
-use model::experiment::driver::inventory::{DriverSection, Listed, hosts};
+use model::experiment::driver::inventory::{DriverSection, DriverSource, hosts};
 use model::text::mark::without_mark;
 
 /// Limit for a file of hosts: some ten thousand lines.
@@ -30,12 +30,12 @@ fn look_up_all(entries: &mut Vec<DriverSection>, dir: &Path, stop: &AtomicBool) 
     let mut all = Vec::new();
     for entry in entries.iter() {
         let found = match entry.listed()? {
-            Listed::One(_) => {
+            DriverSource::One(_) => {
                 all.push(entry.clone());
                 continue;
             }
-            Listed::Hosts(file) => read_hosts(&dir.join(file), stop)?,
-            Listed::Pods(pods) => fleet::pods(pods, stop).map_err(|error| format!("{error:#}"))?,
+            DriverSource::Hosts(file) => read_hosts(&dir.join(file), stop)?,
+            DriverSource::Pods(pods) => fleet::pods(pods, stop).map_err(|error| format!("{error:#}"))?,
         };
         all.extend(found.into_iter().map(|spec| {
             let named = DriverSection::of(spec);
@@ -64,7 +64,7 @@ fn read_hosts(path: &Path, stop: &AtomicBool) -> Result<Vec<DriverSpec>, String>
 pub(super) fn drivers_of(entries: &[DriverSection]) -> Result<Vec<DriverSpec>, String> {
     let mut all: Vec<DriverSpec> = Vec::new();
     for entry in entries {
-        let Listed::One(spec) = entry.listed()? else {
+        let DriverSource::One(spec) = entry.listed()? else {
             return Err("the drivers of a list were not looked up".to_string());
         };
         spec.check()?;
@@ -81,7 +81,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::plan::expand::{self, Resources};
+    use crate::plan::expand::{self, PlanResources};
 
     fn parsed(text: &str) -> Experiment {
         crate::plan::file::parse("x.toml", &format!("[experiment]\nname = \"x\"\n{text}"), &[]).unwrap()
@@ -102,9 +102,9 @@ mod tests {
                     [[target]]\nname = \"us\"\nurl = \"y\"\n[[target.driver]]\nvia = [\"ssh\", \"us1\"]\n\
                     [[target]]\nname = \"lab\"\nurl = \"z\"\n[workload]\nclients = 2\n";
         let experiment = looked_up(file, place.path()).unwrap();
-        let by_url = Resources { url_keywords: Some(BTreeMap::new()), ..Resources::default() };
+        let by_url = PlanResources { url_keywords: Some(BTreeMap::new()), ..PlanResources::default() };
         let targets = ["eu", "us", "lab"].map(|name| (name.to_string(), by_url.clone()));
-        let site = Resources { targets: targets.into(), ..Resources::default() };
+        let site = PlanResources { targets: targets.into(), ..PlanResources::default() };
         let plan = expand::plan(&experiment, &site).unwrap();
         let drivers = |n: usize| {
             let drivers = plan.cases[n].workload.drivers.iter();

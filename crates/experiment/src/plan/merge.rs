@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::case::Case;
-use model::experiment::origin::{self, Origin};
+use model::experiment::origin::{self, MergedFrom};
 use model::experiment::plan::{Plan, RunSpec};
 use model::run::RunRecord;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::plan::title;
 
 /// The results of one directory.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct MergedResults {
     /// Unique name.
     pub name: String,
     /// The plan as it was measured.
@@ -89,7 +89,12 @@ pub struct MergedProfile {
 ///
 /// # Errors
 /// When the parts are not results of one experiment, or have a run in common.
-pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns: u64) -> Result<Merged> {
+pub fn merge(
+    parts: Vec<MergedResults>,
+    by_origin: bool,
+    tool_version: &str,
+    now_unix_ns: u64,
+) -> Result<Merged> {
     ensure!(parts.len() >= 2, "merging takes two results directories or more");
     let first = &parts[0];
     let mut plan = Plan {
@@ -140,7 +145,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns:
     Ok(Merged { plan, runs, profiles, cases: merged_cases })
 }
 
-fn expect_mergeable(first: &Part, part: &Part) -> Result<()> {
+fn expect_mergeable(first: &MergedResults, part: &MergedResults) -> Result<()> {
     let (plan, name) = (&part.plan, &part.name);
     ensure!(
         !plan.is_comparison,
@@ -167,7 +172,7 @@ fn expect_mergeable(first: &Part, part: &Part) -> Result<()> {
 /// A part on its way into the study.
 struct Entry<'a> {
     index: usize,
-    part: &'a Part,
+    part: &'a MergedResults,
     by_origin: bool,
 }
 
@@ -221,7 +226,7 @@ impl Entry<'_> {
         }
         let numbers = part.plan.runs.iter().map(|spec| spec.run);
         let last = numbers.chain(part.records.iter().map(|record| record.spec.run)).max().unwrap_or(0);
-        plan.origins.push(Origin {
+        plan.origins.push(MergedFrom {
             name: part.name.clone(),
             first: runs_before,
             last: runs_before + last,
@@ -292,7 +297,7 @@ fn compare(path: &mut String, there: Option<&Value>, here: Option<&Value>, found
 }
 
 /// Refuses a run that is in two parts: it would count twice. Two loads with one seed do not begin in the same nanosecond.
-fn expect_distinct(parts: &[Part], runs: &[MergedRun]) -> Result<()> {
+fn expect_distinct(parts: &[MergedResults], runs: &[MergedRun]) -> Result<()> {
     let mut seen: BTreeMap<(u64, u64), &MergedRun> = BTreeMap::new();
     for run in runs {
         let Some(go_unix_ns) = run.record.go_unix_ns else { continue };
@@ -320,7 +325,7 @@ mod tests {
     const CLIENTS: &str = "repeats = 2\n[workload]\nscale = 1\nclients = [1, 4]\n[run]\nmeasure = \"20s\"";
 
     /// Results of an experiment, of which all runs but the last are done, and run 1 was repeated.
-    fn part(name: &str, text: &str, begun_unix_ns: u64) -> Part {
+    fn part(name: &str, text: &str, begun_unix_ns: u64) -> MergedResults {
         let plan = crate::plan::sample::plan(text);
         let record = |spec: &RunSpec| RunRecord {
             state: RunState::Completed,
@@ -332,7 +337,7 @@ mod tests {
         repeat.repeat = Some(Repeat { of: 1, attempt: 1 });
         repeat.concurrent = vec![ConcurrentRun { run: 2, target: "t".to_string() }];
         records.push(repeat);
-        Part { name: name.to_string(), plan, records, profiled: Vec::new() }
+        MergedResults { name: name.to_string(), plan, records, profiled: Vec::new() }
     }
 
     #[test]
@@ -380,7 +385,7 @@ mod tests {
         by_server.plan.order = RunOrder::ByServer;
         let mut sequential = part("c", &in_turn, 30);
         sequential.plan.order = RunOrder::Sequential;
-        let of = |parts: Vec<Part>| {
+        let of = |parts: Vec<MergedResults>| {
             let plan = merge(parts, false, "9", NOW).unwrap().plan;
             (plan.order, plan.servers_at_a_time)
         };
@@ -393,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_case_has_the_profile_of_the_first_part_that_has_one() {
-        let of = |name: &str, begun: u64, profiled: &[u32]| Part {
+        let of = |name: &str, begun: u64, profiled: &[u32]| MergedResults {
             profiled: profiled.to_vec(),
             ..part(name, &CLIENTS.replace("[1, 4]", if name == "a" { "[1, 4]" } else { "[4, 16]" }), begun)
         };
@@ -407,7 +412,7 @@ mod tests {
 
     #[test]
     fn what_does_not_belong_together_is_refused_by_name() {
-        let refused = |b: Part, words: &str| {
+        let refused = |b: MergedResults, words: &str| {
             let error = merge(vec![part("a", CLIENTS, 10), b], false, "9", NOW).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         };

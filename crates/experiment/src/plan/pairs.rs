@@ -22,15 +22,15 @@ pub struct Pairs {
 const SIDE: &str = "compare.side";
 
 /// Changes of one side, by key of the experiment file; they name its case.
-pub type Changes = Vec<(String, String)>;
+pub type SideValues = Vec<(String, String)>;
 
 /// The plan that runs the one case of `a` and the one case of `b` in pairs. The order within each pair is random; the
 /// two runs of a pair have the same seed, so that they offer the same load.
 ///
 /// # Errors
 /// In words, when a side has several cases, or both sides are equal although they should differ.
-pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan, String> {
-    let case = |(plan, changes): &(Plan, Changes), id: u32, name: &str| -> Result<Case, String> {
+pub fn plan(a: (Plan, SideValues), b: (Plan, SideValues), pairs: Pairs) -> Result<Plan, String> {
+    let case = |(plan, changes): &(Plan, SideValues), id: u32, name: &str| -> Result<Case, String> {
         let [case] = plan.cases.as_slice() else {
             let factors = plan.factors.join(", ");
             return Err(format!(
@@ -85,7 +85,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
 }
 
 /// Refuses another version or build of a server by URL, which keeps its own: the report would name a side after it.
-fn expect_effect(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
+fn expect_effect(cases: &[Case], changes: [&SideValues; 2]) -> Result<(), String> {
     const OF_OURS: [&str; 4] = [
         keys::server::VERSION.name,
         keys::server::BIN_DIR.name,
@@ -101,7 +101,7 @@ fn expect_effect(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
 }
 
 /// Refuses changes without effect: a long measurement would only show noise.
-fn expect_difference(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
+fn expect_difference(cases: &[Case], changes: [&SideValues; 2]) -> Result<(), String> {
     let plain = |case: &Case| Case { id: 0, levels: Default::default(), ..case.clone() };
     let mut asked: Vec<String> =
         changes.into_iter().flatten().map(|(key, level)| format!("{key}={level}")).collect();
@@ -136,7 +136,7 @@ fn runs(n_pairs: u32, seed: u64) -> Vec<RunSpec> {
 mod tests {
     use super::*;
 
-    fn side(text: &str, changes: &[(&str, &str)]) -> (Plan, Changes) {
+    fn side(text: &str, changes: &[(&str, &str)]) -> (Plan, SideValues) {
         let plan = crate::plan::sample::plan(text);
         (plan, changes.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect())
     }

@@ -12,7 +12,7 @@ use crate::plan::title;
 
 /// A part of a merged study.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct StudyPart {
     /// Its plan, with cases, runs and blocks that are numbered from 1.
     pub plan: Plan,
     /// The number in the study of each of its cases.
@@ -23,7 +23,7 @@ pub struct Part {
 ///
 /// # Errors
 /// When there is no such origin, it has no runs, or the plan is damaged.
-pub fn of(study: &Plan, name: &str) -> Result<Part> {
+pub fn of(study: &Plan, name: &str) -> Result<StudyPart> {
     let origin = study.origins.iter().find(|origin| origin.name == name);
     let origin = origin.with_context(|| {
         let names: Vec<String> = study.origins.iter().map(|origin| format!("`{}`", origin.name)).collect();
@@ -70,7 +70,7 @@ pub fn of(study: &Plan, name: &str) -> Result<Part> {
     if study.title == title::title(&study.cases, &study.factors) {
         plan.title = title::title(&plan.cases, &plan.factors);
     }
-    Ok(Part { plan, cases: numbers })
+    Ok(StudyPart { plan, cases: numbers })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn merged(plans: &[Plan], by_origin: bool) -> Plan {
-        let part = |(name, plan): (&str, &Plan)| merge::Part {
+        let part = |(name, plan): (&str, &Plan)| merge::MergedResults {
             name: name.to_string(),
             plan: plan.clone(),
             records: Vec::new(),

@@ -19,11 +19,11 @@ use model::load::{Protocol, ScriptSpec};
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
-use workload::{Builtin, Bundle, Program, Schema, ScriptError, catalogue};
+use workload::{Bundle, Program, Schema, ScriptError, TpcbScript, catalogue};
 
 use crate::plan::archive;
 use crate::plan::problems::Problems;
-use crate::plan::scripts::unset::Known;
+use crate::plan::scripts::unset::CompiledScripts;
 
 /// A data file up to this size is stored in the plan with its text; for a larger one, the plan has path and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
@@ -33,7 +33,7 @@ const DATA_BYTES_MAX: u64 = 1 << 30;
 pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Where an experiment comes from.
-pub struct Origin<'a> {
+pub struct ExperimentSource<'a> {
     /// Name in messages: the file's, or that of the built-in.
     pub name: &'a str,
     /// The text; empty if scripts and data come from options.
@@ -48,7 +48,7 @@ pub struct Origin<'a> {
 ///
 /// # Errors
 /// In words, with file, line and column, one problem a line: unreadable files, scripts that do not compile, wrong hashes.
-pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> {
+pub fn read(experiment: &mut Experiment, origin: &ExperimentSource) -> Result<(), String> {
     let mut problems = Problems::default();
     for file in experiment.import.iter_mut().filter_map(|import| import.csv.as_mut()) {
         // Read after each load, from wherever that is conducted.
@@ -114,7 +114,7 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
     }
 }
 
-fn read_script(entry: &mut ScriptEntry, origin: &Origin) -> Result<(), String> {
+fn read_script(entry: &mut ScriptEntry, origin: &ExperimentSource) -> Result<(), String> {
     match &entry.source {
         ScriptOrigin::Text(_) => {}
         ScriptOrigin::Builtin(name) => {
@@ -130,9 +130,9 @@ fn read_script(entry: &mut ScriptEntry, origin: &Origin) -> Result<(), String> {
     Ok(())
 }
 
-fn find_builtin(name: &str) -> Result<Builtin, String> {
-    Builtin::parse(name).map_err(|_| {
-        let known: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::pgbench_name).collect();
+fn find_builtin(name: &str) -> Result<TpcbScript, String> {
+    TpcbScript::parse(name).map_err(|_| {
+        let known: Vec<&str> = TpcbScript::ALL.into_iter().map(TpcbScript::pgbench_name).collect();
         format!("no built-in script is named `{name}`; available: {}", known.join(", "))
     })
 }
@@ -157,7 +157,7 @@ fn read_data_text(path: &Path, stop: &AtomicBool) -> Result<String, String> {
 fn source_of(entry: &ScriptEntry) -> &str {
     match &entry.source {
         ScriptOrigin::Text(text) => text,
-        ScriptOrigin::Builtin(name) => Builtin::parse(name).map_or("", Builtin::source),
+        ScriptOrigin::Builtin(name) => TpcbScript::parse(name).map_or("", TpcbScript::source),
         ScriptOrigin::File(_) => "",
     }
 }
@@ -200,10 +200,10 @@ fn check_together(workload: &WorkloadSection) -> Result<(), String> {
         .collect();
     let bundle = Bundle::compile(&scripts, &names).map_err(|error| error.to_string())?;
     let sources: Vec<&str> = scripts.iter().map(|(_, source, _)| *source).collect();
-    Known::without_columns(&bundle, &sources, workload.defines.keys().map(String::as_str)).check()
+    CompiledScripts::without_columns(&bundle, &sources, workload.defines.keys().map(String::as_str)).check()
 }
 
-fn read_data(entry: &mut SqlEntry, origin: &Origin) -> Result<(), String> {
+fn read_data(entry: &mut SqlEntry, origin: &ExperimentSource) -> Result<(), String> {
     let Some(file) = &entry.file else { return Ok(()) };
     let path = std::path::absolute(origin.dir.join(file)).map_err(|error| error.to_string())?;
     let text = read_data_text(&path, origin.stop)?;
@@ -250,7 +250,7 @@ pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
     let script = |entry: &ScriptEntry| {
         let source = match &entry.source {
             ScriptOrigin::Builtin(name) => {
-                Builtin::parse(name).map_or(String::new(), |builtin| builtin.source_in(&schema))
+                TpcbScript::parse(name).map_or(String::new(), |builtin| builtin.source_in(&schema))
             }
             ScriptOrigin::Text(_) | ScriptOrigin::File(_) => source_of(entry).to_string(),
         };
@@ -339,13 +339,13 @@ fn tag(n: usize, name: &str) -> String {
 
 /// Positions of entries in an experiment file.
 struct Places<'a> {
-    origin: &'a Origin<'a>,
+    origin: &'a ExperimentSource<'a>,
     scripts: Vec<usize>,
     data: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
-    fn of(origin: &'a Origin<'a>) -> Places<'a> {
+    fn of(origin: &'a ExperimentSource<'a>) -> Places<'a> {
         let mut places = Places { origin, scripts: Vec::new(), data: Vec::new() };
         // A text that does not parse has been refused earlier.
         let Ok(table) = toml::de::DeTable::parse(origin.text) else { return places };
@@ -400,7 +400,7 @@ mod tests {
             crate::plan::file::parse("x.toml", &text, &[]).map_err(|error| error.to_string())?;
         read(
             &mut experiment,
-            &Origin { name: "x.toml", text: &text, dir: dir.path(), stop: &AtomicBool::new(false) },
+            &ExperimentSource { name: "x.toml", text: &text, dir: dir.path(), stop: &AtomicBool::new(false) },
         )?;
         Ok(experiment)
     }
@@ -414,7 +414,7 @@ mod tests {
         let experiment = read_all(text, &files).unwrap();
         let scripts = of_case(&experiment.workload);
         let brief: Vec<_> = scripts.iter().map(|s| (s.name.as_str(), s.weight, s.source.len())).collect();
-        let n = Builtin::TpcbSelect.source().len();
+        let n = TpcbScript::TpcbSelect.source().len();
         assert_eq!(brief, [("a.sql", 3, 10), ("two", 1, 10), ("select-only", 2, n), ("three", 0, 9)]);
         assert_eq!(scripts[0].sha256, sha256("select 1;\n"));
         let CaseData::Files(files) = data_of(&experiment.workload, true) else { panic!("no files") };
@@ -477,7 +477,7 @@ mod tests {
         std::fs::write(&path, &long).unwrap();
         let mut entry =
             SqlEntry { name: "load.sql".into(), file: Some("load.sql".into()), sha256: None, text: None };
-        let origin = Origin { name: "", text: "", dir: dir.path(), stop: &AtomicBool::new(false) };
+        let origin = ExperimentSource { name: "", text: "", dir: dir.path(), stop: &AtomicBool::new(false) };
         read_data(&mut entry, &origin).unwrap();
         assert_eq!(entry.file.as_deref(), Some(path.as_path()));
         std::fs::write(&path, "select 2;").unwrap();

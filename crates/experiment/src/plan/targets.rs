@@ -113,7 +113,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::plan::expand::{self, Resources};
+    use crate::plan::expand::{self, PlanResources};
 
     fn parsed(text: &str) -> Experiment {
         let text = format!("[experiment]\nname = \"x\"\n{text}");
@@ -124,21 +124,23 @@ mod tests {
     fn targets_are_a_factor_with_a_memory_of_their_own() {
         let file = "[[target]]\nname = \"a\"\nurl = \"x\"\nprice_per_hour = 2\n[[target]]\nname = \"b\"\nurl = \"y\"\n\
                     [workload]\nscale = \"3x RAM\"\n";
-        let of = |bytes| Resources {
+        let of = |bytes| PlanResources {
             memory_bytes: Some(bytes),
             url_keywords: Some(BTreeMap::new()),
-            ..Resources::default()
+            ..PlanResources::default()
         };
         let targets = [("a", 1 << 30), ("b", 2 << 30)].map(|(name, bytes)| (name.to_string(), of(bytes)));
-        let plan =
-            expand::plan(&parsed(file), &Resources { targets: targets.into(), ..Resources::default() })
-                .unwrap();
+        let plan = expand::plan(
+            &parsed(file),
+            &PlanResources { targets: targets.into(), ..PlanResources::default() },
+        )
+        .unwrap();
         assert_eq!(plan.factors, ["target"]);
         let scales: Vec<u32> = plan.cases.iter().map(|case| case.workload.scale).collect();
         assert!(scales[1].abs_diff(2 * scales[0]) <= 1, "{scales:?}: twice the memory");
         assert_eq!(plan.cases[0].server.target.as_ref().unwrap().price_per_hour, Some(2.0));
         let refused = |text: &str, expected: &str| {
-            let message = expand::plan(&parsed(text), &Resources::default()).unwrap_err();
+            let message = expand::plan(&parsed(text), &PlanResources::default()).unwrap_err();
             assert!(message.contains(expected), "{message}");
         };
         refused(

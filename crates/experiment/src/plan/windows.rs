@@ -7,11 +7,11 @@ use model::load::Window;
 use model::load::course::{Adapt, RampUp};
 use model::text::units::Span;
 
-use crate::plan::design::choice::Choice;
+use crate::plan::design::choice::LevelChoice;
 use crate::plan::problems::Problems;
 
 /// Window of a case, with the maximum of an automatic ramp-up.
-pub(crate) fn window(choice: &Choice, run: &RunSection) -> Window {
+pub(crate) fn window(choice: &LevelChoice, run: &RunSection) -> Window {
     let (ramp_up, measure) = (choice.get(keys::run::RAMP_UP), choice.get(keys::run::MEASURE));
     Window {
         ramp_up_s: seconds(run.ramp_up_longest(ramp_up, measure)),
@@ -27,7 +27,7 @@ pub(crate) fn seconds(span: Span) -> u32 {
 
 /// Which parts of the window are determined while the load runs.
 pub(crate) fn adapt(
-    choice: &Choice,
+    choice: &LevelChoice,
     run: &RunSection,
     workload: &WorkloadSpec,
     problems: &mut Problems,
@@ -64,7 +64,7 @@ pub(crate) fn adapt(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::expand::{self, Resources};
+    use crate::plan::expand::{self, PlanResources};
     use crate::plan::sample;
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         let check = |text: &str, expected: &str| {
             let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
             let experiment = crate::plan::file::parse("x.toml", &text, &[]);
-            let site = Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Resources::default() };
+            let site = PlanResources { memory_bytes: Some(24 << 30), n_cpus: 2, ..PlanResources::default() };
             let result = experiment.map_err(|e| e.to_string()).and_then(|e| expand::plan(&e, &site));
             let message = result.unwrap_err();
             assert!(message.contains(expected), "{message}\nexpected: {expected}");

@@ -4,7 +4,7 @@
 //! one that came too late for it is requested again a second later.
 
 use model::load::Window;
-use model::load::course::{Adapt, Course, RampUpEnd};
+use model::load::course::{Adapt, LoadCourse, RampUpEnd};
 use model::load::interval::{Interval, Moments};
 use stats::WarmUpRule;
 
@@ -118,13 +118,13 @@ impl Judge {
     }
 
     /// The window's history, for the record.
-    pub(crate) fn course(&self) -> Option<Course> {
+    pub(crate) fn course(&self) -> Option<LoadCourse> {
         if self.adapt.is_none() {
             return None;
         }
         let began = self.tps.len() > self.window.ramp_up_s as usize;
         let end = if self.is_warm { RampUpEnd::Steady } else { RampUpEnd::Bound };
-        Some(Course {
+        Some(LoadCourse {
             window: self.window,
             ramp_up_end: (self.adapt.ramp_up && began).then_some(end),
             extended_s: self.extended_s(),
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(judge.course().unwrap().extended_s, 12);
         let mut steady = Judge::new(adapt, fixed, false);
         assert_eq!(played(&mut steady, |t| 1000 + u64::from(t % 3), 0), []);
-        assert_eq!(steady.course(), Some(Course { window: fixed, ramp_up_end: None, extended_s: 0 }));
+        assert_eq!(steady.course(), Some(LoadCourse { window: fixed, ramp_up_end: None, extended_s: 0 }));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use fleet::{Eyes, Seen};
+use fleet::{Eyes, HostObservation};
 use model::experiment::keys;
 use model::run::RunRecord;
 use model::telemetry::watch::WatchOrder;
@@ -12,12 +12,12 @@ use server::database::target::{backend_of, data_directory, log_path};
 use wire::session::Session;
 
 use crate::run::live::OneRun;
-use crate::run::place::ServerPlace;
+use crate::run::place::LocalParts;
 use crate::site::lanes;
 use crate::spot::Spot;
 
 /// Where everything that eyes see goes.
-type Sink = Box<dyn FnMut(Seen) + Send>;
+type Sink = Box<dyn FnMut(HostObservation) + Send>;
 
 impl OneRun<'_> {
     /// Opens the eyes on the case's host, if it has one, and records what they find. `session` shows them the server: its
@@ -71,7 +71,7 @@ impl OneRun<'_> {
 pub(crate) fn go(eyes: &Eyes, go: u64, spot: Option<&Spot>, mut sink: Sink, observer: &Observer) {
     let (spot, host) = (spot.cloned(), eyes.record.name.clone());
     let heard = move |seen| {
-        if let (Some(spot), Seen::Event(event)) = (&spot, &seen) {
+        if let (Some(spot), HostObservation::Event(event)) = (&spot, &seen) {
             spot.hear(&host, event);
         }
         sink(seen);
@@ -92,7 +92,7 @@ pub(crate) fn close(eyes: Eyes, record: &mut RunRecord) {
 }
 
 /// The parts of the server that pgdyno itself observes here while the eyes look at the rest.
-pub(crate) fn without_host(place: &mut ServerPlace) {
+pub(crate) fn without_host(place: &mut LocalParts) {
     place.postmaster_pid = None;
     place.dirs = BTreeMap::new();
     place.log_path = None;

@@ -16,7 +16,7 @@ use store::RunWriter;
 use crate::run::adapt::Judge;
 use crate::run::telemetry::lock;
 use crate::site::clock::unix_now;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::{Meter, Sizing};
 use crate::stage::Stage;
 
@@ -103,7 +103,7 @@ impl<'a, 'w> Follow<'a, 'w> {
 
     /// The load begins.
     pub(crate) fn begin(&mut self) {
-        (self.watch)(Progress::PhaseBegins(self.phase));
+        (self.watch)(ProgressEvent::PhaseBegins(self.phase));
         self.tell_phase(0);
     }
 
@@ -145,7 +145,7 @@ impl<'a, 'w> Follow<'a, 'w> {
         let window = self.judge.window();
         self.tell_phase(self.t + 1);
         if self.t < window.load_s() {
-            (self.watch)(Progress::Second {
+            (self.watch)(ProgressEvent::Second {
                 t: self.t + 1,
                 n: window.load_s(),
                 committed: self.committed,
@@ -162,7 +162,7 @@ impl<'a, 'w> Follow<'a, 'w> {
         let phase = phase_at(t, self.judge.window());
         if phase != self.phase {
             self.phase = phase;
-            (self.watch)(Progress::PhaseBegins(phase));
+            (self.watch)(ProgressEvent::PhaseBegins(phase));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use fleet::Tail;
+use fleet::OutputTail;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::run::hooks::HookRecord;
@@ -21,7 +21,7 @@ use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
 use crate::site::dues::Dues;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// Shortest level that is looked for in what hooks say: a shorter one is part of other words.
 const SECRET_LEVEL_BYTES_MIN: usize = 4;
@@ -78,7 +78,7 @@ impl Occasion<'_> {
     pub(crate) fn put_back(&self, hook: Hook, watch: &mut Watch) -> Option<HookRecord> {
         let called = self.call(hook)?;
         if let Some(reason) = failure(std::slice::from_ref(&called)) {
-            watch(Progress::Note(reason));
+            watch(ProgressEvent::Note(reason));
         }
         Some(called)
     }
@@ -101,7 +101,7 @@ impl Occasion<'_> {
         let (output, input) = std::io::pipe().context("cannot make a pipe")?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
-        let kept = Tail::keep(output, OUTPUT_BYTES_MAX).context("cannot start a thread")?;
+        let kept = OutputTail::keep(output, OUTPUT_BYTES_MAX).context("cannot start a thread")?;
         let timeout = self.timeout();
         // What comes after puts back what came before, also when the user wants to stop.
         let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
@@ -167,7 +167,7 @@ pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
 }
 
 /// Asks a command and all that it has started in its session to end, and ends what has not.
-fn end(child: &mut Child, output: &Tail) -> Result<()> {
+fn end(child: &mut Child, output: &OutputTail) -> Result<()> {
     let leader = Pid::from_raw(i32::try_from(child.id()).context("a process id is a positive i32")?);
     let _already_gone = killpg(leader, Signal::SIGTERM);
     let deadline = Instant::now() + PATIENCE;

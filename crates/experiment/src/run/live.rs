@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use dataset::session;
-use dataset::state::{self, Home};
+use dataset::state::{self, WorkloadTables};
 use dataset::verify;
-use dataset::verify::count::{self, After};
+use dataset::verify::count::{self, StateAfterLoad};
 use fleet::Eyes;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
@@ -30,9 +30,9 @@ use wire::session::Session;
 use crate::run::eyes;
 use crate::run::hooks::{self, Occasion};
 use crate::run::load::profile::Profiler;
-use crate::run::meeting::Side;
-use crate::run::phases::{self, Detail, Ground};
-use crate::run::place::{ServerPlace, c_load, tables};
+use crate::run::meeting::DuetSide;
+use crate::run::phases::{self, Ground, PhaseDetail};
+use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::telemetry::{images, import};
 use crate::site::progress::Watch;
 use crate::site::wal::OfTick;
@@ -56,7 +56,7 @@ pub(crate) struct OneRun<'a> {
     pub(crate) results_dir: PathBuf,
     pub(crate) tool_version: &'a str,
     /// Set where the run is one side of a duet.
-    pub(crate) side: Option<Side<'a>>,
+    pub(crate) side: Option<DuetSide<'a>>,
     /// Set where the run is made for a profile of the server.
     pub(crate) profiler: Option<&'a Profiler>,
     /// The user's commands that were called before the case, ahead of this run.
@@ -109,7 +109,7 @@ impl OneRun<'_> {
     }
 
     /// Directories whose devices matter, if they are on this machine.
-    pub(crate) fn dirs(&self, place: &ServerPlace) -> BTreeMap<String, PathBuf> {
+    pub(crate) fn dirs(&self, place: &LocalParts) -> BTreeMap<String, PathBuf> {
         let mut dirs = place.dirs.clone();
         dirs.insert("results".to_string(), self.results_dir.clone());
         dirs
@@ -123,7 +123,7 @@ pub(crate) struct Live<'a> {
     pub(crate) writer: &'a RunWriter,
     /// Open from connecting until the load, which has the server to itself.
     session: Option<Session>,
-    pub(crate) found: Option<Found>,
+    pub(crate) found: Option<ServerBefore>,
     /// Open from the description of the host until the end of the load.
     pub(crate) eyes: Option<Eyes>,
     /// The WAL that the load wrote.
@@ -131,9 +131,9 @@ pub(crate) struct Live<'a> {
 }
 
 /// The server before the load.
-pub(crate) struct Found {
+pub(crate) struct ServerBefore {
     pub(crate) conninfo: Conninfo,
-    pub(crate) place: ServerPlace,
+    pub(crate) place: LocalParts,
 }
 
 impl Live<'_> {
@@ -141,7 +141,7 @@ impl Live<'_> {
         self.session.as_mut().context("no session is open before the connect phase")
     }
 
-    fn home(&self) -> Option<&Home> {
+    fn home(&self) -> Option<&WorkloadTables> {
         self.found.as_ref()?.place.home.as_ref()
     }
 
@@ -187,19 +187,19 @@ impl Live<'_> {
     }
 
     fn another_session(&self) -> Result<Session> {
-        let Found { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
+        let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
         session::open(conninfo, self.run.site.stop)
     }
 
     /// Takes a step on the other hosts over which the load is spread. Returns its facts, each with the host's name; a host that
     /// does not answer gets none of the load either.
-    fn on_other_hosts(&mut self, step: impl Fn(&mut Session) -> Result<Detail>) -> Result<Detail> {
+    fn on_other_hosts(&mut self, step: impl Fn(&mut Session) -> Result<PhaseDetail>) -> Result<PhaseDetail> {
         let first = self.session()?.host().clone();
         let hosts = match &self.found {
             Some(found) => found.conninfo.spread_hosts(),
             None => Vec::new(),
         };
-        let mut detail = Detail::new();
+        let mut detail = PhaseDetail::new();
         for conninfo in hosts.iter().filter(|conninfo| !conninfo.hosts.contains(&first)) {
             let place: String = conninfo.hosts.iter().map(ToString::to_string).collect();
             match session::open(conninfo, self.run.site.stop) {
@@ -223,7 +223,7 @@ impl Live<'_> {
 }
 
 impl Ground for Live<'_> {
-    fn restore(&mut self, watch: &mut Watch) -> Result<Detail> {
+    fn restore(&mut self, watch: &mut Watch) -> Result<PhaseDetail> {
         self.stage.restore(self.run.case, self.run.site, watch)
     }
 
@@ -252,8 +252,8 @@ impl Ground for Live<'_> {
         {
             *pooler = "transaction".to_string();
         }
-        let mut place = ServerPlace::of(self.stage, session);
-        place.home = Home::of(session, &self.run.case.workload)?;
+        let mut place = LocalParts::of(self.stage, session);
+        place.home = WorkloadTables::of(session, &self.run.case.workload)?;
         // Every run reads these tables, however they came to be there.
         place.home.iter().try_for_each(|home| state::expect_safe(session, home))?;
         place.c_load = c_load(session, place.home.as_ref())?;
@@ -287,11 +287,11 @@ impl Ground for Live<'_> {
             print.checksums = home.recorded_keys(print.checksums);
         }
         record.fingerprint = Some(print);
-        self.found = Some(Found { conninfo, place });
+        self.found = Some(ServerBefore { conninfo, place });
         Ok(())
     }
 
-    fn vacuum(&mut self, record: &RunRecord) -> Result<Detail> {
+    fn vacuum(&mut self, record: &RunRecord) -> Result<PhaseDetail> {
         let Case { prepare, workload, .. } = self.run.case;
         if workload.data == CaseData::None {
             let reason = "workload.data is none: the user's tables are left as they are";
@@ -310,7 +310,7 @@ impl Ground for Live<'_> {
         Ok(detail)
     }
 
-    fn prewarm(&mut self, record: &mut RunRecord) -> Result<Detail> {
+    fn prewarm(&mut self, record: &mut RunRecord) -> Result<PhaseDetail> {
         let tables = self.tables(record);
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let mut detail = prewarm::prewarm(self.session()?, &tables)?;
@@ -321,13 +321,13 @@ impl Ground for Live<'_> {
         Ok(detail)
     }
 
-    fn checkpoint(&mut self) -> Result<Detail> {
+    fn checkpoint(&mut self) -> Result<PhaseDetail> {
         let mut detail = tend::checkpoint(self.session()?)?;
         detail.extend(self.on_other_hosts(tend::checkpoint)?);
         Ok(detail)
     }
 
-    fn settle(&mut self) -> Result<Detail> {
+    fn settle(&mut self) -> Result<PhaseDetail> {
         let mut detail = tend::settle(self.session()?, SETTLE_MAX)?;
         detail.extend(self.on_other_hosts(|session| tend::settle(session, SETTLE_MAX))?);
         Ok(detail)
@@ -359,8 +359,8 @@ impl Ground for Live<'_> {
         Ok(())
     }
 
-    fn count(&mut self, record: &RunRecord) -> Result<After> {
-        let Found { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
+    fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad> {
+        let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
         count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.stop)
     }
 

@@ -19,7 +19,7 @@ use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::ServerRecord;
-use observe::host::counters::Counters;
+use observe::host::counters::ProcessCounters;
 use observe::{ObserveSpec, Observer, OurBackends};
 use wire::{Conninfo, Host};
 
@@ -27,16 +27,16 @@ use crate::run::adapt::Judge;
 use crate::run::admission;
 use crate::run::eyes;
 use crate::run::follow::{Follow, KeepWal};
-use crate::run::live::{Found, Live, OneRun};
+use crate::run::live::{Live, OneRun, ServerBefore};
 use crate::run::outcome;
-use crate::run::place::ServerPlace;
+use crate::run::place::LocalParts;
 use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
 use crate::site::drive_order;
 use crate::site::exporter;
 use crate::site::lanes::target_of;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::reach;
 use crate::site::wal::{Meter, Sizing};
 use crate::stage::Stage;
@@ -49,9 +49,10 @@ impl OneRun<'_> {
     pub(crate) fn load(&self, ground: &mut Live, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
         let Live { stage, writer, eyes, .. } = ground;
         let eyes = eyes.take();
-        let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
+        let ServerBefore { conninfo, place, .. } =
+            ground.found.as_ref().context("the server is not described")?;
         let counters = self.counters(place, eyes.is_some(), record);
-        watch(Progress::PhaseBegins(Phase::Connect));
+        watch(ProgressEvent::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
         let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
         let load_backends: BTreeSet<i32> = ready.backend_pids.iter().copied().collect();
@@ -133,7 +134,12 @@ impl OneRun<'_> {
     }
 
     /// Attaches counters to the server, before the load's backends are there; eyes on its host do so themselves.
-    fn counters(&self, place: &ServerPlace, has_eyes: bool, record: &mut RunRecord) -> Option<Counters> {
+    fn counters(
+        &self,
+        place: &LocalParts,
+        has_eyes: bool,
+        record: &mut RunRecord,
+    ) -> Option<ProcessCounters> {
         if !self.case.get(keys::run::COUNTERS) || has_eyes {
             return None;
         }
@@ -141,14 +147,14 @@ impl OneRun<'_> {
             let reason = "the server is on another host, or its processes are not seen here; `--host` observes it there";
             record.telemetry_unavailable.insert("counters.".to_string(), reason.to_string());
         }
-        place.postmaster_pid.map(Counters::attach)
+        place.postmaster_pid.map(ProcessCounters::attach)
     }
 
     /// Starts the drivers and waits until their clients are connected. Records the load, and how it came to the server.
     fn connect_clients(
         &self,
         stage: &Stage,
-        place: &ServerPlace,
+        place: &LocalParts,
         record: &mut RunRecord,
     ) -> Result<(Fleet, Ready)> {
         let conninfo = stage.load_conninfo()?;
@@ -213,7 +219,7 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn observe(&self, place: &ServerPlace, conninfo: &Conninfo) -> Result<ObserveSpec> {
+    fn observe(&self, place: &LocalParts, conninfo: &Conninfo) -> Result<ObserveSpec> {
         let target = self.case.server.target.as_ref();
         let telemetry = target.map(|target| exporter::of(target, self.site.stop)).transpose()?.flatten();
         let log_offset =
@@ -233,7 +239,7 @@ impl OneRun<'_> {
 }
 
 /// The process of this machine that answers before the server, if one does.
-fn pooler(server: &ServerRecord, conninfo: &Conninfo, place: &ServerPlace) -> Option<i32> {
+fn pooler(server: &ServerRecord, conninfo: &Conninfo, place: &LocalParts) -> Option<i32> {
     let route = server.route.as_ref().filter(|route| route.pooler.is_some() || route.is_forwarded())?;
     // The host that was reached, of several.
     let is_reached = |host: &&Host| route.reached.ends_with(&format!(":{}", host.port));

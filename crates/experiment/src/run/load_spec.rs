@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use model::experiment::case::{OnLostConnection, WorkloadSpec};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, OnDisconnect, Profiles, ScriptSpec};
 use model::run::RunRecord;
-use model::workload::{Programs, Tries};
+use model::workload::{Programs, TryLimit};
 use wire::Conninfo;
 use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
 use crate::run::live::OneRun;
-use crate::run::place::ServerPlace;
+use crate::run::place::LocalParts;
 
 impl OneRun<'_> {
-    pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &ServerPlace, record: &RunRecord) -> LoadSpec {
+    pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &LocalParts, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         let common = self.common_load(conninfo, record);
         let schema = place.home.as_ref().map_or_else(Schema::searched, |home| home.schema.clone());
         let row = workload.kind.row();
         let max_tries = match row.options.tries {
-            Tries::AsAsked => common.max_tries,
-            Tries::Endless => 0,
-            Tries::Once => 1,
+            TryLimit::AsAsked => common.max_tries,
+            TryLimit::Endless => 0,
+            TryLimit::Once => 1,
         };
         let common = LoadSpec { max_tries, ..common };
         match row.programs {

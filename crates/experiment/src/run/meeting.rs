@@ -12,8 +12,8 @@ use model::load::Turns;
 use crate::site::clock::{GO_DELAY, unix_now};
 
 /// One side of a duet.
-pub(crate) struct Side<'a> {
-    pub(crate) meeting: &'a Meeting,
+pub(crate) struct DuetSide<'a> {
+    pub(crate) meeting: &'a DuetBarrier,
     pub(crate) turns: Turns,
 }
 
@@ -22,7 +22,7 @@ const STOP_GRAIN: Duration = Duration::from_millis(100);
 
 /// Where both sides agree on the moment to begin.
 #[derive(Debug, Default)]
-pub(crate) struct Meeting {
+pub(crate) struct DuetBarrier {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -36,7 +36,7 @@ struct State {
     is_off: bool,
 }
 
-impl Meeting {
+impl DuetBarrier {
     /// Waits for the other side, and calls `meanwhile` again and again. Both get the same moment, nanoseconds since the Unix
     /// epoch, and the server processes of both: the sides may use two databases of one server.
     ///
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn both_get_the_same_moment_and_know_each_others_backends() {
-        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         let moments = std::thread::scope(|scope| {
             let meet = |pid| {
                 let (meeting, stop) = (&meeting, &stop);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_partner_that_waits_in_vain_is_notified() {
-        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let waits = scope
                 .spawn(|| meeting.meet(&BTreeSet::new(), &mut || Ok(()), &stop).unwrap_err().to_string());
@@ -109,13 +109,13 @@ mod tests {
             assert!(waits.join().unwrap().contains("could not begin"));
         });
         let stopped = AtomicBool::new(true);
-        let refused = Meeting::default().meet(&BTreeSet::new(), &mut || Ok(()), &stopped);
+        let refused = DuetBarrier::default().meet(&BTreeSet::new(), &mut || Ok(()), &stopped);
         assert_eq!(refused.unwrap_err().to_string(), STOPPED);
     }
 
     #[test]
     fn the_drivers_of_the_one_who_waits_are_kept_waiting_until_the_other_comes() {
-        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let mut n = 0;
             let mut meanwhile = || {
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!((n >= 3, of_both), (true, [1, 2].into()));
         });
         let mut dies = || bail!("a driver is gone");
-        let error = Meeting::default().meet(&BTreeSet::new(), &mut dies, &stop).unwrap_err();
+        let error = DuetBarrier::default().meet(&BTreeSet::new(), &mut dies, &stop).unwrap_err();
         assert_eq!(error.to_string(), "a driver is gone");
     }
 }

@@ -2,7 +2,7 @@
 
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
-use model::load::drive::{Done, Ending};
+use model::load::drive::{Done, LoadEnding};
 
 use dataset::session::STOPPED;
 
@@ -10,20 +10,20 @@ use dataset::session::STOPPED;
 pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
     let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
     match done.ending {
-        Ending::ConnectionsLost => {
+        LoadEnding::ConnectionsLost => {
             let how = if done.may_have_lost_connections() { "lost its connection" } else { "was aborted" };
             (RunState::Partial, format!("every client {how}{}", cause(done)))
         }
-        Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
-        Ending::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
-        Ending::Completed if asked.is_some_and(|asked| done.counts.started < asked) => {
+        LoadEnding::Stopped => (RunState::Partial, STOPPED.to_string()),
+        LoadEnding::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
+        LoadEnding::Completed if asked.is_some_and(|asked| done.counts.started < asked) => {
             let (asked, made) = (asked.unwrap_or_default(), done.counts.started);
             let measure_s = case.window.measure_s;
             let reason =
                 format!("{made} of {asked} transactions were begun within {measure_s} s; raise run.measure");
             (RunState::Partial, reason)
         }
-        Ending::Completed => (RunState::Completed, String::new()),
+        LoadEnding::Completed => (RunState::Completed, String::new()),
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
             let errors: Vec<(String, u64, String)> =
                 errors.iter().map(|(s, n, m)| (s.to_string(), *n, m.to_string())).collect();
             move |done: &mut Done| {
-                done.ending = Ending::ConnectionsLost;
+                done.ending = LoadEnding::ConnectionsLost;
                 for (state, n, message) in &errors {
                     if *n > 0 {
                         done.errors.insert(state.clone(), *n);
@@ -73,7 +73,7 @@ mod tests {
             }
         };
         check(&|_| {}, (RunState::Completed, ""));
-        check(&|done| done.ending = Ending::Stopped, (RunState::Partial, "stopped on request"));
+        check(&|done| done.ending = LoadEnding::Stopped, (RunState::Partial, "stopped on request"));
         check(&lost(&[]), (RunState::Partial, "every client lost its connection"));
         check(
             &lost(&[("57P01", 1, "terminating"), ("lost", 5, "closed")]),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use dataset::session::STOPPED;
 use dataset::session::limit;
-use dataset::verify::count::After;
+use dataset::verify::count::StateAfterLoad;
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::run::RunRecord;
@@ -15,32 +15,32 @@ use model::run::phase::{Phase, PhaseRecord};
 
 use crate::site::clock::unix_now;
 use crate::site::phase_limit;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::stage::pooler;
 
 /// Facts of a phase by name.
-pub(crate) type Detail = BTreeMap<String, String>;
+pub(crate) type PhaseDetail = BTreeMap<String, String>;
 
 /// Takes the steps of a run: the servers, driver and files of [`Live`](super::live::Live), or a fake in tests.
 pub(crate) trait Ground {
     /// Restores the data to its initial state, and starts the server with the case's settings.
-    fn restore(&mut self, watch: &mut Watch) -> Result<Detail>;
+    fn restore(&mut self, watch: &mut Watch) -> Result<PhaseDetail>;
     /// Connects; returns the limit for a phase in the database that was found.
     fn connect(&mut self) -> Result<Duration>;
     /// Records server, host and data before the load.
     fn describe(&mut self, record: &mut RunRecord) -> Result<()>;
     /// Vacuums and analyzes as the case asks.
-    fn vacuum(&mut self, record: &RunRecord) -> Result<Detail>;
+    fn vacuum(&mut self, record: &RunRecord) -> Result<PhaseDetail>;
     /// Reads the tables into memory.
-    fn prewarm(&mut self, record: &mut RunRecord) -> Result<Detail>;
+    fn prewarm(&mut self, record: &mut RunRecord) -> Result<PhaseDetail>;
     /// Writes dirty pages to disk.
-    fn checkpoint(&mut self) -> Result<Detail>;
+    fn checkpoint(&mut self) -> Result<PhaseDetail>;
     /// Waits until the server is quiet.
-    fn settle(&mut self) -> Result<Detail>;
+    fn settle(&mut self) -> Result<PhaseDetail>;
     /// Offers the load, from connecting its clients to the last answer, and records the outcome.
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()>;
     /// Counts rows after the load.
-    fn count(&mut self, record: &RunRecord) -> Result<After>;
+    fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad>;
     /// Takes in what others measured during the load.
     fn import(&mut self, record: &mut RunRecord) -> Result<()>;
     /// Stores the server's log with the run.
@@ -149,10 +149,10 @@ impl Phases<'_, '_> {
     fn take(
         &mut self,
         phase: Phase,
-        step: impl FnOnce(&mut Watch, &mut RunRecord) -> Result<Detail>,
+        step: impl FnOnce(&mut Watch, &mut RunRecord) -> Result<PhaseDetail>,
     ) -> Result<()> {
         self.go_on()?;
-        (self.watch)(Progress::PhaseBegins(phase));
+        (self.watch)(ProgressEvent::PhaseBegins(phase));
         let start_unix_ns = unix_now();
         let detail = limit::within(phase.as_str(), self.longest, || step(self.watch, self.record))
             .with_context(|| format!("phase `{}`", phase.as_str()))?;

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
-use fleet::Seen;
+use fleet::HostObservation;
 use model::run::RunRecord;
 use model::run::eyes::EyesRecord;
 use model::telemetry::reading::{Tick, TickSource, split_key};
-use observe::Sample;
+use observe::Observation;
 use store::RunWriter;
 
 use crate::site::wal::Meter;
@@ -28,25 +28,29 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     /// A sink that writes the samples to the run's files. With eyes on the server's host, the machine that is observed here
     /// is that of the driver.
-    pub(crate) fn sink(&self, writer: RunWriter, eyes: Option<&EyesRecord>) -> Box<dyn FnMut(Sample) + Send> {
+    pub(crate) fn sink(
+        &self,
+        writer: RunWriter,
+        eyes: Option<&EyesRecord>,
+    ) -> Box<dyn FnMut(Observation) + Send> {
         let Telemetry { unavailable, statements, failure, wal } = self.clone();
         let is_here = eyes.map(|eyes| eyes.is_here);
         Box::new(move |sample| {
             let written = match sample {
-                Sample::Tick(mut tick) => {
+                Observation::Tick(mut tick) => {
                     lock(&wal).take(&tick);
                     if let Some(is_here) = is_here {
                         of_driver_host(&mut tick, is_here);
                     }
                     writer.tick(&tick)
                 }
-                Sample::Event(event) => writer.event(&event),
-                Sample::Scrape { end_unix_ns, text } => writer.scrape(end_unix_ns, &text),
-                Sample::Statement { id, text } => {
+                Observation::Event(event) => writer.event(&event),
+                Observation::Scrape { end_unix_ns, text } => writer.scrape(end_unix_ns, &text),
+                Observation::Statement { id, text } => {
                     lock(&statements).insert(id, text);
                     Ok(())
                 }
-                Sample::Unavailable { what, reason } => {
+                Observation::Unavailable { what, reason } => {
                     lock(&unavailable).insert(what, reason);
                     Ok(())
                 }
@@ -58,13 +62,13 @@ impl Telemetry {
     }
 
     /// A sink for what the eyes on the server's host see.
-    pub(crate) fn eyes_sink(&self, writer: RunWriter) -> Box<dyn FnMut(Seen) + Send> {
+    pub(crate) fn eyes_sink(&self, writer: RunWriter) -> Box<dyn FnMut(HostObservation) + Send> {
         let mut sink = self.sink(writer, None);
         Box::new(move |seen| {
             sink(match seen {
-                Seen::Tick(tick) => Sample::Tick(tick),
-                Seen::Event(event) => Sample::Event(event),
-                Seen::Missing { what, reason } => Sample::Unavailable { what, reason },
+                HostObservation::Tick(tick) => Observation::Tick(tick),
+                HostObservation::Event(event) => Observation::Event(event),
+                HostObservation::Missing { what, reason } => Observation::Unavailable { what, reason },
             });
         })
     }

@@ -10,18 +10,18 @@ use model::experiment::repeat::{Repeat, that_counts};
 use model::run::RunRecord;
 
 use crate::site::progress::Repeated;
-use crate::site::referee::Judged;
+use crate::site::referee::RunJudgement;
 
 /// The next run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Next {
+pub(crate) struct NextRun {
     pub(crate) spec: RunSpec,
     pub(crate) repeat: Option<Repeat>,
 }
 
 /// Consequence of a run that has ended.
 #[derive(Debug, PartialEq)]
-pub(crate) enum After {
+pub(crate) enum AfterRun {
     /// More runs of the turn are still to come.
     Within,
     /// The turn was disturbed, and is repeated.
@@ -80,7 +80,7 @@ pub(crate) struct Agenda<'a> {
     /// The current turn, as planned.
     turn: Vec<RunSpec>,
     /// Remaining runs of the current attempt.
-    left: VecDeque<Next>,
+    left: VecDeque<NextRun>,
     attempts: Vec<Attempt>,
 }
 
@@ -111,10 +111,10 @@ impl<'a> Agenda<'a> {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Option<Next> {
+    pub(crate) fn take(&mut self) -> Option<NextRun> {
         if self.left.is_empty() {
             self.turn = self.turns.pop_front()?;
-            self.left = self.turn.iter().map(|spec| Next { spec: spec.clone(), repeat: None }).collect();
+            self.left = self.turn.iter().map(|spec| NextRun { spec: spec.clone(), repeat: None }).collect();
             self.attempts.clear();
         }
         if self.left.len() == self.turn.len() {
@@ -142,10 +142,10 @@ impl<'a> Agenda<'a> {
     pub(crate) fn made(
         &mut self,
         record: &RunRecord,
-        judged: Judged,
+        judged: RunJudgement,
         may_repeat: impl FnOnce() -> bool,
-    ) -> After {
-        let Some(attempt) = self.attempts.last_mut() else { return After::Within };
+    ) -> AfterRun {
+        let Some(attempt) = self.attempts.last_mut() else { return AfterRun::Within };
         let is_whole = record.state == RunState::Completed;
         attempt.records.push(record.clone());
         attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
@@ -153,16 +153,16 @@ impl<'a> Agenda<'a> {
         let disturbance = judged.disturbance.filter(|_| is_whole);
         attempt.disturbed.extend(disturbance.map(|why| (record.spec.run, why)));
         if !self.left.is_empty() {
-            return After::Within;
+            return AfterRun::Within;
         }
         let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
         let may_help = is_whole && !attempt.is_hopeless;
         let is_worth_it = may_help && !attempt.disturbed.is_empty();
         let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
         if is_worth_it && may_more && may_repeat() && self.begin_again() {
-            return After::Again(self.repeated());
+            return AfterRun::Again(self.repeated());
         }
-        After::Over(self.counting())
+        AfterRun::Over(self.counting())
     }
 
     /// Repeats the same runs in the same order with the same seeds, under new numbers, unless another lane has just taken
@@ -172,7 +172,7 @@ impl<'a> Agenda<'a> {
         let Some(first) = self.repeats.take(self.turn.len() as u32) else { return false };
         for (planned, run) in self.turn.iter().zip(first..) {
             let spec = RunSpec { run, ..planned.clone() };
-            self.left.push_back(Next { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
+            self.left.push_back(NextRun { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
         }
         true
     }
@@ -218,7 +218,9 @@ mod tests {
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             (record.state, record.repeat) = (RunState::Completed, next.repeat);
             let disturbance = (score > 0.0).then(|| "noise".to_string());
-            if let After::Over(records) = agenda.made(&record, Judged { score, disturbance }, || true) {
+            if let AfterRun::Over(records) =
+                agenda.made(&record, RunJudgement { score, disturbance }, || true)
+            {
                 counting.extend(records.iter().map(|record| record.spec.run));
             }
         }
@@ -237,8 +239,8 @@ mod tests {
                 let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
                 record.state = RunState::Completed;
                 let disturbance = is_disturbed.then(|| "noise".to_string());
-                let judged = Judged { score: f64::from(u8::from(is_disturbed)) * 2.0, disturbance };
-                if let After::Again(repeated) = agenda.made(&record, judged, || true) {
+                let judged = RunJudgement { score: f64::from(u8::from(is_disturbed)) * 2.0, disturbance };
+                if let AfterRun::Again(repeated) = agenda.made(&record, judged, || true) {
                     return assert_eq!(repeated.words(), expected);
                 }
             }
@@ -303,7 +305,7 @@ mod tests {
                 let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
                 (record.state, record.repeat) = (RunState::Completed, next.repeat);
                 let disturbance = Some("noise".to_string());
-                agenda.made(&record, Judged { score: 1.5, disturbance }, || true);
+                agenda.made(&record, RunJudgement { score: 1.5, disturbance }, || true);
             }
         }
         assert_eq!(made, [1, 5, 9, 10, 2, 6], "two repeats in all");
@@ -326,8 +328,8 @@ mod tests {
             let next = of_plan.take().unwrap();
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             record.state = RunState::Completed;
-            let after = of_plan.made(&record, Judged { score, disturbance }, || true);
-            assert!(!matches!(after, After::Again(_)), "{after:?}");
+            let after = of_plan.made(&record, RunJudgement { score, disturbance }, || true);
+            assert!(!matches!(after, AfterRun::Again(_)), "{after:?}");
         }
         assert!(of_plan.take().is_none());
     }
@@ -339,12 +341,12 @@ mod tests {
         let mut of_plan = agenda(&plan, &left);
         let next = of_plan.take().unwrap();
         let failed = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
-        let noise = || Judged { score: 2.0, disturbance: Some("noise".to_string()) };
-        assert!(matches!(of_plan.made(&failed, noise(), || true), After::Over(_)));
+        let noise = || RunJudgement { score: 2.0, disturbance: Some("noise".to_string()) };
+        assert!(matches!(of_plan.made(&failed, noise(), || true), AfterRun::Over(_)));
         let next = of_plan.take().unwrap();
         let completed =
             RunRecord { state: RunState::Completed, ..RunRecord::new(next.spec, plan.cases[0].clone(), "0") };
-        assert!(matches!(of_plan.made(&completed, noise(), || false), After::Over(_)), "no time is left");
+        assert!(matches!(of_plan.made(&completed, noise(), || false), AfterRun::Over(_)), "no time is left");
         plan.repeat_disturbed = 0;
         let (made, _) = conducted(&mut agenda(&plan, &repeats(&plan)), &plan, |_| 1.5);
         assert_eq!(made, [1, 2]);

@@ -15,7 +15,7 @@ use store::{ExperimentDir, RunWriter};
 use crate::run::live::OneRun;
 use crate::schedule::agenda::Repeats;
 use crate::schedule::lanes;
-use crate::schedule::sequence::{Sequence, Tally};
+use crate::schedule::sequence::{RunTally, Sequence};
 use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::progress::Watch;
@@ -23,7 +23,7 @@ use crate::stage::disk;
 
 /// Outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// Number of completed runs.
     pub completed: u32,
     /// Number of runs that were cut short or failed.
@@ -38,7 +38,7 @@ pub struct Outcome {
 
 /// The task.
 #[derive(Clone, Copy)]
-pub struct Order<'a> {
+pub struct Task<'a> {
     /// The runs in their order.
     pub plan: &'a Plan,
     /// Directory for the records.
@@ -53,13 +53,13 @@ pub struct Order<'a> {
     pub tool_version: &'a str,
 }
 
-impl<'a> Order<'a> {
+impl<'a> Task<'a> {
     /// A run of a case for the first time, alone, and not for a profile.
     pub(crate) fn one_run<'b>(&self, spec: &'b RunSpec, case: &'b Case, hooks: Vec<HookRecord>) -> OneRun<'b>
     where
         'a: 'b,
     {
-        let Order { dir, site, program, tool_version, .. } = *self;
+        let Task { dir, site, program, tool_version, .. } = *self;
         let results_dir = dir.path().to_path_buf();
         OneRun {
             spec,
@@ -81,15 +81,15 @@ impl<'a> Order<'a> {
 ///
 /// The result is an error when continuing is pointless: the server or its data is not available, or results cannot be
 /// written. The outcome next to it describes the runs made before.
-pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
-    let Order { plan, dir, site, done, .. } = *order;
+pub fn conduct(order: &Task, watch: &mut Watch) -> (ExperimentOutcome, Result<()>) {
+    let Task { plan, dir, site, done, .. } = *order;
     disk::touch(plan, site);
     let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
     let (tally, result) = make_all(order, watch);
     if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
         disk::keep_to_budget(site.cache, watch);
     }
-    let outcome = Outcome {
+    let outcome = ExperimentOutcome {
         completed: n_done + tally.completed,
         incomplete: tally.incomplete,
         missing: n_runs - n_done - tally.completed - tally.incomplete,
@@ -110,10 +110,10 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
 }
 
 /// Makes the runs, and releases their clusters, so that they may be removed.
-fn make_all(order: &Order, watch: &mut Watch) -> (Tally, Result<()>) {
+fn make_all(order: &Task, watch: &mut Watch) -> (RunTally, Result<()>) {
     let made_before = match store::read_records(order.dir.path()) {
         Ok(records) => records,
-        Err(error) => return (Tally::default(), Err(error.into())),
+        Err(error) => return (RunTally::default(), Err(error.into())),
     };
     let repeats = Repeats::new(order.plan, &made_before);
     if order.plan.is_side_by_side() {
@@ -182,7 +182,7 @@ mod tests {
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
         let site = Site::bare(&cache);
         let (program, done) = (Path::new("/nonexistent"), &BTreeSet::new());
-        let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
+        let order = Task { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
         let error = conduct(&order, &mut |_| {}).1.unwrap_err();
         assert!(format!("{error:#}").contains("/nonexistent"), "{error:#}");
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "before_case\nafter_case\n");

@@ -15,24 +15,24 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::agents::is_agent;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
-use model::load::duet::{Duet, Round, SlicePair, Slicing};
+use model::load::duet::{Duet, DuetRound, SlicePair, Slicing};
 use model::load::{Pace, Turns, Window};
 use model::run::RunRecord;
 use model::text::prose::plural;
 use workload::Prng;
 
 use crate::run::live::OneRun;
-pub(crate) use crate::run::meeting::Meeting;
-use crate::run::meeting::Side;
+pub(crate) use crate::run::meeting::DuetBarrier;
+use crate::run::meeting::DuetSide;
 use crate::schedule::agenda::Repeats;
-use crate::schedule::conduct::{Order, make_run};
+use crate::schedule::conduct::{Task, make_run};
 use crate::schedule::sequence::{self, Sequence};
 use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::keys::key_of_twin;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::stage::disk;
-use crate::stage::{Found, Stage};
+use crate::stage::{ResolvedServer, Stage};
 use dataset::session::STOPPED;
 
 /// Checks that a plan can be a duet.
@@ -110,13 +110,13 @@ fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
 ///
 /// # Errors
 /// When a side cannot be measured completely. Everything measured so far is on disk.
-pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+pub fn conduct(order: &Task, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     check(order.plan, slicing)?;
     let result = play(order, slicing, watch);
     if result.is_ok()
         && let Err(error) = profile(order, watch)
     {
-        watch(Progress::Note(format!("a side of the duet has no profile: {error:#}")));
+        watch(ProgressEvent::Note(format!("a side of the duet has no profile: {error:#}")));
     }
     if order.plan.cases.iter().any(|case| case.server.source.is_embedded()) {
         disk::keep_to_budget(order.site.cache, watch);
@@ -131,15 +131,15 @@ pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Due
 }
 
 /// Makes the runs for profiles, of each side alone: together, each would be recorded only in its slices, and wait in the other's.
-fn profile(order: &Order, watch: &mut Watch) -> Result<()> {
+fn profile(order: &Task, watch: &mut Watch) -> Result<()> {
     // The rounds are over.
     let done: BTreeSet<u32> = order.plan.runs.iter().map(|spec| spec.run).collect();
     let repeats = Repeats::new(order.plan, &[]);
-    let order = Order { done: &done, ..*order };
+    let order = Task { done: &done, ..*order };
     Sequence::new(order, order.plan.runs.len() as u32, &repeats).conduct_profiles(watch)
 }
 
-fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+fn play(order: &Task, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     let plan = order.plan;
     let (mut stages, is_alike) = set_up([&plan.cases[0], &plan.cases[1]], order.site, watch)?;
     let swaps = draw_swaps(plan.seed, plan.repeats as usize, is_alike);
@@ -148,7 +148,7 @@ fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
         let [one, other] = &mut stages;
         let stages = if is_swapped { [other, one] } else { [one, other] };
         duet.pairs.extend(play_round(order, slicing, (round, stages), watch)?);
-        duet.rounds.push(Round { round, is_swapped });
+        duet.rounds.push(DuetRound { round, is_swapped });
         // Earlier rounds stay comparable if a later one fails.
         order.dir.write_duet(&duet)?;
     }
@@ -157,7 +157,7 @@ fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
 
 /// One round: starts both servers, and stops them afterwards. The stages are those of A and B.
 fn play_round(
-    order: &Order,
+    order: &Task,
     slicing: Slicing,
     (round, [stage_a, stage_b]): (u32, [&mut Stage; 2]),
     watch: &mut Watch,
@@ -170,15 +170,15 @@ fn play_round(
     };
     let (spec_a, spec_b) = (spec(1)?, spec(2)?);
     let is_a_first = draw_order(spec_a.seed, slicing.n_pairs(window));
-    let meeting = Meeting::default();
+    let meeting = DuetBarrier::default();
     let (sender, progress) = mpsc::channel();
     let records = thread::scope(|scope| {
-        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender: Sender<Progress>| {
-            let side = Side { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
+        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender: Sender<ProgressEvent>| {
+            let side = DuetSide { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
             let spec = spec.clone();
             let mut watch = move |progress| {
                 let progress = Box::new(progress);
-                sender.send(Progress::OfSide { side: usize::from(!is_a), progress }).ok();
+                sender.send(ProgressEvent::OfSide { side: usize::from(!is_a), progress }).ok();
             };
             scope.spawn(move || run_side(order, &spec, side, stage, &mut watch))
         };
@@ -199,9 +199,10 @@ fn play_round(
 /// Sets up both servers with their data; also returns whether the two clusters are alike: equal keys except for the
 /// side.
 fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
-    let (of_a, mut of_b) = (Found::of(cases[0], site, watch)?, Found::of(cases[1], site, watch)?);
+    let (of_a, mut of_b) =
+        (ResolvedServer::of(cases[0], site, watch)?, ResolvedServer::of(cases[1], site, watch)?);
     let mut is_alike = false;
-    if let (Found::Embedded(_, a), Found::Embedded(_, b)) = (&of_a, &mut of_b)
+    if let (ResolvedServer::Embedded(_, a), ResolvedServer::Embedded(_, b)) = (&of_a, &mut of_b)
         && a == b
     {
         is_alike = true;
@@ -241,18 +242,18 @@ fn turns(is_a_first: &[bool], is_a: bool, slicing: Slicing) -> Turns {
 
 /// One side, from its restored data to the end of its server.
 fn run_side(
-    order: &Order,
+    order: &Task,
     spec: &RunSpec,
-    side: Side<'_>,
+    side: DuetSide<'_>,
     stage: &mut Stage,
     watch: &mut Watch,
 ) -> Result<RunRecord> {
-    let Order { plan, dir, .. } = *order;
+    let Task { plan, dir, .. } = *order;
     let case = plan.case(spec.case).context("the plan has the case")?;
     let meeting = side.meeting;
     let run = OneRun { side: Some(side), ..order.one_run(spec, case, Vec::new()) };
     let (begun, n_runs) = (Instant::now(), plan.runs.len() as u32);
-    watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
+    watch(ProgressEvent::RunBegins { run: spec.run, n_runs, label: case.label() });
     let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch));
     // The other side must not wait for one that has failed.
     meeting.call_off();

@@ -11,19 +11,19 @@ use model::experiment::plan::Plan;
 use model::experiment::target::lane::Lane;
 
 use crate::schedule::agenda::Repeats;
-use crate::schedule::conduct::Order;
-use crate::schedule::sequence::{OTHERS_END, Sequence, Tally};
+use crate::schedule::conduct::Task;
+use crate::schedule::sequence::{OTHERS_END, RunTally, Sequence};
 use crate::site::Site;
 use crate::site::hands::HostHands;
 use crate::site::lanes::{Lanes, Seat};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// Makes the runs of all lanes. A lane that cannot go on lets the others end the runs that they have begun.
-pub(crate) fn conduct(order: &Order, repeats: &Repeats, watch: &mut Watch) -> (Tally, Result<()>) {
+pub(crate) fn conduct(order: &Task, repeats: &Repeats, watch: &mut Watch) -> (RunTally, Result<()>) {
     let (whole, lanes) = (order.plan, Lanes::of(order.plan));
     let plans: Vec<Plan> = whole.lanes.iter().map(|lane| whole.of_lane(lane)).collect();
     let (sender, progress) = mpsc::channel();
-    let ended: Vec<(Tally, Result<()>)> = thread::scope(|scope| {
+    let ended: Vec<(RunTally, Result<()>)> = thread::scope(|scope| {
         let begin = |(n, plan): (usize, &'_ Plan)| {
             let (order, seat, sender) = (*order, lanes.seat(n), sender.clone());
             let (plan, lane) = (plan.clone(), &whole.lanes[n]);
@@ -32,9 +32,9 @@ pub(crate) fn conduct(order: &Order, repeats: &Repeats, watch: &mut Watch) -> (T
         let threads: Vec<_> = plans.iter().enumerate().map(begin).collect();
         drop(sender);
         for (lane, progress) in progress {
-            watch(Progress::OfLane { lane, progress: Box::new(progress) });
+            watch(ProgressEvent::OfLane { lane, progress: Box::new(progress) });
         }
-        let panicked = || (Tally::default(), Err(anyhow!("the thread of a lane has panicked")));
+        let panicked = || (RunTally::default(), Err(anyhow!("the thread of a lane has panicked")));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     });
     add_up(ended)
@@ -42,12 +42,12 @@ pub(crate) fn conduct(order: &Order, repeats: &Repeats, watch: &mut Watch) -> (T
 
 /// One lane, from its first run to what it has set on its host.
 fn conduct_lane(
-    order: &Order,
+    order: &Task,
     (plan, lane): (&Plan, &Lane),
     repeats: &Repeats,
     seat: Seat,
-    (number, sender): (usize, &Sender<(usize, Progress)>),
-) -> (Tally, Result<()>) {
+    (number, sender): (usize, &Sender<(usize, ProgressEvent)>),
+) -> (RunTally, Result<()>) {
     let site = Site {
         os: order.site.os.filter(|_| lane.is_here()),
         hands: HostHands::new(order.program.to_path_buf()),
@@ -59,7 +59,7 @@ fn conduct_lane(
     // The receiver waits until all lanes have ended.
     let mut watch = |progress| drop(sender.send((number, progress)));
     let (tally, result) =
-        Sequence::new(Order { plan, site: &site, ..*order }, n_runs, repeats).conduct(&mut watch);
+        Sequence::new(Task { plan, site: &site, ..*order }, n_runs, repeats).conduct(&mut watch);
     // What cannot be put back is tried once more, and reported, when the experiment ends.
     if site.hands.put_back().is_err() {
         order.site.hands.take_over(&site.hands);
@@ -67,14 +67,14 @@ fn conduct_lane(
     let result = result.with_context(|| format!("target `{}`", lane.name()));
     if result.is_err() {
         seat.close();
-        watch(Progress::Note(OTHERS_END.to_string()));
+        watch(ProgressEvent::Note(OTHERS_END.to_string()));
     }
     (tally, result)
 }
 
 /// The runs of all lanes, and what has failed in any of them.
-fn add_up(ended: Vec<(Tally, Result<()>)>) -> (Tally, Result<()>) {
-    let mut sum = Tally::default();
+fn add_up(ended: Vec<(RunTally, Result<()>)>) -> (RunTally, Result<()>) {
+    let mut sum = RunTally::default();
     let mut failure: Option<Error> = None;
     for (tally, result) in ended {
         sum.completed += tally.completed;
@@ -96,7 +96,7 @@ mod tests {
     use store::ExperimentDir;
 
     use super::*;
-    use crate::plan::expand::{self, Resources};
+    use crate::plan::expand::{self, PlanResources};
     use crate::schedule::conduct;
     use crate::site::lanes::server_host::ServerHost;
 
@@ -111,10 +111,10 @@ mod tests {
             let words = [("host", "/nonexistent"), ("port", "1"), ("user", "u"), ("dbname", "d")];
             let keywords = words.map(|(key, value)| (key.to_string(), value.to_string())).into();
             let host = ServerHost { is_here: false, addresses: [address.parse().unwrap()].into() };
-            Resources { host: Some(host), url_keywords: Some(keywords), ..Resources::default() }
+            PlanResources { host: Some(host), url_keywords: Some(keywords), ..PlanResources::default() }
         };
         let targets = BTreeMap::from([("a".to_string(), resources(1)), ("b".to_string(), resources(2))]);
-        expand::plan(&experiment, &Resources { targets, ..Resources::default() }).unwrap()
+        expand::plan(&experiment, &PlanResources { targets, ..PlanResources::default() }).unwrap()
     }
 
     #[test]
@@ -125,16 +125,16 @@ mod tests {
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
         let site = Site::bare(&cache);
         let (program, done) = (Path::new("/nonexistent"), &BTreeSet::new());
-        let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
+        let order = Task { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
         let mut said = Vec::new();
         let (outcome, result) = conduct::conduct(&order, &mut |progress| said.push(progress));
         let error = format!("{:#}", result.unwrap_err());
         assert!(error.starts_with("target `a`: ") || error.starts_with("target `b`: "), "{error}");
         assert!(error.contains("/nonexistent"), "{error}");
         assert_eq!((outcome.completed, outcome.incomplete, outcome.missing), (0, 0, 4));
-        let is_note = |progress: &Progress| {
-            matches!(progress, Progress::OfLane { progress, .. }
-            if **progress == Progress::Note(OTHERS_END.to_string()))
+        let is_note = |progress: &ProgressEvent| {
+            matches!(progress, ProgressEvent::OfLane { progress, .. }
+            if **progress == ProgressEvent::Note(OTHERS_END.to_string()))
         };
         assert!(said.iter().any(is_note), "{said:?}");
         assert_eq!(store::read_state(dir.path()).last().unwrap().state, RunState::Failed);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_failed_in_any_lane_is_reported_and_all_runs_count() {
-        let tally = |completed, incomplete| Tally { completed, incomplete, is_enough: false };
+        let tally = |completed, incomplete| RunTally { completed, incomplete, is_enough: false };
         let (sum, result) = add_up(vec![
             (tally(3, 1), Err(anyhow!("one"))),
             (tally(2, 0), Ok(())),

@@ -12,7 +12,7 @@ use server::database::facts;
 use store::ExperimentDir;
 use wire::Conninfo;
 
-use crate::schedule::resume::{self, Standing};
+use crate::schedule::resume::{self, ResumeState};
 use crate::site;
 use crate::site::clock::unix_now;
 
@@ -155,7 +155,7 @@ pub fn begin_again(
     plan: &Plan,
     records: &[RunRecord],
     targets: &BTreeSet<String>,
-    standing: &mut Standing,
+    standing: &mut ResumeState,
 ) -> Result<BTreeSet<u32>> {
     let runs = of_begun_blocks(plan, targets, &standing.done);
     again(dir, records, (&runs, OF_ANOTHER_SERVER), standing)?;
@@ -170,7 +170,7 @@ pub fn make_again(
     dir: &ExperimentDir,
     records: &[RunRecord],
     runs: &BTreeSet<u32>,
-    standing: &mut Standing,
+    standing: &mut ResumeState,
 ) -> Result<()> {
     again(dir, records, (runs, WITHOUT_PARTNER), standing)
 }
@@ -179,7 +179,7 @@ fn again(
     dir: &ExperimentDir,
     records: &[RunRecord],
     (runs, why): (&BTreeSet<u32>, &str),
-    standing: &mut Standing,
+    standing: &mut ResumeState,
 ) -> Result<()> {
     standing.done.retain(|run| !runs.contains(run));
     standing.again.extend(runs);

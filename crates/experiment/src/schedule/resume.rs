@@ -16,7 +16,7 @@ const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";
 
 /// How far an experiment got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct ResumeState {
     /// Completed runs, which are never repeated.
     pub done: BTreeSet<u32>,
     /// Runs that were begun but not completed; their files are set aside, and they are repeated.
@@ -27,7 +27,7 @@ pub struct Standing {
 ///
 /// # Errors
 /// When a run is not from this plan, or the directory is not readable and writable.
-pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
+pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<ResumeState> {
     let records = store::read_records(dir.path())?;
     check_same(plan, &records)?;
     let journal = store::read_state(dir.path());
@@ -81,13 +81,13 @@ fn is_done(path: &Path, record: &RunRecord) -> bool {
     record.state == RunState::Completed && store::has_intervals(path, record.spec.run)
 }
 
-fn standing(path: &Path, plan: &Plan, records: &[RunRecord]) -> Standing {
+fn standing(path: &Path, plan: &Plan, records: &[RunRecord]) -> ResumeState {
     let numbers = |wanted: bool| {
         let of = |record: &&RunRecord| is_done(path, record) == wanted;
         let runs = records.iter().filter(of).map(|record| record.spec.run);
         runs.filter(|run| is_planned(plan, *run)).collect()
     };
-    Standing { done: numbers(true), again: numbers(false) }
+    ResumeState { done: numbers(true), again: numbers(false) }
 }
 
 fn is_planned(plan: &Plan, run: u32) -> bool {

@@ -16,15 +16,15 @@ use store::ExperimentDir;
 use crate::run::hooks as user_hooks;
 use crate::run::live::OneRun;
 use crate::run::load::profile::Profiler;
-use crate::schedule::agenda::{After, Agenda, Next, Repeats};
+use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
-use crate::schedule::conduct::{Order, make_run, measured_tps};
+use crate::schedule::conduct::{Task, make_run, measured_tps};
 use crate::schedule::stages::Stages;
 use crate::site::Site;
 use crate::site::keys::needs_restart;
 use crate::site::lanes::Seat;
-use crate::site::progress::{Progress, Watch};
-use crate::site::referee::Judged;
+use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::referee::RunJudgement;
 use crate::stage::{Stage, os};
 
 /// Consecutive failures after which continuing is pointless.
@@ -35,7 +35,7 @@ pub(crate) const OTHERS_END: &str = "this target cannot go on; others end with t
 
 /// Runs that were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct RunTally {
     pub(crate) completed: u32,
     pub(crate) incomplete: u32,
     /// The runs so far suffice; the others are not needed.
@@ -44,13 +44,13 @@ pub(crate) struct Tally {
 
 /// Runs that are made one after the other on their stages.
 pub(crate) struct Sequence<'a> {
-    order: Order<'a>,
+    order: Task<'a>,
     /// Number of runs of the whole experiment.
     n_runs: u32,
     agenda: Agenda<'a>,
     stages: Stages,
     hooks: CaseHooks<'a>,
-    tally: Tally,
+    tally: RunTally,
     /// Planned runs that are still to be made.
     missing: u32,
     n_made: u32,
@@ -60,15 +60,15 @@ pub(crate) struct Sequence<'a> {
 
 impl<'a> Sequence<'a> {
     /// The runs of the order's plan that are not done, of the `n_runs` of an experiment.
-    pub(crate) fn new(order: Order<'a>, n_runs: u32, repeats: &'a Repeats) -> Sequence<'a> {
-        let Order { plan, dir, site, done, .. } = order;
+    pub(crate) fn new(order: Task<'a>, n_runs: u32, repeats: &'a Repeats) -> Sequence<'a> {
+        let Task { plan, dir, site, done, .. } = order;
         Sequence {
             order,
             n_runs,
             agenda: Agenda::new(plan, done, repeats),
             stages: Stages::new(plan),
             hooks: CaseHooks::new(dir, site.stop, site.dues),
-            tally: Tally::default(),
+            tally: RunTally::default(),
             missing: plan.runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
             n_made: 0,
             n_failed_in_row: 0,
@@ -77,7 +77,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Makes all runs, and stops the servers. The result is an error when continuing is pointless.
-    pub(crate) fn conduct(mut self, watch: &mut Watch) -> (Tally, Result<()>) {
+    pub(crate) fn conduct(mut self, watch: &mut Watch) -> (RunTally, Result<()>) {
         let result = self.make_all(watch).and_then(|()| self.profile_all(watch));
         // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
         let result = result.and(self.stages.stand_down());
@@ -108,7 +108,7 @@ impl<'a> Sequence<'a> {
 
     /// Makes one more run of each case that asks for a profile, and has none. None of them counts.
     fn profile_all(&mut self, watch: &mut Watch) -> Result<()> {
-        let Order { plan, dir, .. } = self.order;
+        let Task { plan, dir, .. } = self.order;
         let profiled = store::profiled_cases(dir.path());
         for case in plan.profiled().filter(|case| !profiled.contains(&case.id)) {
             if self.is_closing() || self.is_stopped() || self.n_failed_in_row > 0 {
@@ -121,15 +121,15 @@ impl<'a> Sequence<'a> {
 
     /// Makes the run that profiles a case. That it fails is noted, and costs no result.
     fn profile(&mut self, case: &'a Case, watch: &mut Watch) -> Result<()> {
-        let Order { plan, dir, site, .. } = self.order;
+        let Task { plan, dir, site, .. } = self.order;
         let Some(spec) = plan.runs.iter().find(|spec| spec.case == case.id) else { return Ok(()) };
         let called = self.hooks.enter(case, spec.run, watch)?;
         if let Some(reason) = user_hooks::failure(&called) {
-            watch(Progress::Note(format!("no profile of {}: {reason}", case.label())));
+            watch(ProgressEvent::Note(format!("no profile of {}: {reason}", case.label())));
             return Ok(());
         }
         let stage = self.stages.for_case(case, site, watch)?;
-        watch(Progress::Step(format!(
+        watch(ProgressEvent::Step(format!(
             "an extra run of {}, which does not count, for a profile",
             case.label()
         )));
@@ -144,7 +144,7 @@ impl<'a> Sequence<'a> {
         let tps = measured_tps(&record);
         let profile = ProfileRecord { case: case.id, reason, tps, ..profile };
         if !profile.reason.is_empty() {
-            watch(Progress::Note(format!("no profile of {}: {}", case.label(), profile.reason)));
+            watch(ProgressEvent::Note(format!("no profile of {}: {}", case.label(), profile.reason)));
         }
         writer.keep_profile(&profile, &stacks)?;
         self.clear_away(&record, case, watch)
@@ -160,8 +160,8 @@ impl<'a> Sequence<'a> {
     }
 
     /// Makes a run and what follows from it; returns whether to go on.
-    fn make(&mut self, next: &Next, case: &'a Case, watch: &mut Watch) -> Result<bool> {
-        let Next { spec, repeat } = next;
+    fn make(&mut self, next: &NextRun, case: &'a Case, watch: &mut Watch) -> Result<bool> {
+        let NextRun { spec, repeat } = next;
         let site = self.order.site;
         let entered = Instant::now();
         let called = self.hooks.enter(case, spec.run, watch)?;
@@ -180,7 +180,7 @@ impl<'a> Sequence<'a> {
         }
         let begun = Instant::now();
         let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
-        watch(Progress::RunBegins { run: spec.run, n_runs: self.n_runs.max(spec.run), label });
+        watch(ProgressEvent::RunBegins { run: spec.run, n_runs: self.n_runs.max(spec.run), label });
         let record = make_next(&self.order, (spec, *repeat), case, called, stage, watch)?;
         self.hooks.made(&record);
         let judged = judge(site, self.order.dir, &record, watch);
@@ -202,9 +202,9 @@ impl<'a> Sequence<'a> {
         watch(end_of(&record, self.n_runs.max(spec.run), left_s));
         left?;
         match after {
-            After::Within => {}
-            After::Again(repeated) => watch(Progress::RunRepeats(repeated)),
-            After::Over(records) => {
+            AfterRun::Within => {}
+            AfterRun::Again(repeated) => watch(ProgressEvent::RunRepeats(repeated)),
+            AfterRun::Over(records) => {
                 let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
                 self.tally.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));
             }
@@ -212,14 +212,14 @@ impl<'a> Sequence<'a> {
         let is_hopeless = self.n_failed_in_row >= FAILURES_MAX;
         if is_hopeless && let Some(seat) = site.seat {
             seat.close();
-            watch(Progress::Note(OTHERS_END.to_string()));
+            watch(ProgressEvent::Note(OTHERS_END.to_string()));
         }
         Ok(!self.tally.is_enough && !is_hopeless && !self.is_stopped())
     }
 
     /// Stops the server, and puts back values of the operating system, unless the next run wants them as they are.
     fn clear_away(&mut self, record: &RunRecord, case: &Case, watch: &mut Watch) -> Result<()> {
-        let Order { plan, site, .. } = self.order;
+        let Task { plan, site, .. } = self.order;
         let is_well = record.state == RunState::Completed || self.is_stopped();
         let next = self.agenda.peek().and_then(|spec| plan.case(spec.case));
         let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
@@ -269,7 +269,7 @@ fn is_on_its_host(case: &Case, next: &Case) -> bool {
 
 /// Makes a run on its stage; without one, the command before its case has failed, which is recorded.
 fn make_next(
-    order: &Order,
+    order: &Task,
     (spec, repeat): (&RunSpec, Option<Repeat>),
     case: &Case,
     called: Vec<HookRecord>,
@@ -290,13 +290,13 @@ fn make_next(
 }
 
 /// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
-fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> Judged {
+fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> RunJudgement {
     let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
-        return Judged::default();
+        return RunJudgement::default();
     };
     referee.judge(dir.path(), record).unwrap_or_else(|error| {
-        watch(Progress::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
-        Judged::default()
+        watch(ProgressEvent::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
+        RunJudgement::default()
     })
 }
 
@@ -306,14 +306,14 @@ pub(super) fn left_s(of_run_s: f64, n: u32, is_stopped: bool) -> f64 {
 }
 
 /// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.
-fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> Progress {
+fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> ProgressEvent {
     let tps = measured_tps(record).filter(|_| record.search.is_none());
     run_ends(record, tps, n_runs, left_s)
 }
 
 /// The end of a run with a throughput of `tps`.
-pub(super) fn run_ends(record: &RunRecord, tps: Option<f64>, n_runs: u32, left_s: f64) -> Progress {
-    Progress::RunEnds {
+pub(super) fn run_ends(record: &RunRecord, tps: Option<f64>, n_runs: u32, left_s: f64) -> ProgressEvent {
+    ProgressEvent::RunEnds {
         run: record.spec.run,
         n_runs,
         state: record.state,

@@ -7,7 +7,7 @@ use model::experiment::plan::Plan;
 use crate::site::Site;
 use crate::site::keys::StageKey;
 use crate::site::progress::Watch;
-use crate::stage::{Found, Stage};
+use crate::stage::{ResolvedServer, Stage};
 
 /// Stages set up so far; each is kept, so that its data is loaded once, unless only one may be on disk.
 pub(crate) struct Stages {
@@ -27,7 +27,7 @@ impl Stages {
         let index = match self.asked.iter().find(|(known, _)| *known == key) {
             Some((_, index)) => *index,
             None => {
-                let found = Found::of(case, site, watch)?;
+                let found = ResolvedServer::of(case, site, watch)?;
                 let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
                     Some(index) => index,
                     None => {

@@ -17,7 +17,7 @@ use wire::Conninfo;
 
 use crate::site::Site;
 use crate::site::keys::clusters_dir;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// Measures what cases with `run.calibrate` need and is not known, or was measured too shortly or too long ago.
 ///
@@ -37,7 +37,10 @@ pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()
             if !seen.insert(place.clone()) || is_known(&place) || site.stop.load(Ordering::Relaxed) {
                 continue;
             }
-            watch(Progress::Step(format!("measuring {place}, once for {}", plural(kept::DAYS_MAX, "day"))));
+            watch(ProgressEvent::Step(format!(
+                "measuring {place}, once for {}",
+                plural(kept::DAYS_MAX, "day")
+            )));
             match wanted.measure(&effort) {
                 Ok(made) => drop(kept::keep(&site.cache.dir, &made)?),
                 Err(_) if site.stop.load(Ordering::Relaxed) => return Ok(()),

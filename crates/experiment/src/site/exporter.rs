@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use model::experiment::target::{ExporterSection, TargetSpec};
 use model::telemetry::import::Import;
 use observe::http::Address;
-use observe::{Exporter, Identity, Mapping, Service};
+use observe::{AskerIdentity, Exporter, Mapping, Service};
 
 /// Longest password or token.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
@@ -62,9 +62,9 @@ impl Secrets<'_> {
         let password = secret(("password", self.password.0, self.password.1), stop)?;
         let token = secret(("token", self.token.0, self.token.1), stop)?;
         let identity = match (self.user, &password, &token) {
-            (None, None, None) => Identity::None,
-            (Some(user), Some(password), None) => Identity::Password { user, password },
-            (None, None, Some(token)) => Identity::Token(token),
+            (None, None, None) => AskerIdentity::None,
+            (Some(user), Some(password), None) => AskerIdentity::Password { user, password },
+            (None, None, Some(token)) => AskerIdentity::Token(token),
             _ => bail!("give user with password_env or password_file, or token_env or token_file alone"),
         };
         Service::new(Address::parse(address)?, self.ca, &identity)

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use fleet::Hands;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::driver::DriverSpec;
-use model::load::hands::{HandsOrder, Undone};
+use model::load::hands::{HandsOrder, RestoredValue};
 use server::database::target::backend_of;
 use wire::session::Session;
 
@@ -205,7 +205,7 @@ impl HostHands {
     ///
     /// # Errors
     /// When the host cannot be reached, or its journal cannot be read.
-    pub fn clean(&self, host: &DriverSpec, stop: &AtomicBool) -> Result<Vec<Undone>> {
+    pub fn clean(&self, host: &DriverSpec, stop: &AtomicBool) -> Result<Vec<RestoredValue>> {
         self.begin(host, None, stop)?.put_back()
     }
 }
@@ -219,8 +219,8 @@ fn how_to_clean(host: &DriverSpec) -> String {
 }
 
 /// What became of a value, in words.
-pub fn words(host: &DriverSpec, undone: &Undone) -> String {
-    let Undone { path, now, problem, is_kept, left, remains } = undone;
+pub fn words(host: &DriverSpec, undone: &RestoredValue) -> String {
+    let RestoredValue { path, now, problem, is_kept, left, remains } = undone;
     let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
     let remains = remains.as_ref().map_or_else(String::new, |remains| format!("; {remains}"));
     let again = if *is_kept { format!(", and {} tries again", how_to_clean(host)) } else { String::new() };
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_kept_comes_with_the_command_that_tries_again() {
-        let kept = Undone {
+        let kept = RestoredValue {
             path: "/proc/x".into(),
             now: "7".into(),
             problem: Some("it was 60; `/run/x` keeps it".into()),
@@ -244,10 +244,11 @@ mod tests {
             left: None,
             remains: None,
         };
-        let changed = Undone { problem: Some("it was changed".into()), is_kept: false, ..kept.clone() };
+        let changed =
+            RestoredValue { problem: Some("it was changed".into()), is_kept: false, ..kept.clone() };
         let via = ["sh", "-c"].map(str::to_string).to_vec();
         let by_shell = DriverSpec { name: "db1".into(), via, ..DriverSpec::default() };
-        let check = |host: &DriverSpec, value: &Undone, expected: &str| {
+        let check = |host: &DriverSpec, value: &RestoredValue, expected: &str| {
             assert_eq!(words(host, value), format!("not put back on `db1`: `/proc/x` is 7: {expected}"));
         };
         let by_ssh: DriverSpec = "ssh:db1".parse().unwrap();

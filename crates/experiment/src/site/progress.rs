@@ -11,7 +11,7 @@ use dataset::load::LoadProgress;
 /// An event that may interest a waiting person.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
+pub enum ProgressEvent {
     Fetch(FetchProgress),
     /// Work outside of runs, in words: `loading scale 32`, `snapshot: 480 MiB in 1.2 s`.
     Step(String),
@@ -28,12 +28,12 @@ pub enum Progress {
     /// Progress of one of the lanes that are measured side by side, from 0.
     OfLane {
         lane: usize,
-        progress: Box<Progress>,
+        progress: Box<ProgressEvent>,
     },
     /// Progress of a side of a duet: 0 for A, 1 for B.
     OfSide {
         side: usize,
-        progress: Box<Progress>,
+        progress: Box<ProgressEvent>,
     },
     PhaseBegins(Phase),
     /// A second of load is over.
@@ -99,15 +99,17 @@ fn numbers(runs: impl Iterator<Item = u32>) -> String {
     joined(&runs.map(|run| run.to_string()).collect::<Vec<_>>())
 }
 
-impl Progress {
+impl ProgressEvent {
     /// The event, whichever lane or side it is of.
-    pub fn itself(&self) -> &Progress {
+    pub fn itself(&self) -> &ProgressEvent {
         match self {
-            Progress::OfLane { progress, .. } | Progress::OfSide { progress, .. } => progress.itself(),
+            ProgressEvent::OfLane { progress, .. } | ProgressEvent::OfSide { progress, .. } => {
+                progress.itself()
+            }
             other => other,
         }
     }
 }
 
 /// Receives progress.
-pub type Watch<'a> = dyn FnMut(Progress) + 'a;
+pub type Watch<'a> = dyn FnMut(ProgressEvent) + 'a;

@@ -12,7 +12,7 @@ use model::experiment::driver::DriverSpec;
 use model::load::{LoadSpec, Protocol, ScriptSpec, Window};
 use model::run::driver::DriverRecord;
 use server::cluster::DATABASE;
-use server::running::listen::{LOAD_ROLE, Listen};
+use server::running::listen::{LOAD_ROLE, ListenAddress};
 use wire::{Conninfo, Host};
 
 use crate::site::drive_order;
@@ -42,7 +42,7 @@ pub fn try_drivers(
     let (ServerSource::Url(keywords), Some(servers)) = (&case.server.source, servers) else {
         let is_socket = case.server.source.is_embedded() && case.server.listen.is_none();
         // An address that this machine does not have is an obstacle of its own.
-        let listen = case.server.listen.as_deref().and_then(|text| Listen::resolve(text, false).ok());
+        let listen = case.server.listen.as_deref().and_then(|text| ListenAddress::resolve(text, false).ok());
         let server = listen.map(|listen| SocketAddr::new(listen.address, ANY_PORT));
         let accept = |records: &[&DriverRecord]| {
             expect_reachable(is_socket, records)?;

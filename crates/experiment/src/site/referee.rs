@@ -7,7 +7,7 @@ use model::run::RunRecord;
 
 /// Judgement of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Judged {
+pub struct RunJudgement {
     /// How much it was disturbed: 0 not at all, else by how many times a threshold was exceeded; infinite if the run
     /// cannot count.
     pub score: f64,
@@ -22,7 +22,7 @@ pub trait Referee {
     ///
     /// # Errors
     /// When its files cannot be read.
-    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged>;
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement>;
 
     /// Whether there is time to repeat a turn, if that and all planned runs that are left take so many seconds.
     fn has_time(&self, _needed_s: f64) -> bool {

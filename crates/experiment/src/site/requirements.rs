@@ -5,7 +5,7 @@ use model::release::{Release, catalogs};
 
 use dataset::layout::{lacks_partitions, release_name};
 
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// `server_version_num` of a server that is known only by its version; for a series, its first version.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
@@ -29,7 +29,7 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
 /// Says so if a server is newer than what this pgdyno knows: it is measured all the same.
 pub(crate) fn note_if_newer(version_num: u32, watch: &mut Watch) {
     if let Some(note) = Release::new(version_num).note_if_newer() {
-        watch(Progress::Note(note));
+        watch(ProgressEvent::Note(note));
     }
 }
 

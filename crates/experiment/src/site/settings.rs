@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use model::experiment::case::Case;
 use model::text::prose::shown;
 use server::Cache;
-use server::alter_system::{self, Allowed, Altering, Change, Undone, Wish};
+use server::alter_system::{self, AllowedChange, Altering, SettingsChange, SettingsWish, UndoneSetting};
 use wire::Conninfo;
 
 use crate::site::Site;
@@ -41,17 +41,17 @@ pub fn journals(cache: &Cache) -> PathBuf {
 ///
 /// # Errors
 /// When the server cannot be reached, or fails.
-pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], allowed: Allowed) -> Result<Vec<String>> {
+pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], allowed: AllowedChange) -> Result<Vec<String>> {
     let asked: Vec<&BTreeMap<String, String>> =
         cases.iter().map(|case| &case.server.settings).filter(|settings| !settings.is_empty()).collect();
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let mut found: Vec<String> =
-        (allowed == Allowed::Nothing).then(|| NO_CONSENT.to_string()).into_iter().collect();
+        (allowed == AllowedChange::Nothing).then(|| NO_CONSENT.to_string()).into_iter().collect();
     found.extend(names(cases).into_iter().filter_map(|name| allowed.refusal(name)));
     let may_restart = cases.iter().all(|case| !case.server.restart.is_empty());
-    found.extend(alter_system::problems(conninfo, Wish { cases: &asked, may_restart })?);
+    found.extend(alter_system::problems(conninfo, SettingsWish { cases: &asked, may_restart })?);
     Ok(found)
 }
 
@@ -88,12 +88,12 @@ impl ServerSettings {
         conninfo: &Conninfo,
         site: &Site,
         report: &mut dyn FnMut(String),
-    ) -> Result<Change> {
+    ) -> Result<SettingsChange> {
         let wanted = &case.server.settings;
         let slot = self.slot(conninfo);
         let mut altering = unpoisoned(slot.altering.lock());
         if wanted.is_empty() && altering.is_none() {
-            return Ok(Change::default());
+            return Ok(SettingsChange::default());
         }
         site.go_on()?;
         if altering.is_none() {
@@ -158,15 +158,15 @@ pub struct Undoing {
     pub is_left: bool,
 }
 
-impl From<&Undone> for Undoing {
-    fn from(undone: &Undone) -> Undoing {
+impl From<&UndoneSetting> for Undoing {
+    fn from(undone: &UndoneSetting) -> Undoing {
         Undoing { words: undone.words(), is_left: undone.is_left() }
     }
 }
 
 impl Undoing {
     /// Those of a server.
-    pub fn of(result: &Result<Vec<Undone>>) -> Vec<Undoing> {
+    pub fn of(result: &Result<Vec<UndoneSetting>>) -> Vec<Undoing> {
         match result {
             Ok(undone) => undone.iter().map(Undoing::from).collect(),
             Err(error) => vec![Undoing { words: format!("{error:#}"), is_left: true }],
@@ -183,7 +183,7 @@ pub fn undo_left(servers: &[Conninfo], cache: &Cache, report: &mut dyn FnMut(Str
     for conninfo in servers {
         let undone = alter_system::undo_left(&dir, conninfo)?;
         undone.iter().for_each(|undone| report(undone.words()));
-        if undone.iter().any(Undone::is_left) {
+        if undone.iter().any(UndoneSetting::is_left) {
             bail!("settings of {conninfo} are not as they were before an earlier experiment; see above");
         }
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
 use dataset::session::{self, lock};
-use dataset::state::{self, DataState, Home};
+use dataset::state::{self, DataState, WorkloadTables};
 use dataset::{layout, schema};
 use model::experiment::case::{Case, Layout, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -22,7 +22,7 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::{Marker, Schema};
 
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Site, requirements};
 use crate::stage::connections::Keeper;
 use crate::stage::copies::Copies;
@@ -144,12 +144,12 @@ impl Adopted {
         let facts = Facts::of(&conninfo, &mut holder, &mut other)?;
         judge(&facts, case)?;
         match &facts.flavor {
-            Flavor::Postgres if facts.pools_transactions => watch(Progress::Note(
+            Flavor::Postgres if facts.pools_transactions => watch(ProgressEvent::Note(
                 "a pooler assigns server connections per transaction: nothing keeps another pgdyno away"
                     .to_string(),
             )),
             Flavor::Postgres => lock::take(&mut holder, template::keeper)?,
-            Flavor::Other(name) => watch(Progress::Note(format!(
+            Flavor::Other(name) => watch(ProgressEvent::Note(format!(
                 "the server is {name}, not PostgreSQL: only the features that it shares with PostgreSQL are measured"
             ))),
         }
@@ -167,7 +167,7 @@ impl Adopted {
             copies: Copies::Unknown,
             has_restored: false,
         };
-        if let Some(home) = Home::of(&mut other, &case.workload)? {
+        if let Some(home) = WorkloadTables::of(&mut other, &case.workload)? {
             adopted.found(&mut other, &home);
         }
         Ok(adopted)
@@ -179,7 +179,7 @@ impl Adopted {
     }
 
     /// Complete data that was in a schema when it was first examined; absent if it could not be examined.
-    fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
+    fn found(&mut self, session: &mut Session, home: &WorkloadTables) -> Option<&Marker> {
         let look = || complete(session, home.dataset, &home.schema);
         self.found_data.entry((home.dataset, home.schema.clone())).or_insert_with(look).as_ref()
     }
@@ -188,7 +188,7 @@ impl Adopted {
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
         self.hold_all(site)?;
-        let mut report = |line| watch(Progress::Note(line));
+        let mut report = |line| watch(ProgressEvent::Note(line));
         // First: a restart ends all sessions.
         let changed = site.settings.apply(case, &self.conninfo, site, &mut report)?;
         if changed.is_restarted {
@@ -198,7 +198,7 @@ impl Adopted {
             None => os::apply(case, site.os, None)?.detail,
             Some(host) => {
                 let mut session = session::open(&self.conninfo, site.stop)?;
-                let mut report = |line| watch(Progress::Note(line));
+                let mut report = |line| watch(ProgressEvent::Note(line));
                 site.hands.apply((case, host), &mut session, site.stop, &mut report)?
             }
         };
@@ -221,7 +221,7 @@ impl Adopted {
             }
             CaseData::Loaded(_) => {}
         }
-        let Some(home) = Home::of(&mut session, &case.workload)? else {
+        let Some(home) = WorkloadTables::of(&mut session, &case.workload)? else {
             bail!("the workload does not use pgdyno's tables");
         };
         if !case.prepare.restore {

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
-use dataset::state::Home;
+use dataset::state::WorkloadTables;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
-use server::database::template::{self, Changed, Displaced, Doors, Loaded, Templates};
+use server::database::template::{self, Changed, Displaced, Doors, LoadedObjects, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
 use crate::site::Site;
 use crate::site::keys::data_key;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// The fact of a restore that says what somebody else changed in the database since loading.
 pub const DATABASE_CHANGED: &str = "database_changed";
@@ -29,7 +29,7 @@ pub(crate) enum Copies {
 }
 
 /// Inputs of the decision, besides the server.
-pub(crate) struct Wish {
+pub(crate) struct CopyInputs {
     pub(crate) by: RestoreBy,
     /// Number of runs in the experiment that begin with this data.
     pub(crate) n_runs: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Wish {
     pub(crate) is_archive: bool,
 }
 
-impl Wish {
+impl CopyInputs {
     /// Whether an experiment without templates is impossible.
     fn is_strict(&self) -> bool {
         self.is_archive || self.by == RestoreBy::Template
@@ -54,7 +54,7 @@ impl Copies {
     /// When a template is required and impossible.
     pub(crate) fn look(
         &mut self,
-        wish: &Wish,
+        wish: &CopyInputs,
         session: &mut Session,
         conninfo: &Conninfo,
         site: &Site,
@@ -64,7 +64,7 @@ impl Copies {
             *self = match open(wish, session, conninfo, site) {
                 Ok((templates, left)) => {
                     for (name, why) in left {
-                        watch(Progress::Note(format!("database `{name}` is left: {why}")));
+                        watch(ProgressEvent::Note(format!("database `{name}` is left: {why}")));
                     }
                     Copies::Possible(Box::new(templates))
                 }
@@ -78,7 +78,7 @@ impl Copies {
     }
 
     /// The templates, if they are to restore this case's data.
-    pub(crate) fn wanted(&mut self, wish: &Wish) -> Option<&mut Templates> {
+    pub(crate) fn wanted(&mut self, wish: &CopyInputs) -> Option<&mut Templates> {
         let is_wanted = match wish.by {
             _ if wish.is_strict() => true,
             // A single run needs no copy of the data loaded for it.
@@ -100,7 +100,7 @@ impl Copies {
     ///
     /// # Errors
     /// When a template is required, or the database has another name: `error`.
-    pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<BTreeMap<String, String>> {
+    pub(crate) fn give_up(&mut self, wish: &CopyInputs, error: Error) -> Result<BTreeMap<String, String>> {
         if error.downcast_ref::<Displaced>().is_some() {
             return Err(error);
         }
@@ -114,7 +114,7 @@ impl Copies {
     }
 
     /// Why data is loaded again, for the record.
-    pub(crate) fn why_not(&self, wish: &Wish) -> Option<String> {
+    pub(crate) fn why_not(&self, wish: &CopyInputs) -> Option<String> {
         match self {
             _ if wish.by == RestoreBy::Load => Some("prepare.restore_by is load".to_string()),
             Copies::Impossible(reason) => Some(reason.clone()),
@@ -125,7 +125,7 @@ impl Copies {
 }
 
 fn open(
-    wish: &Wish,
+    wish: &CopyInputs,
     session: &mut Session,
     conninfo: &Conninfo,
     site: &Site,
@@ -208,11 +208,12 @@ pub(crate) fn expect_alone(
     // Not only the workload's tables belong to an archive.
     let home = match is_archive(workload) {
         true => None,
-        false => Home::of(session, workload)?,
+        false => WorkloadTables::of(session, workload)?,
     };
     let tables = home.map(|home| home.tables());
     let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
-    let load = tables.as_ref().map_or(Loaded::NotThereBefore(before), |tables| Loaded::Tables(tables));
+    let load =
+        tables.as_ref().map_or(LoadedObjects::NotThereBefore(before), |tables| LoadedObjects::Tables(tables));
     match template::stranger(session, load)? {
         Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),
         None => Ok(()),
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn after_a_copy_that_failed_data_is_loaded_again_unless_a_template_was_asked_for() {
         let mut copies = Copies::Unknown;
-        let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true, is_archive: false };
+        let wish = |by| CopyInputs { by, n_runs: 3, is_pooled: false, may_replace: true, is_archive: false };
         let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
         assert!(format!("{refused:#}").ends_with("is impossible: no space"), "{refused:#}");
         assert!(matches!(copies, Copies::Unknown));

@@ -11,9 +11,9 @@ use model::experiment::plan::Plan;
 use model::text::prose::{bytes, plural};
 use model::text::units::PgVersion;
 use server::binaries::{installed, pins};
-use server::cluster::budget::{self, Budget, Holdings, Item, Trimmed};
+use server::cluster::budget::{self, CacheBudget, CachedItem, Holdings, Trimmed};
 use server::cluster::space::{
-    Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes,
+    Demand, FileSystem, RESERVE_BYTES, SpaceNeed, Use, WalRoom, demands, wal_needed_bytes,
 };
 use server::cluster::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster};
@@ -21,7 +21,7 @@ use server::{Binaries, Cache, Cluster};
 use crate::site::Site;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, cluster_key, clusters_dir, key_of_twin};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 /// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
 const EMPTY_BYTES: u64 = 64 << 20;
@@ -88,20 +88,20 @@ fn wal_bytes(case: &Case) -> u64 {
 }
 
 /// Parts of a cluster on which these cases run.
-fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<Part> {
+fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<SpaceNeed> {
     let Some(first) = cases.first() else { return Vec::new() };
     let sizes = Sizes::of(cases);
     let with_data = clusters_dir(first, cache);
     let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| with_data.clone());
     vec![
-        Part { what: Use::Data, place: with_data.clone(), bytes: sizes.data_bytes() },
-        Part {
+        SpaceNeed { what: Use::Data, place: with_data.clone(), bytes: sizes.data_bytes() },
+        SpaceNeed {
             what: Use::Snapshot,
             place: place(&first.space.snapshot_directory),
             bytes: sizes.snapshot_bytes(sizes.wal_bytes),
         },
-        Part { what: Use::Wal, place: place(&first.server.wal_directory), bytes: sizes.wal_bytes },
-        Part { what: Use::Reserve, place: place(&first.server.wal_directory), bytes: RESERVE_BYTES },
+        SpaceNeed { what: Use::Wal, place: place(&first.server.wal_directory), bytes: sizes.wal_bytes },
+        SpaceNeed { what: Use::Reserve, place: place(&first.server.wal_directory), bytes: RESERVE_BYTES },
     ]
 }
 
@@ -172,7 +172,8 @@ impl Peak {
         let clusters = clusters(plan, site.n_servers);
         let common = common_parts(plan, site, results);
         let reusable = reusable(&clusters, site)?;
-        let together: Vec<Part> = clusters.iter().flat_map(|cases| parts_of(cases, site.cache)).collect();
+        let together: Vec<SpaceNeed> =
+            clusters.iter().flat_map(|cases| parts_of(cases, site.cache)).collect();
         let side_by_side = add_up(&[together, common.clone()].concat(), &reusable)?;
         let mut alone: Vec<Demand> = Vec::new();
         for cases in &clusters {
@@ -212,7 +213,7 @@ impl Peak {
     }
 }
 
-fn add_up(parts: &[Part], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
+fn add_up(parts: &[SpaceNeed], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
     demands(parts, reusable, &FileSystem::of)
 }
 
@@ -234,7 +235,7 @@ fn clusters(plan: &Plan, n_servers: u64) -> Vec<Vec<&Case>> {
 }
 
 /// Demands besides clusters: missing binaries, and the results.
-fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
+fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<SpaceNeed> {
     let runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
     let results_bytes =
         runs.map(|case| (load_s(case) * RESULTS_BYTES_PER_S) as u64 + RESULTS_BYTES_PER_RUN).sum();
@@ -249,8 +250,8 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
     // Builds are made one at a time.
     let binaries_bytes = RELEASE_BYTES * missing.len() as u64 + BUILD_BYTES * n_built.min(1);
     vec![
-        Part { what: Use::Results, place: results.to_path_buf(), bytes: results_bytes },
-        Part { what: Use::Binaries, place: site.cache.dir.clone(), bytes: binaries_bytes },
+        SpaceNeed { what: Use::Results, place: results.to_path_buf(), bytes: results_bytes },
+        SpaceNeed { what: Use::Binaries, place: site.cache.dir.clone(), bytes: binaries_bytes },
     ]
 }
 
@@ -298,7 +299,7 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
     let mut found = Vec::new();
     for dir in dirs.iter().filter(|dir| dir.is_dir()) {
         // Nothing is removed from a directory that the user named for a target.
-        let may_remove = *dir == in_cache && Budget::of(site.cache)?.bytes.is_some();
+        let may_remove = *dir == in_cache && CacheBudget::of(site.cache)?.bytes.is_some();
         for entry in Workspace::look(dir)?.list()? {
             let is_idle = entry.used_by_pid.or(entry.server_pid).is_none() && entry.used_by_others.is_none();
             if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
@@ -327,14 +328,14 @@ pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Wat
     if case.server.target.as_ref().is_some_and(|target| target.directory.is_some()) {
         return refuse(lacks(&present)?);
     }
-    let budget = Budget::of(site.cache)?;
+    let budget = CacheBudget::of(site.cache)?;
     let mut reusable = present.clone();
     if budget.bytes.is_some() {
         let holdings = Holdings::of(site.cache)?;
         reusable.extend(holdings.idle().flat_map(|item| item.places.clone()));
     }
     refuse(lacks(&reusable)?)?;
-    let is_kept = |part: &&Part| matches!(part.what, Use::Data | Use::Snapshot);
+    let is_kept = |part: &&SpaceNeed| matches!(part.what, Use::Data | Use::Snapshot);
     let kept_bytes: u64 = parts.iter().filter(is_kept).map(|part| part.bytes).sum();
     let present_bytes: u64 = present.iter().map(|(_, bytes)| bytes).sum();
     let incoming_bytes = kept_bytes.saturating_sub(present_bytes);
@@ -350,10 +351,10 @@ fn refuse(refusals: Vec<String>) -> Result<()> {
 }
 
 /// Reports what was removed from the cache.
-fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
+fn tell(removed: &[CachedItem], budget: &CacheBudget, watch: &mut Watch) {
     for item in removed {
         let limit = budget.bytes.unwrap_or(0) as f64;
-        watch(Progress::Note(format!(
+        watch(ProgressEvent::Note(format!(
             "removed {} from the cache, used least recently (budget {}: {})",
             item.words(),
             bytes(limit),
@@ -375,14 +376,14 @@ pub fn touch(plan: &Plan, site: &Site) {
 
 /// Removes items beyond the budget from the cache after an experiment; the cluster used last stays.
 pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
-    let trimmed = Budget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
+    let trimmed = CacheBudget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
     let (Trimmed { removed, over_bytes, left }, budget) = match trimmed {
         Ok(trimmed) => trimmed,
-        Err(error) => return watch(Progress::Note(format!("cannot examine the cache: {error:#}"))),
+        Err(error) => return watch(ProgressEvent::Note(format!("cannot examine the cache: {error:#}"))),
     };
     tell(&removed, &budget, watch);
     for item in left {
-        watch(Progress::Note(format!(
+        watch(ProgressEvent::Note(format!(
             "left {} in the cache, though beyond its budget, as it may hold data of somebody else: {}; save what is needed of it, and \
              `pgdyno server remove --force {}` removes it",
             item.words(),
@@ -391,7 +392,7 @@ pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
         )));
     }
     if over_bytes > 0 {
-        watch(Progress::Note(format!(
+        watch(ProgressEvent::Note(format!(
             "the cache has {} more than its budget of {} ({}): what is in use and the cluster used last stay; \
              `pgdyno server remove NAME` removes those too",
             bytes(over_bytes as f64),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use dataset::state::{self, DataState, Home};
+use dataset::state::{self, DataState, WorkloadTables};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSpec, Tls};
@@ -14,11 +14,11 @@ use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
 use server::running::restorer::Restorer;
 use server::settings::effect;
-use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
+use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
 
 use super::{LOADED, MADE_UNDER, Site, data_words, labels, made_under, workspace_of};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{phase_limit, requirements, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::os::ReservedPages;
@@ -44,7 +44,7 @@ const N_STARTS: u32 = 4;
 /// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
     // Declared first, so that the server ends before the claim on its cluster.
-    pub(super) server: Option<Server>,
+    pub(super) server: Option<OwnServer>,
     pub(super) cluster: Cluster,
     pub(super) key: ClusterKey,
     /// Settings that the server was started with.
@@ -96,14 +96,14 @@ impl Embedded {
         let is_known = made_under == Some(&setting::made_under_words(case));
         if !is_known && cluster.has_snapshot(LOADED) {
             let why = "an older pgdyno loaded the data, and did not record under which settings: it is loaded again";
-            watch(Progress::Note(why.to_string()));
+            watch(ProgressEvent::Note(why.to_string()));
         }
         let is_loaded = is_known && cluster.facts.labels.contains_key(IS_LOADED);
         let has_snapshot = is_known && cluster.has_snapshot(LOADED);
         let may_have_aged = !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.in_turn);
         // Without a snapshot, runs may have changed the data.
         if has_snapshot || (is_loaded && !case.prepare.restore && !may_have_aged) {
-            watch(Progress::Step(format!("using the data of {} loaded before", data_words(case))));
+            watch(ProgressEvent::Step(format!("using the data of {} loaded before", data_words(case))));
             if may_have_aged {
                 cluster.restore(LOADED)?;
             }
@@ -116,7 +116,7 @@ impl Embedded {
             // Loading was interrupted, the loaded state cannot be restored, or only this server would begin with aged data.
             stage.make_again(case)?;
         }
-        watch(Progress::Step(format!("created a cluster of PostgreSQL {}", binaries.version)));
+        watch(ProgressEvent::Step(format!("created a cluster of PostgreSQL {}", binaries.version)));
         match stage.fill(case, site, watch) {
             Ok(()) => Ok(stage),
             Err(error) => Err(match stage.crash(&format!("{error:#}")) {
@@ -161,7 +161,7 @@ impl Embedded {
             let report = self.cluster.snapshot(LOADED)?;
             let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
             let seconds = report.seconds;
-            watch(Progress::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
+            watch(ProgressEvent::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
         }
         self.label(case, site)?;
         self.is_fresh = true;
@@ -183,7 +183,7 @@ impl Embedded {
             CaseData::Files(files) => {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, (files, Whose::Ours), scale, site.stop, watch)?;
-                watch(Progress::Step(done));
+                watch(ProgressEvent::Step(done));
             }
             CaseData::Archive(archive) => {
                 ensure!(site.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
@@ -195,7 +195,7 @@ impl Embedded {
                     phase_limit::of(case),
                     watch,
                 )?;
-                watch(Progress::Step(done));
+                watch(ProgressEvent::Step(done));
             }
         }
         let databases = session.query("select datname from pg_database where datallowconn")?;
@@ -345,7 +345,9 @@ impl Embedded {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         let workload = &case.workload;
         // Data of the user's own files has no marker.
-        let Some(Home { dataset, schema }) = Home::of(&mut session, workload)? else { return Ok(()) };
+        let Some(WorkloadTables { dataset, schema }) = WorkloadTables::of(&mut session, workload)? else {
+            return Ok(());
+        };
         match state::inspect(&mut session, dataset, &schema)? {
             DataState::Whole(marker)
                 if marker.scale == workload.scale
@@ -378,7 +380,7 @@ impl Embedded {
     }
 
     pub(super) fn start(&mut self, options: StartOptions) -> Result<()> {
-        self.server = Some(Server::start_with(&self.cluster, &options)?);
+        self.server = Some(OwnServer::start_with(&self.cluster, &options)?);
         self.settings = options.settings;
         Ok(())
     }
@@ -438,7 +440,7 @@ impl Embedded {
         Ok(self.running()?.load_conninfo().map(named))
     }
 
-    pub(super) fn running(&self) -> Result<&Server> {
+    pub(super) fn running(&self) -> Result<&OwnServer> {
         self.server.as_ref().context("the embedded server is not running")
     }
 }
@@ -453,9 +455,9 @@ fn has_aged_elsewhere(labels: &BTreeMap<String, String>, in_turn: Option<u64>) -
 ///
 /// # Errors
 /// When this machine has no such address.
-pub(crate) fn listen(server: &ServerSpec) -> Result<Option<Listen>> {
+pub(crate) fn listen(server: &ServerSpec) -> Result<Option<ListenAddress>> {
     let tls = server.tls == Tls::On;
-    server.listen.as_deref().map(|text| Listen::resolve(text, tls)).transpose()
+    server.listen.as_deref().map(|text| ListenAddress::resolve(text, tls)).transpose()
 }
 
 fn named(conninfo: Conninfo) -> Conninfo {

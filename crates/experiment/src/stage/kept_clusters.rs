@@ -10,11 +10,11 @@ use model::experiment::case::{Case, ServerSource, WorkloadKind, setting};
 use model::experiment::script::CaseData;
 use server::cluster::space::WalRoom;
 use server::cluster::workspace::{Claim, Workspace};
-use server::{Binaries, Cache, Cluster, Server};
+use server::{Binaries, Cache, Cluster, OwnServer};
 
 use model::workload::Dataset;
 
-use crate::plan::expand::{self, Resources};
+use crate::plan::expand::{self, PlanResources};
 use crate::site::keys::{cluster_key, clusters_dir};
 use crate::stage::MADE_UNDER;
 use crate::stage::disk::binaries_here;
@@ -27,7 +27,7 @@ pub(crate) const SCHEMA: &str = "schema";
 
 /// A cluster in the state that its last run left.
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Kept {
+pub struct KeptCluster {
     pub cluster: Cluster,
     /// The workload that ran on it last.
     pub workload: Option<WorkloadKind>,
@@ -39,7 +39,7 @@ pub struct Kept {
 /// Selects a cluster; omitted criteria match any.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct ClusterCriteria<'a> {
     /// Source of its binaries.
     pub source: Option<&'a ServerSource>,
     pub dataset: Option<Dataset>,
@@ -47,7 +47,7 @@ pub struct Wanted<'a> {
     pub scale: Option<u32>,
 }
 
-impl Wanted<'_> {
+impl ClusterCriteria<'_> {
     fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         let has = |name: &str, value: String| labels.get(name) == Some(&value);
         let source_fits = match self.source {
@@ -72,7 +72,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The label for [`Wanted::dataset`].
+/// The label for [`ClusterCriteria::dataset`].
 pub(crate) fn data_label(data: &CaseData) -> (String, String) {
     let name = Dataset::of(data).map_or("own", Dataset::name);
     (DATA.to_string(), name.to_string())
@@ -126,7 +126,7 @@ fn scales_in(mut kept: Vec<Loaded>, is_used: &dyn Fn(&Loaded) -> bool) -> BTreeM
 
 /// The cases of an experiment, or of one of its targets, if our own servers have kept data of these scales.
 fn cases_at(experiment: &Experiment, target: Option<&str>, kept: &BTreeMap<Dataset, u32>) -> Vec<Case> {
-    let mut site = Resources::unseen(experiment);
+    let mut site = PlanResources::unseen(experiment);
     for place in site.targets.values_mut() {
         place.kept_scale.clone_from(kept);
     }
@@ -157,7 +157,7 @@ impl Loaded {
         Some(Loaded { root, dataset, scale, labels })
     }
 
-    /// Whether the case would find this data, and leave it as it is.
+    /// Whether the case would find this data, and leave it is.
     fn is_of(&self, case: &Case, cache: &Cache) -> bool {
         let is_made_alike = self.labels.get(MADE_UNDER) == Some(&setting::made_under_words(case));
         let name = || cluster_key(&binaries_here(case, cache)?, case).ok().map(|key| key.directory_name());
@@ -173,12 +173,12 @@ fn used(labels: &BTreeMap<String, String>) -> Option<u128> {
     labels.get("used_unix_ns")?.parse().ok()
 }
 
-impl Kept {
+impl KeptCluster {
     /// The cluster used last that matches.
     ///
     /// # Errors
     /// When there is none, or another process uses it.
-    pub fn latest(cache: &Cache, wanted: Wanted) -> Result<Kept> {
+    pub fn latest(cache: &Cache, wanted: ClusterCriteria) -> Result<KeptCluster> {
         let workspace = Workspace::look_in_cache(cache)?;
         let entry = workspace
             .list()?
@@ -200,7 +200,7 @@ impl Kept {
             }
             (None, None) => bail!("cluster `{}` does not say which binaries run it", entry.root.display()),
         };
-        Ok(Kept {
+        Ok(KeptCluster {
             cluster: Cluster::open(&binaries, &entry.root)?,
             workload: labels.get("workload").and_then(|kind| kind.parse().ok()),
             schema: labels.get(SCHEMA).cloned(),
@@ -212,7 +212,7 @@ impl Kept {
     ///
     /// # Errors
     /// When it does not start.
-    pub fn start(&self, changes: &BTreeMap<String, String>) -> Result<Server> {
+    pub fn start(&self, changes: &BTreeMap<String, String>) -> Result<OwnServer> {
         let version_num = self.cluster.binaries.version_num;
         let mut settings = server::settings::defaults::embedded_defaults(
             version_num,
@@ -226,7 +226,7 @@ impl Kept {
             &WalRoom::OF_ONE_THAT_IS_THERE,
             &mut settings,
         )?;
-        Ok(Server::start(&self.cluster, &settings)?)
+        Ok(OwnServer::start(&self.cluster, &settings)?)
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
                 .collect()
         };
         let check = |dataset, text: &str, expected: bool| {
-            let wanted = Wanted { source: None, dataset, scale: Some(2) };
+            let wanted = ClusterCriteria { source: None, dataset, scale: Some(2) };
             assert_eq!(wanted.fits(&labels(text)), expected, "{dataset:?}: {text}");
         };
         let (tpcb, tpcc, tproc_c) = (Some(Dataset::Tpcb), Some(Dataset::Tpcc), Some(Dataset::TprocC));
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_missing_cluster_is_named() {
-        let words = |dataset, scale| Wanted { source: None, dataset, scale }.words();
+        let words = |dataset, scale| ClusterCriteria { source: None, dataset, scale }.words();
         assert_eq!(words(None, None), "");
         assert_eq!(words(Some(Dataset::Tpcc), Some(2)), " (tpcc, scale 2)");
     }

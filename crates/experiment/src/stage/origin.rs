@@ -11,7 +11,7 @@ use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::text::units::PgVersion;
 use server::Cache;
-use server::binaries::build::{self, Source};
+use server::binaries::build::{self, SourceTree};
 use server::binaries::{fetch, installed};
 
 use crate::plan::expand::{DEFAULT_VERSION, Versions};
@@ -97,7 +97,7 @@ fn published_or_built(version: &PgVersion, cache: &Cache) -> ServerSource {
     let Some(tag) = version.source_tag().filter(|_| !fetch::is_at_hand(cache, version)) else {
         return fetched;
     };
-    let is_kept = build::is_kept(cache, &Source { tree: REPOSITORY, revision: Some(&tag) });
+    let is_kept = build::is_kept(cache, &SourceTree { tree: REPOSITORY, revision: Some(&tag) });
     // Without a network, what fetches it says why it cannot.
     if is_kept || fetch::is_published(cache, version).is_ok_and(|is_published| !is_published) {
         return ServerSource::Source { tree: REPOSITORY.to_string(), revision: Some(tag) };

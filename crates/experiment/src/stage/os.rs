@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use host::pages::Pool;
-use host::{Disk, Keeper, Machine, Undone};
+use host::pages::HugePagePool;
+use host::{Disk, Keeper, KernelFiles, RestoredValue};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::os::HugePages;
@@ -16,14 +16,14 @@ use server::Cluster;
 use server::running::huge_pages;
 use server::running::numa::{self, Binding};
 
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 
 type Detail = BTreeMap<String, String>;
 
 /// A level of an `[os]` key that is impossible here.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct OsRefusal {
     /// The key: `os.numa`.
     pub key: String,
     pub level: String,
@@ -58,8 +58,8 @@ pub enum ServerPlace {
 }
 
 /// Every impossible level, once. `clusters` is where clusters are stored.
-pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refusal> {
-    let mut refused: Vec<Refusal> = Vec::new();
+pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<OsRefusal> {
+    let mut refused: Vec<OsRefusal> = Vec::new();
     for case in cases.iter().filter(|case| !case.os.is_empty()) {
         let place = if case.server.host.is_some() { ServerPlace::There } else { place };
         let disks = disks(&[("data", Some(clusters)), ("wal", case.server.wal_directory.as_deref())]);
@@ -72,29 +72,29 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
             let twice =
                 || "os.numa says on which processors the server runs; leave out one of them".to_string();
             let shared = || {
-                let rival = host::group::rival(&Machine::this(), &case.os, key, &disks)?;
+                let rival = host::group::rival(&KernelFiles::this(), &case.os, key, &disks)?;
                 Some(format!(
                     "os.{rival} limits the same device, which has one limit for both; leave out one of them"
                 ))
             };
             let reason = is_twice.then(twice).or_else(|| refusal(place, key, &level, &disks)).or_else(shared);
             if let Some(reason) = reason {
-                refused.push(Refusal { key: name, level, reason });
+                refused.push(OsRefusal { key: name, level, reason });
             }
         }
-        let of_size = (place == ServerPlace::Own).then(|| refused_size(case, &Machine::this())).flatten();
+        let of_size = (place == ServerPlace::Own).then(|| refused_size(case, &KernelFiles::this())).flatten();
         refused.extend(of_size.filter(|refusal| !refused.contains(refusal)));
     }
     refused
 }
 
 /// The server's setting of a size of huge pages that are to be reserved, if this machine has none of that size.
-fn refused_size(case: &Case, machine: &Machine) -> Option<Refusal> {
+fn refused_size(case: &Case, machine: &KernelFiles) -> Option<OsRefusal> {
     let is_on = case.os.get("huge_pages").is_some_and(|level| *level == HugePages::On.to_string());
     let level = case.server.settings.get(HUGE_PAGE_SIZE).filter(|_| is_on)?;
-    let found = page_bytes(&case.server.settings).and_then(|size| Pool::find(machine, size, None));
+    let found = page_bytes(&case.server.settings).and_then(|size| HugePagePool::find(machine, size, None));
     let reason = format!("{:#}", found.err()?);
-    Some(Refusal { key: format!("server.settings.{HUGE_PAGE_SIZE}"), level: level.clone(), reason })
+    Some(OsRefusal { key: format!("server.settings.{HUGE_PAGE_SIZE}"), level: level.clone(), reason })
 }
 
 fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
@@ -111,7 +111,7 @@ fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option
         (ServerPlace::There, _) => None,
         (_, "numa") => placement(level).err().map(|error| format!("{error:#}")),
         (_, "processors") => processors(level).err().map(|error| format!("{error:#}")),
-        _ => host::refusal(&Machine::this(), key, level, disks),
+        _ => host::refusal(&KernelFiles::this(), key, level, disks),
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct Applied {
 /// Huge pages that are reserved for a server until it starts.
 #[derive(Debug)]
 pub(crate) struct ReservedPages {
-    pool: Pool,
+    pool: HugePagePool,
     n_pages: u64,
 }
 
@@ -169,7 +169,7 @@ impl ReservedPages {
     /// Reserves them again if others, such as servers with `huge_pages = try`, have taken some. Returns by how many bytes the page
     /// cache shrank; `None` if there are enough.
     pub(crate) fn reserve_again(&self, keeper: Option<&Mutex<Keeper>>) -> Result<Option<u64>> {
-        let (machine, Some(keeper)) = (Machine::this(), keeper) else { return Ok(None) };
+        let (machine, Some(keeper)) = (KernelFiles::this(), keeper) else { return Ok(None) };
         if !self.pool.lacks(&machine, self.n_pages)? {
             return Ok(None);
         }
@@ -209,7 +209,7 @@ fn set(
 ) -> Result<()> {
     let keeper = keeper.context("changing operating system settings needs root")?;
     let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
-    let machine = Machine::this();
+    let machine = KernelFiles::this();
     let (cluster, mut settings) = match own {
         Some((cluster, settings)) => (Some(cluster), Some(settings)),
         None => (None, None),
@@ -248,7 +248,7 @@ fn placement(level: &str) -> Result<Binding> {
 /// makes it require them; or keeps it from using any.
 fn use_huge_pages(
     wanted: HugePages,
-    machine: &Machine,
+    machine: &KernelFiles,
     keeper: &mut Keeper,
     (cluster, settings): (&Cluster, &mut BTreeMap<String, String>),
     applied: &mut Applied,
@@ -257,7 +257,8 @@ fn use_huge_pages(
     let mut words = wanted.to_string();
     if wanted == HugePages::On {
         let node = applied.binding.as_ref().and_then(Binding::memory_node);
-        let pool = Pool::find(machine, page_bytes(settings)?, node).context(keys::os::HUGE_PAGES.name)?;
+        let pool =
+            HugePagePool::find(machine, page_bytes(settings)?, node).context(keys::os::HUGE_PAGES.name)?;
         let n_pages = huge_pages::needed(cluster, settings, pool.page_bytes())?;
         applied.page_cache_lost_bytes =
             pool.reserve(machine, keeper, n_pages).context(keys::os::HUGE_PAGES.name)?;
@@ -280,9 +281,9 @@ fn page_bytes(settings: &BTreeMap<String, String>) -> Result<Option<u64>> {
 pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>, watch: &mut Watch) -> Result<()> {
     let Some(keeper) = keeper else { return Ok(()) };
     let undone = keeper.lock().unwrap_or_else(PoisonError::into_inner).undo()?;
-    for Undone { path, now, remains, .. } in &undone {
+    for RestoredValue { path, now, remains, .. } in &undone {
         if let Some(remains) = remains {
-            watch(Progress::Note(format!("`{path}` is back at {now}; {remains}")));
+            watch(ProgressEvent::Note(format!("`{path}` is back at {now}; {remains}")));
         }
     }
     let problems: Vec<String> = undone.iter().filter_map(problem).collect();
@@ -293,7 +294,7 @@ pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>, watch: &mut Watch) -> Res
 }
 
 /// Description of a value that was not restored.
-pub fn problem(undone: &Undone) -> Option<String> {
+pub fn problem(undone: &RestoredValue) -> Option<String> {
     let again = if undone.is_kept { ", and pgdyno clean tries again" } else { "" };
     undone.problem.as_ref().map(|problem| format!("`{}` is {}: {problem}{again}", undone.path, undone.now))
 }
@@ -351,7 +352,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let machine = Machine::at(root.path());
+        let machine = KernelFiles::at(root.path());
         let check = |huge_pages: &str, size: &str, found: Result<Option<u64>, &str>| {
             let mut case = crate::plan::sample::case("");
             case.os = BTreeMap::from([("huge_pages".to_string(), huge_pages.to_string())]);

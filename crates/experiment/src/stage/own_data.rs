@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use dataset::layout;
-use dataset::own::adopt::{Wanted, adopt};
+use dataset::own::adopt::{TableCriteria, adopt};
 use dataset::own::archive::{extensions, left_out, names_roles};
 use dataset::own::roles;
 use dataset::own::sql_files;
-use dataset::state::Home;
+use dataset::state::WorkloadTables;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::SqlFile;
 use model::experiment::script::archive::Archive;
@@ -26,7 +26,7 @@ use workload::script::sqlfile::roles::needed;
 
 use crate::plan::{archive, scripts};
 use crate::site::Site;
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::stage::connections;
 
 /// Whose server it is: roles belong to a whole server, so that they are made only on our own.
@@ -53,7 +53,7 @@ pub(crate) fn run_files(
     session.restore_for_user()?;
     let (mut n_statements, mut made, mut unknown) = (0, Vec::new(), BTreeSet::new());
     for file in files {
-        watch(Progress::Step(format!("running `{}`", file.name)));
+        watch(ProgressEvent::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
         if whose == Whose::Ours {
             made.extend(roles::make_missing(session, &needed(&text))?);
@@ -113,14 +113,14 @@ pub(crate) fn restore_archive(
     if whose == Whose::Ours && names_roles(&list) {
         made = roles::make_missing(session, &needed(&restore.schema().with_context(about)?))?;
     }
-    watch(Progress::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
+    watch(ProgressEvent::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
     let unknown = passed_over(restore.restore().with_context(about)?);
     let restored_s = begun.elapsed().as_secs_f64();
     restore.vacuum()?;
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
-    if let Some(home) = Home::of(session, workload)? {
-        watch(Progress::Step(format!("verifying {}", layout::describe(workload))));
-        let wanted = Wanted { scale: workload.scale, layout: workload.layout, at: (site.now)() };
+    if let Some(home) = WorkloadTables::of(session, workload)? {
+        watch(ProgressEvent::Step(format!("verifying {}", layout::describe(workload))));
+        let wanted = TableCriteria { scale: workload.scale, layout: workload.layout, at: (site.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
     let left_out = match &left_out(&list)[..] {

@@ -6,10 +6,10 @@ use model::experiment::case::WorkloadSpec;
 use model::load::Protocol;
 use wire::session::{SearchPath, Session, SessionError};
 use workload::script::assignment::Columns;
-use workload::{Bundle, Fetch, Piece, Program, Statement};
+use workload::{Bundle, Fetch, Program, Statement, TextPiece};
 
 use crate::plan::scripts;
-use crate::plan::scripts::unset::Known;
+use crate::plan::scripts::unset::CompiledScripts;
 
 /// First keywords of statements whose columns only exist when they run: what they name is made by other statements.
 const RETURNS_WHAT_OTHERS_MADE: [&str; 2] = ["execute", "fetch"];
@@ -22,7 +22,7 @@ pub(super) fn expect_set(
 ) -> Result<Vec<String>> {
     let defines = scripts::variables(workload);
     let sources: Vec<&str> = workload.scripts.iter().map(|script| script.source.as_str()).collect();
-    let mut known = Known::without_columns(bundle, &sources, defines.keys().map(String::as_str));
+    let mut known = CompiledScripts::without_columns(bundle, &sources, defines.keys().map(String::as_str));
     let mut unknown = Vec::new();
     for (n, program) in bundle.programs.iter().enumerate() {
         for (statement, columns) in program.statements.iter().zip(&mut known.columns[n]) {
@@ -94,7 +94,7 @@ fn word_in<'a>(statement: &Statement, program: &'a Program, workload: &WorkloadS
     }
     let is_word =
         |name: &&str| workload.defines.get(*name).is_some_and(|value| value.trim().parse::<f64>().is_err());
-    statement.pieces.iter().filter_map(Piece::variable).map(|id| program.variables.name(id)).find(is_word)
+    statement.pieces.iter().filter_map(TextPiece::variable).map(|id| program.variables.name(id)).find(is_word)
 }
 
 /// The columns of one statement, parsed under the scripts' search path in a transaction that is rolled back.

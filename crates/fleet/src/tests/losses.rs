@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use model::experiment::driver::DriverSpec;
 use model::load::Window;
-use model::load::drive::{Done, DriverLine, Ending};
+use model::load::drive::{Done, DriverLine, LoadEnding};
 use model::run::driver::DriverRecord;
 
 use super::stand_in::{error, greeted, speaker, spec, write};
@@ -66,7 +66,7 @@ fn a_driver_that_is_killed_is_named_in_each_phase_and_the_other_one_ends() {
     // It has reported all that counts.
     let then = format!("echo '{READY}'; read -r go; echo '{done}'; kill -9 $$;");
     let (result, pids) = conducted(&place_for(dir.path(), "afterwards", &then));
-    assert_eq!(result.unwrap().ending, Ending::Completed);
+    assert_eq!(result.unwrap().ending, LoadEnding::Completed);
     expect_ended("afterwards", &pids);
 }
 

@@ -10,7 +10,7 @@ use model::experiment::driver::DriverSpec;
 use nix::unistd::geteuid;
 
 use super::stand_in::{error, greet, liar, program, spec, write};
-use crate::upload::{Program, Programs, file_name, words_to_receive};
+use crate::upload::{ProgramFile, ProgramFiles, file_name, words_to_receive};
 
 /// A machine: its home, and what is typed before each command there.
 struct Machine {
@@ -223,7 +223,7 @@ fn the_program_of_another_architecture_comes_from_the_same_package() {
 
 #[test]
 fn only_a_list_that_names_this_program_names_its_siblings() {
-    let own = |sha256: &str| Program {
+    let own = |sha256: &str| ProgramFile {
         architecture: "x86_64".into(),
         path: "/opt/pgdyno".into(),
         sha256: sha256.into(),
@@ -238,5 +238,5 @@ fn only_a_list_that_names_this_program_names_its_siblings() {
     let machine = Machine::new();
     let own = program(machine.path(), "own", "without a list");
     fs::set_permissions(&own, Permissions::from_mode(0o755)).unwrap();
-    assert!(Programs::next_to(&own).unwrap().of("riscv64").is_none());
+    assert!(ProgramFiles::next_to(&own).unwrap().of("riscv64").is_none());
 }

@@ -20,7 +20,7 @@ pub mod value;
 pub mod workload;
 
 use crate::experiment::keys::key::Key;
-use crate::experiment::keys::row::{NAME, Row};
+use crate::experiment::keys::row::{KeyRow, NAME};
 use crate::experiment::keys::value::{KeyValue, Named};
 
 /// Declares a section: its type, a name for each row, and the rows.
@@ -50,14 +50,14 @@ macro_rules! section {
                 name: concat!(stringify!($section), ".", stringify!($field)),
                 read: |experiment| &experiment.$section.$field,
                 is_carried: {
-                    const ROW: super::row::Row = $row;
+                    const ROW: super::row::KeyRow = $row;
                     ROW.carried.is_some()
                 },
             };
         )+
 
         /// The keys of the section.
-        pub const ROWS: &[super::row::Row] = &[$(super::row::Row {
+        pub const ROWS: &[super::row::KeyRow] = &[$(super::row::KeyRow {
             name: super::value::name::<$type>(
                 concat!(stringify!($section), ".", stringify!($field)),
                 concat!(stringify!($section), ".", stringify!($field), ".NAME"),
@@ -91,7 +91,7 @@ pub(crate) use default_of;
 /// Servers in different places, which are a factor by their names.
 pub const TARGET: &str = "target";
 
-const TARGETS: &[Row] = &[Row {
+const TARGETS: &[KeyRow] = &[KeyRow {
     name: TARGET,
     what: "servers in different places (see *Targets*)",
     may_vary: true,
@@ -100,14 +100,14 @@ const TARGETS: &[Row] = &[Row {
         let names: Vec<String> = experiment.target.iter().map(|target| target.name.clone()).collect();
         if names.is_empty() { Vec::new() } else { vec![(TARGET.to_string(), names)] }
     },
-    ..row::row(row::Kind::Table, "none")
+    ..row::row(row::KeyKind::Table, "none")
 }];
 
 /// What only the user's hooks know, by name.
 pub const FACTORS: Key<Named> =
     Key { name: "factors", read: |experiment| &experiment.factors, is_carried: false };
 
-const FREE: &[Row] = &[Row {
+const FREE: &[KeyRow] = &[KeyRow {
     name: "factors.NAME",
     what: "a value that pgdyno does not know and your hooks set (see *Hooks*)",
     may_vary: true,
@@ -116,7 +116,7 @@ const FREE: &[Row] = &[Row {
 }];
 
 /// The table of keys, section by section.
-pub const KEYS: [&[Row]; 10] = [
+pub const KEYS: [&[KeyRow]; 10] = [
     header::ROWS,
     TARGETS,
     server::ROWS,
@@ -130,12 +130,12 @@ pub const KEYS: [&[Row]; 10] = [
 ];
 
 /// All rows, in the order of the documents.
-pub fn all() -> impl Iterator<Item = &'static Row> {
+pub fn all() -> impl Iterator<Item = &'static KeyRow> {
     KEYS.into_iter().flatten()
 }
 
 /// The row of a key; of a name of the user's, that which stands for all.
-pub fn find(key: &str) -> Option<&'static Row> {
+pub fn find(key: &str) -> Option<&'static KeyRow> {
     all().find(|row| match row.name.strip_suffix(NAME) {
         Some(start) => key.strip_prefix(start).is_some_and(|name| !name.is_empty()),
         None => row.name == key,
@@ -144,7 +144,7 @@ pub fn find(key: &str) -> Option<&'static Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::row::Kind;
+    use super::row::KeyKind;
     use super::*;
     use crate::experiment::Experiment;
     use crate::experiment::selector::is_level;
@@ -176,11 +176,11 @@ mod tests {
             let said = ranges.filter_map(|words| number(words[0]).zip(number(words[2]))).next();
             let least_s = row.what().split_once("at least `").and_then(|(_, rest)| rest.split_once("s`"));
             let seconds = row.kinds().iter().find_map(|kind| match kind {
-                Kind::Seconds(least) => Some(least.to_string()),
+                KeyKind::Seconds(least) => Some(least.to_string()),
                 _ => None,
             });
             let whole = row.kinds().iter().find_map(|kind| match kind {
-                Kind::Whole(least, most) => Some((*least, *most)),
+                KeyKind::Whole(least, most) => Some((*least, *most)),
                 _ => None,
             });
             if let Some(bounds) = whole.and(said) {

@@ -9,7 +9,7 @@ pub const FACTOR: &str = "origin";
 
 /// Results that were merged into a study.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct MergedFrom {
     /// Distinguishes it from the other origins of the study: the last part of its directory's path, or as given.
     pub name: String,
     /// Added to the number of a run of that directory, this gives its number in the study.
@@ -24,7 +24,7 @@ pub struct Origin {
     pub made_unix_ns: u64,
 }
 
-impl Origin {
+impl MergedFrom {
     /// Whether it contains this run of the study.
     pub fn has(&self, run: u32) -> bool {
         self.first < run && run <= self.last
@@ -33,7 +33,7 @@ impl Origin {
 
 impl Plan {
     /// Where a run of a merged study was measured; `None` if the study was not merged.
-    pub fn origin_of(&self, run: u32) -> Option<&Origin> {
+    pub fn origin_of(&self, run: u32) -> Option<&MergedFrom> {
         self.origins.iter().find(|origin| origin.has(run))
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::Case;
 use crate::experiment::keys::run::PERF;
-use crate::experiment::origin::Origin;
+use crate::experiment::origin::MergedFrom;
 use crate::experiment::target::lane::Lane;
 use crate::text::word_enum::words;
 
@@ -85,7 +85,7 @@ pub struct Plan {
     pub lanes: Vec<Lane>,
     /// The results that were merged into this study, in the order of their runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub origins: Vec<Origin>,
+    pub origins: Vec<MergedFrom>,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.

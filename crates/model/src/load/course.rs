@@ -84,7 +84,7 @@ words! {
 
 /// The resulting window of a load whose ends were determined while it ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
+pub struct LoadCourse {
     /// The resulting window. It was judged by the intervals of the seconds before.
     pub window: Window,
     /// Why the ramp-up ended; `None` if its length was fixed, or if the load ended first.

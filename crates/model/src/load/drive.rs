@@ -189,7 +189,7 @@ pub struct Ready {
 /// Why a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum LoadEnding {
     /// The window ended.
     #[default]
     Completed,
@@ -203,7 +203,7 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Done {
     /// Why the load ended.
-    pub ending: Ending,
+    pub ending: LoadEnding,
     /// When the last transaction ended, nanoseconds since the Unix epoch.
     pub end_unix_ns: u64,
     /// Sums over all intervals; the identity holds with nothing in flight.

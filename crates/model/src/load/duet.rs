@@ -87,14 +87,14 @@ pub struct Duet {
     pub slicing: Slicing,
     /// Rounds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<DuetRound>,
     /// Pairs of the measurement window, in order.
     pub pairs: Vec<SlicePair>,
 }
 
 /// One round of a duet: both servers were started for it, and its runs are those of one block of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Round {
+pub struct DuetRound {
     /// Number of the round, from 1, and of its block.
     pub round: u32,
     /// Whether A had the cluster that B has in the other rounds.

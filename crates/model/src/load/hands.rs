@@ -54,7 +54,7 @@ pub enum HandsAnswer {
     /// All values are in force.
     Set(SetValues),
     /// The values that were restored, or could not be.
-    Back(Vec<Undone>),
+    Back(Vec<RestoredValue>),
     /// The command was not carried out, for this reason.
     Refused(String),
 }
@@ -74,13 +74,13 @@ pub struct SetValues {
     /// By the kernel's file: the value with the previous one, as the run's record has it.
     pub detail: BTreeMap<String, String>,
     /// Values that a dead pgdyno had left there, which were restored first.
-    pub undone: Vec<Undone>,
+    pub undone: Vec<RestoredValue>,
 }
 
 /// Result of restoring one value.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
+pub struct RestoredValue {
     pub path: String,
     /// Current value.
     pub now: String,

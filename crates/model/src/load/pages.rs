@@ -34,7 +34,7 @@ pub struct PagesOrder {
 #[serde(rename_all = "snake_case")]
 pub enum PagesCommand {
     /// Answer this request.
-    Ask(Asked),
+    Ask(PageRequest),
     /// A piece of the answer with this number was taken.
     Took(u64),
     /// Nobody waits for the answer with this number any more.
@@ -45,7 +45,7 @@ pub enum PagesCommand {
 
 /// A request of a browser.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PageRequest {
     /// Number, by which the answer is known.
     pub id: u64,
     /// Whether it is a POST, which may change something; else a GET.

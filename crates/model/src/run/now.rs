@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What pgdyno does now. It is for whoever looks on; nothing is decided by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Now {
+pub struct CurrentActivity {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
     /// Since when, nanoseconds since the Unix epoch.

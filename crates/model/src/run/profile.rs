@@ -50,7 +50,7 @@ pub struct Stack {
 /// A profile as stored.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Profile {
+pub struct StoredProfile {
     pub record: ProfileRecord,
     pub stacks: Vec<Stack>,
 }

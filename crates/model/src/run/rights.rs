@@ -6,4 +6,4 @@ use std::collections::BTreeMap;
 pub const LZ4: &str = "wal-compression-lz4";
 
 /// What a role has on a server, by name: how, or why not.
-pub type Rights = BTreeMap<String, Result<String, String>>;
+pub type RoleRights = BTreeMap<String, Result<String, String>>;

@@ -4,7 +4,7 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::values::{Entry, Values};
+pub use self::values::{ReadingValue, Values};
 
 use crate::bounds::UNIX_NS_MAX;
 use crate::telemetry::metric;

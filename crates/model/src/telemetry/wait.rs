@@ -101,7 +101,7 @@ fn in_current_capitals(event: &str) -> &str {
 
 /// What only one process can do at a time, or what one device does for all: a load cannot be faster than it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum WaitStage {
     /// Writing WAL and waiting until it is durable, by anyone. Who waits for the lock of WAL's buffers waits for
     /// somebody who does.
     WalFlush,
@@ -121,58 +121,58 @@ pub enum Stage {
     Lock,
 }
 
-impl Stage {
+impl WaitStage {
     /// All stages.
-    pub const ALL: [Stage; 8] = [
-        Stage::WalFlush,
-        Stage::WalInit,
-        Stage::DataRead,
-        Stage::DataWrite,
-        Stage::Spill,
-        Stage::Slru,
-        Stage::Standby,
-        Stage::Lock,
+    pub const ALL: [WaitStage; 8] = [
+        WaitStage::WalFlush,
+        WaitStage::WalInit,
+        WaitStage::DataRead,
+        WaitStage::DataWrite,
+        WaitStage::Spill,
+        WaitStage::Slru,
+        WaitStage::Standby,
+        WaitStage::Lock,
     ];
 
     /// The name in keys of readings.
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::WalFlush => "wal-flush",
-            Stage::WalInit => "wal-init",
-            Stage::DataRead => "data-read",
-            Stage::DataWrite => "data-write",
-            Stage::Spill => "spill",
-            Stage::Slru => "slru",
-            Stage::Standby => "standby",
-            Stage::Lock => "lock",
+            WaitStage::WalFlush => "wal-flush",
+            WaitStage::WalInit => "wal-init",
+            WaitStage::DataRead => "data-read",
+            WaitStage::DataWrite => "data-write",
+            WaitStage::Spill => "spill",
+            WaitStage::Slru => "slru",
+            WaitStage::Standby => "standby",
+            WaitStage::Lock => "lock",
         }
     }
 
     /// The stage that a process with this wait is in. Background processes write data so that sessions need not.
-    pub fn of(wait: &str, is_client: bool) -> Option<Stage> {
+    pub fn of(wait: &str, is_client: bool) -> Option<WaitStage> {
         let (kind, event) = wait.split_once(':')?;
         Some(match (kind, event) {
             ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") | ("Timeout", "CommitDelay") => {
-                Stage::WalFlush
+                WaitStage::WalFlush
             }
-            ("IO", "WalInitSync" | "WalInitWrite") => Stage::WalInit,
+            ("IO", "WalInitSync" | "WalInitWrite") => WaitStage::WalInit,
             ("IO", "DataFileRead" | "DataFilePrefetch" | "AioIoCompletion") | ("IPC", "BufferIo") => {
-                Stage::DataRead
+                WaitStage::DataRead
             }
-            ("IO", event) if event.starts_with("AioIoUring") => Stage::DataRead,
+            ("IO", event) if event.starts_with("AioIoUring") => WaitStage::DataRead,
             ("IO", "DataFileWrite" | "DataFileExtend" | "DataFileFlush" | "DataFileSync") if is_client => {
-                Stage::DataWrite
+                WaitStage::DataWrite
             }
-            ("IO", event) if event.starts_with("Buffile") => Stage::Spill,
-            ("IO", event) if event.starts_with("Slru") => Stage::Slru,
-            ("Kernel", "WalFlush") => Stage::WalFlush,
-            ("Kernel", "WalInit") => Stage::WalInit,
-            ("Kernel", "DataRead") => Stage::DataRead,
-            ("Kernel", "DataWrite") if is_client => Stage::DataWrite,
-            ("Kernel", "TemporaryFile") => Stage::Spill,
-            ("Kernel", "Slru") => Stage::Slru,
-            ("IPC", "SyncRep") => Stage::Standby,
-            ("Lock", _) => Stage::Lock,
+            ("IO", event) if event.starts_with("Buffile") => WaitStage::Spill,
+            ("IO", event) if event.starts_with("Slru") => WaitStage::Slru,
+            ("Kernel", "WalFlush") => WaitStage::WalFlush,
+            ("Kernel", "WalInit") => WaitStage::WalInit,
+            ("Kernel", "DataRead") => WaitStage::DataRead,
+            ("Kernel", "DataWrite") if is_client => WaitStage::DataWrite,
+            ("Kernel", "TemporaryFile") => WaitStage::Spill,
+            ("Kernel", "Slru") => WaitStage::Slru,
+            ("IPC", "SyncRep") => WaitStage::Standby,
+            ("Lock", _) => WaitStage::Lock,
             _ => return None,
         })
     }
@@ -210,21 +210,21 @@ mod tests {
     #[test]
     fn a_wait_is_in_at_most_one_stage() {
         for (wait, is_client, expected) in [
-            ("IO:WalSync", false, Some(Stage::WalFlush)),
-            ("LWLock:WALWrite", true, Some(Stage::WalFlush)),
+            ("IO:WalSync", false, Some(WaitStage::WalFlush)),
+            ("LWLock:WALWrite", true, Some(WaitStage::WalFlush)),
             ("LWLock:WALInsert", true, None),
-            ("IO:DataFileWrite", true, Some(Stage::DataWrite)),
+            ("IO:DataFileWrite", true, Some(WaitStage::DataWrite)),
             ("IO:DataFileWrite", false, None),
-            ("IO:AioIoUringExecution", true, Some(Stage::DataRead)),
-            ("IPC:SyncRep", true, Some(Stage::Standby)),
-            ("Lock:tuple", true, Some(Stage::Lock)),
-            (COMMIT_DELAY, true, Some(Stage::WalFlush)),
-            ("Kernel:WalFlush", true, Some(Stage::WalFlush)),
+            ("IO:AioIoUringExecution", true, Some(WaitStage::DataRead)),
+            ("IPC:SyncRep", true, Some(WaitStage::Standby)),
+            ("Lock:tuple", true, Some(WaitStage::Lock)),
+            (COMMIT_DELAY, true, Some(WaitStage::WalFlush)),
+            ("Kernel:WalFlush", true, Some(WaitStage::WalFlush)),
             ("Kernel:DataWrite", false, None),
             ("Kernel:PageFault", true, None),
             ("CPU", true, None),
         ] {
-            assert_eq!(Stage::of(wait, is_client), expected, "{wait}");
+            assert_eq!(WaitStage::of(wait, is_client), expected, "{wait}");
         }
     }
 }

@@ -147,7 +147,7 @@ fn parse_stat(text: &str) -> Quota {
 
 /// The groups of one party's processes, `server` or `driver`, followed over time.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(crate) struct PartyGroups {
     party: &'static str,
     hierarchy: Option<Hierarchy>,
     /// The group of each process.
@@ -158,11 +158,11 @@ pub(crate) struct Groups {
 /// Ticks after which a process's group is looked up again: it may have been moved.
 const LOOK_UP_TICKS: u64 = 10;
 
-impl Groups {
-    pub(crate) fn new(party: &'static str) -> Groups {
+impl PartyGroups {
+    pub(crate) fn new(party: &'static str) -> PartyGroups {
         let hierarchy = fs::read_to_string("/proc/self/mountinfo").ok();
         let hierarchy = hierarchy.and_then(|text| Hierarchy::find(&text));
-        Groups { party, hierarchy, by_pid: BTreeMap::new(), n_reads: 0 }
+        PartyGroups { party, hierarchy, by_pid: BTreeMap::new(), n_reads: 0 }
     }
 
     /// Reads the quotas that these processes are subject to.

@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, RawFd};
 use nix::libc;
 
 use crate::gather::Gather;
-use crate::host::process::Tree;
+use crate::host::process::ProcessTree;
 
 /// Processes that are attached to one by one, as each needs an open file for each event.
 const PROCESSES_MAX: usize = 500;
@@ -55,7 +55,7 @@ const EVENTS: [Countable; 9] = [
 
 /// Counters on the processes of one server.
 #[derive(Debug)]
-pub struct Counters {
+pub struct ProcessCounters {
     postmaster_pid: i32,
     counted: Vec<Counted>,
     /// What cannot be counted, with the reason.
@@ -88,10 +88,10 @@ struct Count {
     running_ns: u64,
 }
 
-impl Counters {
+impl ProcessCounters {
     /// Attaches to a running server. What cannot be counted is missing from the readings, and reported by the observer.
-    pub fn attach(postmaster_pid: i32) -> Counters {
-        let mut counters = Counters { postmaster_pid, counted: Vec::new(), missing: Vec::new() };
+    pub fn attach(postmaster_pid: i32) -> ProcessCounters {
+        let mut counters = ProcessCounters { postmaster_pid, counted: Vec::new(), missing: Vec::new() };
         for _ in 0..ATTEMPTS {
             let before = processes(postmaster_pid);
             counters.open(&before);
@@ -212,8 +212,10 @@ impl Count {
 
 /// The processes of a server, itself first.
 fn processes(postmaster_pid: i32) -> Vec<i32> {
-    let below =
-        Tree::of(postmaster_pid).and_then(|mut tree| tree.used()).map(|(_, all)| all).unwrap_or_default();
+    let below = ProcessTree::of(postmaster_pid)
+        .and_then(|mut tree| tree.used())
+        .map(|(_, all)| all)
+        .unwrap_or_default();
     below.iter().map(|process| process.pid).collect()
 }
 
@@ -379,7 +381,7 @@ mod tests {
         while processes(pid).len() < 2 {
             std::thread::yield_now();
         }
-        let mut counters = Counters::attach(pid);
+        let mut counters = ProcessCounters::attach(pid);
         let mut gather = Gather::new(Backwards::Jitter);
         counters.read(&mut gather);
         gather.take();

@@ -11,7 +11,7 @@ use nix::libc;
 
 /// Where a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ProcessPlace {
     /// It runs or could run.
     Running,
     DataRead,
@@ -38,25 +38,25 @@ pub(crate) enum Place {
     Other,
 }
 
-impl Place {
+impl ProcessPlace {
     /// The name in keys of readings.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Place::Running => "running",
-            Place::DataRead => "data-read",
-            Place::DataWrite => "data-write",
-            Place::WalFlush => "wal-flush",
-            Place::WalInit => "wal-init",
-            Place::TemporaryFile => "temporary-file",
-            Place::Slru => "slru",
-            Place::PageFault => "page-fault",
-            Place::Journal => "journal",
-            Place::Io => "io",
-            Place::Socket => "socket",
-            Place::Semaphore => "semaphore",
-            Place::Pipe => "pipe",
-            Place::Timer => "timer",
-            Place::Other => "other",
+            ProcessPlace::Running => "running",
+            ProcessPlace::DataRead => "data-read",
+            ProcessPlace::DataWrite => "data-write",
+            ProcessPlace::WalFlush => "wal-flush",
+            ProcessPlace::WalInit => "wal-init",
+            ProcessPlace::TemporaryFile => "temporary-file",
+            ProcessPlace::Slru => "slru",
+            ProcessPlace::PageFault => "page-fault",
+            ProcessPlace::Journal => "journal",
+            ProcessPlace::Io => "io",
+            ProcessPlace::Socket => "socket",
+            ProcessPlace::Semaphore => "semaphore",
+            ProcessPlace::Pipe => "pipe",
+            ProcessPlace::Timer => "timer",
+            ProcessPlace::Other => "other",
         }
     }
 
@@ -64,32 +64,36 @@ impl Place {
     /// server that has wait events for I/O (from 10 on), whoever is in I/O of a kind that has one.
     pub(crate) fn wait(self, has_io_events: bool) -> Option<&'static str> {
         match self {
-            Place::PageFault => Some("Kernel:PageFault"),
-            Place::Io => Some("Kernel:Io"),
+            ProcessPlace::PageFault => Some("Kernel:PageFault"),
+            ProcessPlace::Io => Some("Kernel:Io"),
             // Pauses that have an event are not the kernel's timers.
-            Place::Timer => Some(wait::KERNEL_SLEEP),
+            ProcessPlace::Timer => Some(wait::KERNEL_SLEEP),
             _ if has_io_events => None,
-            Place::DataRead => Some("Kernel:DataRead"),
-            Place::DataWrite => Some("Kernel:DataWrite"),
-            Place::WalFlush => Some("Kernel:WalFlush"),
-            Place::WalInit => Some("Kernel:WalInit"),
-            Place::TemporaryFile => Some("Kernel:TemporaryFile"),
-            Place::Slru => Some("Kernel:Slru"),
+            ProcessPlace::DataRead => Some("Kernel:DataRead"),
+            ProcessPlace::DataWrite => Some("Kernel:DataWrite"),
+            ProcessPlace::WalFlush => Some("Kernel:WalFlush"),
+            ProcessPlace::WalInit => Some("Kernel:WalInit"),
+            ProcessPlace::TemporaryFile => Some("Kernel:TemporaryFile"),
+            ProcessPlace::Slru => Some("Kernel:Slru"),
             // Sessions of 9.6 sync little else than WAL.
-            Place::Journal => Some("Kernel:WalFlush"),
-            Place::Running | Place::Socket | Place::Semaphore | Place::Pipe | Place::Other => None,
+            ProcessPlace::Journal => Some("Kernel:WalFlush"),
+            ProcessPlace::Running
+            | ProcessPlace::Socket
+            | ProcessPlace::Semaphore
+            | ProcessPlace::Pipe
+            | ProcessPlace::Other => None,
         }
     }
 
     /// Where a child of the process `parent` is. `None` if it has ended, or is no child: then its id is of another namespace.
-    pub(crate) fn of(pid: i32, parent: i32) -> Option<Place> {
+    pub(crate) fn of(pid: i32, parent: i32) -> Option<ProcessPlace> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, its_parent) = state(&stat)?;
         if its_parent != parent {
             return None;
         }
         if state == 'R' {
-            return Some(Place::Running);
+            return Some(ProcessPlace::Running);
         }
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let file = |fd: u64| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_str().map(str::to_string);
@@ -109,19 +113,19 @@ fn asleep(
     syscall: &str,
     file: impl Fn(u64) -> Option<String>,
     wchan: impl Fn() -> String,
-) -> Place {
+) -> ProcessPlace {
     let mut words = syscall.split_ascii_whitespace();
     let number = words.next().and_then(|word| word.parse::<i64>().ok());
     let first = words.next().and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     match number {
-        Some(-1) if state == 'D' => Place::PageFault,
+        Some(-1) if state == 'D' => ProcessPlace::PageFault,
         // A select of no descriptor is a pause.
-        Some(number) if is_select(number) && first == Some(0) => Place::Timer,
+        Some(number) if is_select(number) && first == Some(0) => ProcessPlace::Timer,
         Some(number) => match call(number) {
-            Some(call) => first.and_then(file).map_or(Place::Io, |path| of_file(call, &path)),
+            Some(call) => first.and_then(file).map_or(ProcessPlace::Io, |path| of_file(call, &path)),
             None => of_function(state, &wchan()),
         },
-        None if syscall.starts_with("running") => Place::Running,
+        None if syscall.starts_with("running") => ProcessPlace::Running,
         None => of_function(state, &wchan()),
     }
 }
@@ -162,40 +166,42 @@ fn call(number: i64) -> Option<Call> {
 }
 
 /// By the names that PostgreSQL gives its files. WAL may be in a directory of any name.
-fn of_file(call: Call, path: &str) -> Place {
+fn of_file(call: Call, path: &str) -> ProcessPlace {
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_in = |part: &str| dir.split('/').any(|one| one == part);
     let is_segment = name.len() == 24 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_slru =
         ["pg_clog", "pg_xact", "pg_subtrans", "pg_multixact", "pg_commit_ts"].into_iter().any(is_in);
     match call {
-        _ if path.starts_with("socket:") => Place::Socket,
-        _ if path.starts_with("pipe:") => Place::Pipe,
-        _ if name.starts_with("xlogtemp.") => Place::WalInit,
-        Call::Read if is_segment => Place::Io,
-        _ if is_segment => Place::WalFlush,
-        _ if is_in("pgsql_tmp") => Place::TemporaryFile,
-        _ if is_slru => Place::Slru,
-        _ if !name.starts_with(|first: char| first.is_ascii_digit()) => Place::Io,
-        Call::Read => Place::DataRead,
-        Call::Write | Call::Sync => Place::DataWrite,
+        _ if path.starts_with("socket:") => ProcessPlace::Socket,
+        _ if path.starts_with("pipe:") => ProcessPlace::Pipe,
+        _ if name.starts_with("xlogtemp.") => ProcessPlace::WalInit,
+        Call::Read if is_segment => ProcessPlace::Io,
+        _ if is_segment => ProcessPlace::WalFlush,
+        _ if is_in("pgsql_tmp") => ProcessPlace::TemporaryFile,
+        _ if is_slru => ProcessPlace::Slru,
+        _ if !name.starts_with(|first: char| first.is_ascii_digit()) => ProcessPlace::Io,
+        Call::Read => ProcessPlace::DataRead,
+        Call::Write | Call::Sync => ProcessPlace::DataWrite,
     }
 }
 
 /// By the kernel's function, whose names vary with its version.
-fn of_function(state: char, function: &str) -> Place {
+fn of_function(state: char, function: &str) -> ProcessPlace {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
     match () {
-        () if has(&["jbd2", "journal", "log_wait_commit", "xfs_log", "xlog_", "ext4_sync"]) => Place::Journal,
-        () if has(&["filemap_fault", "swap", "handle_mm_fault"]) => Place::PageFault,
-        () if has(&["futex", "sem_timedop", "semtimedop", "do_semop"]) => Place::Semaphore,
-        () if has(&["pipe"]) => Place::Pipe,
-        () if has(&["poll", "sock", "unix_stream", "sk_", "tcp_", "inet_"]) => Place::Socket,
-        () if has(&["nanosleep", "hrtimer"]) => Place::Timer,
-        () if state == 'D' || has(&["io_schedule", "folio_wait", "wait_on_page", "blk_", "bio_"]) => {
-            Place::Io
+        () if has(&["jbd2", "journal", "log_wait_commit", "xfs_log", "xlog_", "ext4_sync"]) => {
+            ProcessPlace::Journal
         }
-        () => Place::Other,
+        () if has(&["filemap_fault", "swap", "handle_mm_fault"]) => ProcessPlace::PageFault,
+        () if has(&["futex", "sem_timedop", "semtimedop", "do_semop"]) => ProcessPlace::Semaphore,
+        () if has(&["pipe"]) => ProcessPlace::Pipe,
+        () if has(&["poll", "sock", "unix_stream", "sk_", "tcp_", "inet_"]) => ProcessPlace::Socket,
+        () if has(&["nanosleep", "hrtimer"]) => ProcessPlace::Timer,
+        () if state == 'D' || has(&["io_schedule", "folio_wait", "wait_on_page", "blk_", "bio_"]) => {
+            ProcessPlace::Io
+        }
+        () => ProcessPlace::Other,
     }
 }
 
@@ -221,24 +227,30 @@ mod tests {
         };
         use libc::{SYS_epoll_pwait, SYS_fdatasync, SYS_fsync, SYS_pread64, SYS_read, SYS_semop, SYS_write};
         let segment = Some("/mnt/wal/0000000100000000000000A3");
-        check('D', SYS_read, Some("/d/base/12407/16391.1"), "folio_wait_bit_common", Place::DataRead);
-        check('D', SYS_pread64, Some("/d/pg_tblspc/9/PG_9.6_201608131/1/16391_vm"), "", Place::DataRead);
-        check('D', SYS_write, Some("/d/base/12407/16391"), "rq_qos_wait", Place::DataWrite);
-        check('D', SYS_fsync, Some("/d/base/12407/16391"), "jbd2_log_wait_commit", Place::DataWrite);
-        check('D', SYS_fdatasync, segment, "folio_wait_bit_common", Place::WalFlush);
-        check('D', SYS_write, segment, "blkdev_issue_flush", Place::WalFlush);
-        check('D', SYS_read, segment, "", Place::Io);
-        check('D', SYS_write, Some("/d/pg_xlog/xlogtemp.4711"), "", Place::WalInit);
-        check('D', SYS_read, Some("/d/base/pgsql_tmp/pgsql_tmp4711.0"), "", Place::TemporaryFile);
-        check('D', SYS_read, Some("/d/pg_clog/0003"), "", Place::Slru);
-        check('D', SYS_read, Some("/d/global/pg_filenode.map"), "", Place::Io);
-        check('D', SYS_read, None, "", Place::Io);
-        check('S', SYS_read, Some("pipe:[77]"), "pipe_read", Place::Pipe);
-        check('S', SYS_epoll_pwait, None, "do_epoll_wait", Place::Socket);
-        check('S', SYS_semop, None, "__do_semtimedop", Place::Semaphore);
+        check('D', SYS_read, Some("/d/base/12407/16391.1"), "folio_wait_bit_common", ProcessPlace::DataRead);
+        check(
+            'D',
+            SYS_pread64,
+            Some("/d/pg_tblspc/9/PG_9.6_201608131/1/16391_vm"),
+            "",
+            ProcessPlace::DataRead,
+        );
+        check('D', SYS_write, Some("/d/base/12407/16391"), "rq_qos_wait", ProcessPlace::DataWrite);
+        check('D', SYS_fsync, Some("/d/base/12407/16391"), "jbd2_log_wait_commit", ProcessPlace::DataWrite);
+        check('D', SYS_fdatasync, segment, "folio_wait_bit_common", ProcessPlace::WalFlush);
+        check('D', SYS_write, segment, "blkdev_issue_flush", ProcessPlace::WalFlush);
+        check('D', SYS_read, segment, "", ProcessPlace::Io);
+        check('D', SYS_write, Some("/d/pg_xlog/xlogtemp.4711"), "", ProcessPlace::WalInit);
+        check('D', SYS_read, Some("/d/base/pgsql_tmp/pgsql_tmp4711.0"), "", ProcessPlace::TemporaryFile);
+        check('D', SYS_read, Some("/d/pg_clog/0003"), "", ProcessPlace::Slru);
+        check('D', SYS_read, Some("/d/global/pg_filenode.map"), "", ProcessPlace::Io);
+        check('D', SYS_read, None, "", ProcessPlace::Io);
+        check('S', SYS_read, Some("pipe:[77]"), "pipe_read", ProcessPlace::Pipe);
+        check('S', SYS_epoll_pwait, None, "do_epoll_wait", ProcessPlace::Socket);
+        check('S', SYS_semop, None, "__do_semtimedop", ProcessPlace::Semaphore);
         let pause = format!("{} 0x0 0x0 0x0", libc::SYS_pselect6);
-        assert_eq!(asleep('S', &pause, |_| None, || "do_select".to_string()), Place::Timer);
-        check('D', -1, None, "folio_wait_bit_common", Place::PageFault);
+        assert_eq!(asleep('S', &pause, |_| None, || "do_select".to_string()), ProcessPlace::Timer);
+        check('D', -1, None, "folio_wait_bit_common", ProcessPlace::PageFault);
     }
 
     #[test]
@@ -246,23 +258,23 @@ mod tests {
         let check = |state, wchan: &str, expected| {
             assert_eq!(asleep(state, "", |_| None, || wchan.to_string()), expected, "{state} {wchan}");
         };
-        check('D', "jbd2_log_wait_commit", Place::Journal);
-        check('D', "folio_wait_bit_common", Place::Io);
-        check('D', "filemap_fault", Place::PageFault);
-        check('S', "futex_wait_queue", Place::Semaphore);
-        check('S', "do_epoll_wait", Place::Socket);
-        check('S', "hrtimer_nanosleep", Place::Timer);
-        check('D', "0", Place::Io);
-        check('S', "0", Place::Other);
-        assert_eq!(asleep('S', "running\n", |_| None, String::new), Place::Running);
+        check('D', "jbd2_log_wait_commit", ProcessPlace::Journal);
+        check('D', "folio_wait_bit_common", ProcessPlace::Io);
+        check('D', "filemap_fault", ProcessPlace::PageFault);
+        check('S', "futex_wait_queue", ProcessPlace::Semaphore);
+        check('S', "do_epoll_wait", ProcessPlace::Socket);
+        check('S', "hrtimer_nanosleep", ProcessPlace::Timer);
+        check('D', "0", ProcessPlace::Io);
+        check('S', "0", ProcessPlace::Other);
+        assert_eq!(asleep('S', "running\n", |_| None, String::new), ProcessPlace::Running);
     }
 
     #[test]
     fn io_is_charged_where_the_server_has_no_event_for_it() {
-        assert_eq!(Place::WalFlush.wait(false), Some("Kernel:WalFlush"));
-        assert_eq!(Place::WalFlush.wait(true), None);
-        assert_eq!(Place::PageFault.wait(true), Some("Kernel:PageFault"));
-        assert_eq!(Place::Socket.wait(false), None);
+        assert_eq!(ProcessPlace::WalFlush.wait(false), Some("Kernel:WalFlush"));
+        assert_eq!(ProcessPlace::WalFlush.wait(true), None);
+        assert_eq!(ProcessPlace::PageFault.wait(true), Some("Kernel:PageFault"));
+        assert_eq!(ProcessPlace::Socket.wait(false), None);
     }
 
     #[test]
@@ -272,16 +284,16 @@ mod tests {
         let us = i32::try_from(std::process::id()).unwrap();
         let mut found = None;
         for _ in 0..200 {
-            found = Place::of(pid, us);
-            if found == Some(Place::Pipe) {
+            found = ProcessPlace::of(pid, us);
+            if found == Some(ProcessPlace::Pipe) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(Place::of(pid, us + 1), None);
+        assert_eq!(ProcessPlace::of(pid, us + 1), None);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(found, Some(Place::Pipe));
-        assert_eq!(Place::of(pid, us), None);
+        assert_eq!(found, Some(ProcessPlace::Pipe));
+        assert_eq!(ProcessPlace::of(pid, us), None);
     }
 }

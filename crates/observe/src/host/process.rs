@@ -74,7 +74,7 @@ impl<T: Copy> ByTurns<T> {
 
 /// A process and its descendants.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     pid: i32,
     /// Start time of the process in ticks since boot; distinguishes it from a later one with the same pid.
     starttime: u64,
@@ -85,7 +85,7 @@ pub(crate) struct Tree {
 
 /// Resource usage of a tree since its root process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Used {
+pub(crate) struct TreeUsage {
     pub(crate) user_s: f64,
     pub(crate) system_s: f64,
     pub(crate) n_processes: u32,
@@ -95,7 +95,7 @@ pub(crate) struct Used {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// As in [`Tree`].
+    /// As in [`ProcessTree`].
     pub(crate) starttime: u64,
     pub(crate) cpu_s: f64,
     /// The kernel's letter for its state.
@@ -110,11 +110,11 @@ impl Process {
     }
 }
 
-impl Tree {
+impl ProcessTree {
     /// The tree below a running process.
-    pub(crate) fn of(pid: i32) -> Result<Tree> {
+    pub(crate) fn of(pid: i32) -> Result<ProcessTree> {
         let stat = stat(pid).with_context(|| format!("process {pid} is not running"))?;
-        Ok(Tree { pid, starttime: stat.starttime, turns: Turns::default(), children: HashMap::new() })
+        Ok(ProcessTree { pid, starttime: stat.starttime, turns: Turns::default(), children: HashMap::new() })
     }
 
     /// Process id of the root.
@@ -126,14 +126,14 @@ impl Tree {
     ///
     /// # Errors
     /// When the root process has ended.
-    pub(crate) fn used(&mut self) -> Result<(Used, Vec<Process>)> {
+    pub(crate) fn used(&mut self) -> Result<(TreeUsage, Vec<Process>)> {
         // The root first: a child that ends in the meantime is then missing in one tick instead of being counted twice.
         let root = stat(self.pid).with_context(|| format!("process {} has ended", self.pid))?;
         ensure!(root.starttime == self.starttime, "process {} has ended, and its pid was reused", self.pid);
         if root.state == 'Z' {
             bail!("process {} has ended", self.pid);
         }
-        let mut used = Used::default();
+        let mut used = TreeUsage::default();
         add(&mut used, &root);
         let mut processes = vec![Process::of(&root)];
         let mut kernel = Children::new(listed_children, parents);
@@ -161,7 +161,7 @@ impl Tree {
     }
 }
 
-fn add(used: &mut Used, stat: &Stat) {
+fn add(used: &mut TreeUsage, stat: &Stat) {
     let ticks_per_s = procfs::ticks_per_second() as f64;
     used.user_s += (stat.utime as f64 + stat.cutime as f64) / ticks_per_s;
     used.system_s += (stat.stime as f64 + stat.cstime as f64) / ticks_per_s;
@@ -313,10 +313,10 @@ mod tests {
         let line = "4711 (post) gres: x) S 1 4711 4711 0 -1 4194560 100 200 1 2 30 10 500 70 20 0 1 0 123456 \
             230000000 5000 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         let stat = Stat::from_read(line.as_bytes()).unwrap();
-        let mut used = Used::default();
+        let mut used = TreeUsage::default();
         add(&mut used, &stat);
         let ticks = procfs::ticks_per_second() as f64;
-        assert_eq!(used, Used { user_s: 530.0 / ticks, system_s: 80.0 / ticks, n_processes: 1 });
+        assert_eq!(used, TreeUsage { user_s: 530.0 / ticks, system_s: 80.0 / ticks, n_processes: 1 });
         assert_eq!(stat.starttime, 123_456);
     }
 
@@ -380,7 +380,7 @@ mod tests {
         // The second command keeps the outer shell from replacing itself with the first.
         let script = format!("sh -c '{busy}'; sleep 60; true");
         let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
-        let mut tree = Tree::of(i32::try_from(shell.id()).unwrap()).unwrap();
+        let mut tree = ProcessTree::of(i32::try_from(shell.id()).unwrap()).unwrap();
         let mut seen = Vec::new();
         for _ in 0..100 {
             seen.push(tree.used().unwrap().0);
@@ -399,6 +399,6 @@ mod tests {
         shell.kill().unwrap();
         shell.wait().unwrap();
         assert!(tree.used().unwrap_err().to_string().contains("has ended"));
-        assert!(Tree::of(i32::MAX).is_err());
+        assert!(ProcessTree::of(i32::MAX).is_err());
     }
 }

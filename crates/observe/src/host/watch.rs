@@ -12,16 +12,16 @@ use nix::sys::time::TimeValLike;
 
 use crate::gather::{Backwards, Gather};
 use crate::host::backends::BackendTimes;
-use crate::host::cgroup::Groups;
-use crate::host::counters::Counters;
+use crate::host::cgroup::PartyGroups;
+use crate::host::counters::ProcessCounters;
 use crate::host::device::{self, Space};
 use crate::host::network::Network;
 use crate::host::process::strangers::Strangers;
-use crate::host::process::{self, IoBytes, Process, RunDelays, Tree};
+use crate::host::process::{self, IoBytes, Process, ProcessTree, RunDelays};
 use crate::host::provisioned::Provisioned;
 use crate::host::system::Frequencies;
 use crate::host::{disk, resctrl, system};
-use crate::schedule::{Control, LATE_NS, unix_ns};
+use crate::schedule::{LATE_NS, ObserverControl, unix_ns};
 use crate::sink::Out;
 
 pub(crate) struct HostWatch {
@@ -31,22 +31,22 @@ pub(crate) struct HostWatch {
     devices: Vec<String>,
     /// Device numbers of the file systems that were reported as nearly full.
     nearly_full: BTreeSet<u64>,
-    tree: Option<Tree>,
+    tree: Option<ProcessTree>,
     /// The pooler or proxy that the load goes through.
-    pooler: Option<Tree>,
+    pooler: Option<ProcessTree>,
     strangers: Strangers,
     times: BackendTimes,
     run_delays: RunDelays,
     io_bytes: IoBytes,
-    counters: Option<Counters>,
+    counters: Option<ProcessCounters>,
     /// Whether memory bandwidth is read: only with counters, and until it turns out not to be there.
     has_bandwidth: bool,
     network: Network,
     provisioned: Provisioned,
     /// `None` once they turn out not to be there, or to take too long.
     frequencies: Option<Frequencies>,
-    server_groups: Groups,
-    driver_groups: Groups,
+    server_groups: PartyGroups,
+    driver_groups: PartyGroups,
     /// Both clocks at the beginning.
     began: Option<BothClocks>,
     /// The pid that the caller set last, whether that process runs or not.
@@ -114,8 +114,8 @@ impl HostWatch {
             network: Network::new(Path::new("/sys")),
             provisioned,
             frequencies: Some(Frequencies::new(Path::new("/sys"))),
-            server_groups: Groups::new("server"),
-            driver_groups: Groups::new("driver"),
+            server_groups: PartyGroups::new("server"),
+            driver_groups: PartyGroups::new("driver"),
             began: None,
             server_pid: None,
             may_read_io: true,
@@ -124,8 +124,8 @@ impl HostWatch {
     }
 
     /// Reads these counters, too.
-    pub(crate) fn with_counters(mut self, counters: Option<Counters>) -> HostWatch {
-        for (what, reason) in counters.iter().flat_map(Counters::missing) {
+    pub(crate) fn with_counters(mut self, counters: Option<ProcessCounters>) -> HostWatch {
+        for (what, reason) in counters.iter().flat_map(ProcessCounters::missing) {
             self.out.unavailable(what, reason.clone());
         }
         self.has_bandwidth = counters.is_some();
@@ -134,11 +134,11 @@ impl HostWatch {
 
     /// Reads the processor time of this process, too, which is between the driver and the server.
     pub(crate) fn with_pooler(self, pid: Option<i32>) -> HostWatch {
-        HostWatch { pooler: pid.and_then(|pid| Tree::of(pid).ok()), ..self }
+        HostWatch { pooler: pid.and_then(|pid| ProcessTree::of(pid).ok()), ..self }
     }
 
     /// Observes until it is stopped, and then once more.
-    pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
+    pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
         let mut last = self.read(control).at;
         self.gather.take();
         loop {
@@ -160,7 +160,7 @@ impl HostWatch {
 
     /// Reads everything, and returns when the tick ended: when it was read who had used the processors, machine, server and pgdyno
     /// one right after the other, because what is foreign is what remains. What may take long comes last.
-    fn read(&mut self, control: &Control) -> Moment {
+    fn read(&mut self, control: &ObserverControl) -> Moment {
         self.follow_wishes(control);
         let out = self.out.clone();
         system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
@@ -200,7 +200,7 @@ impl HostWatch {
         end
     }
 
-    fn follow_wishes(&mut self, control: &Control) {
+    fn follow_wishes(&mut self, control: &ObserverControl) {
         let wishes = control.get();
         if self.server_pid != wishes.server_pid {
             self.server_pid = wishes.server_pid;
@@ -228,7 +228,7 @@ impl HostWatch {
         self.io_bytes = IoBytes::default();
         self.may_read_io = true;
         self.tree = None;
-        match self.server_pid.map(Tree::of) {
+        match self.server_pid.map(ProcessTree::of) {
             Some(Ok(tree)) => self.tree = Some(tree),
             Some(Err(error)) => self.out.unavailable("server.cpu", format!("{error:#}")),
             None => {}
@@ -256,7 +256,7 @@ impl HostWatch {
 
     /// The processor time of a pooler; returns its processes. Of one that ends, nothing more is read.
     fn read_pooler(&mut self) -> Vec<Process> {
-        match self.pooler.as_mut().map(Tree::used) {
+        match self.pooler.as_mut().map(ProcessTree::used) {
             Some(Ok((used, processes))) => {
                 self.gather.put("pooler.cpu.user", "", used.user_s);
                 self.gather.put("pooler.cpu.system", "", used.system_s);
@@ -279,7 +279,7 @@ impl HostWatch {
     }
 
     /// What is known of the server's processes besides.
-    fn read_processes(&mut self, control: &Control, processes: &[Process]) {
+    fn read_processes(&mut self, control: &ObserverControl, processes: &[Process]) {
         self.read_backends(control, processes);
         self.server_groups.read(&mut self.gather, processes.iter().map(|process| process.pid));
         match self.run_delays.read(processes) {
@@ -321,7 +321,7 @@ impl HostWatch {
         }
     }
 
-    fn read_backends(&mut self, control: &Control, processes: &[Process]) {
+    fn read_backends(&mut self, control: &ObserverControl, processes: &[Process]) {
         let backends = control.backends();
         if backends.load.is_empty() {
             return;
@@ -427,7 +427,7 @@ mod tests {
             file.write_all(b"2000000\n").unwrap();
             asked
         });
-        let control = Control::new(Wishes::default(), model::telemetry::watch::Backends::default());
+        let control = ObserverControl::new(Wishes::default(), model::telemetry::watch::Backends::default());
         let end = watch.read(&control);
         assert!(end.at < writer.join().unwrap(), "the tick ends before");
         assert_eq!(watch.gather.take().0.get("host.cpu.frequency[cpu0]"), Some(&2e9));

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::ClientConfig;
 
-use crate::http::{Address, Answer};
+use crate::http::{Address, Response};
 
 /// A service, and who asks it.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl fmt::Display for Service {
 }
 
 /// How the asker proves its identity.
-pub enum Identity<'a> {
+pub enum AskerIdentity<'a> {
     /// It need not.
     None,
     /// HTTP's basic authentication (RFC 7617).
@@ -50,22 +50,22 @@ impl Service {
     ///
     /// # Errors
     /// When certificates cannot be read, or a secret would go over a network as plain text. No error shows a secret.
-    pub fn new(address: Address, ca: Option<&Path>, identity: &Identity) -> Result<Service> {
+    pub fn new(address: Address, ca: Option<&Path>, identity: &AskerIdentity) -> Result<Service> {
         let tls = match address.is_tls {
             true => Some(wire::tls::verified(ca).map_err(anyhow::Error::msg)?),
             false => None,
         };
         let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control());
         let header = match identity {
-            Identity::None => String::new(),
-            Identity::Password { user, password } => {
+            AskerIdentity::None => String::new(),
+            AskerIdentity::Password { user, password } => {
                 ensure!(
                     is_plain(user) && is_plain(password) && !user.contains(':'),
                     "the user or the password is empty or has characters that HTTP does not allow there"
                 );
                 format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}")))
             }
-            Identity::Token(token) => {
+            AskerIdentity::Token(token) => {
                 let is_token = is_plain(token) && token.is_ascii() && !token.contains(' ');
                 ensure!(is_token, "the token is empty or has characters that HTTP does not allow there");
                 format!("Authorization: Bearer {token}\r\n")
@@ -82,7 +82,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Address::request`].
-    pub(crate) fn scrape(&self, bytes_max: u64) -> Result<Answer> {
+    pub(crate) fn scrape(&self, bytes_max: u64) -> Result<Response> {
         let header = format!("Accept: text/plain\r\n{}", self.header);
         self.address.request(self.tls.as_ref(), "GET", (&self.address.path, &header), bytes_max)
     }
@@ -91,7 +91,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Address::request`], and when the answer takes longer.
-    pub fn ask(&self, query: &str, longest: Duration, bytes_max: u64) -> Result<Answer> {
+    pub fn ask(&self, query: &str, longest: Duration, bytes_max: u64) -> Result<Response> {
         let path = format!("{}{query}", self.address.path.trim_end_matches('/'));
         self.address.request_within(longest, self.tls.as_ref(), "GET", (&path, &self.header), bytes_max)
     }

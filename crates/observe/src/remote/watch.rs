@@ -6,11 +6,11 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use model::telemetry::reading::{Tick, TickSource};
 
-use crate::Sample;
+use crate::Observation;
 use crate::gather::{Backwards, Gather, INSTANCE_BYTES_MAX};
 use crate::remote::exposition::{self, CounterReading, Mapping};
 use crate::remote::service::Service;
-use crate::schedule::{Control, unix_ns};
+use crate::schedule::{ObserverControl, unix_ns};
 use crate::sink::Out;
 
 /// Reported as missing if the exporter does not answer.
@@ -50,7 +50,7 @@ impl RemoteWatch {
     }
 
     /// Scrapes in each tick until it is stopped, and then once more.
-    pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
+    pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
         // When the counters were last read: the next increments count from there.
         let mut last = self.read().then(Instant::now);
         self.gather.take();
@@ -115,7 +115,7 @@ impl RemoteWatch {
             }
             self.gather.put_said(metric, &instance, value);
         }
-        self.out.send(Sample::Scrape { end_unix_ns: unix_ns(), text: answer.body });
+        self.out.send(Observation::Scrape { end_unix_ns: unix_ns(), text: answer.body });
         Ok(())
     }
 }
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::http::Address;
-    use crate::remote::service::Identity;
+    use crate::remote::service::AskerIdentity;
 
     /// Serves HTTPS on 127.0.0.1 with a certificate for that address, to whoever says `u:s3cret`. Returns its port and its
     /// authority's certificate.
@@ -196,7 +196,7 @@ mod tests {
         let mapping = Mapping::of(&metrics.into()).unwrap();
         let scrape = |host: &str, ca: Option<&Path>, password: &str| {
             let address = Address::parse(&format!("https://{host}:{port}/metrics")).unwrap();
-            let identity = Identity::Password { user: "u", password };
+            let identity = AskerIdentity::Password { user: "u", password };
             let service = Service::new(address, ca, &identity).unwrap();
             let exporter = Exporter::new(service, mapping.clone());
             let mut watch = RemoteWatch::new(exporter, Out::new(Box::new(|_| {})));

@@ -6,19 +6,23 @@ use crate::server::statistics;
 
 /// Identity of a server. An unreadable part is `None` and proves nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Identity {
+pub(crate) struct ObservedIdentity {
     start: Option<String>,
     system_identifier: Option<String>,
     timeline: Option<String>,
     in_recovery: Option<String>,
 }
 
-impl Identity {
+impl ObservedIdentity {
     /// The server of a session that said when its postmaster started and whether it is in recovery.
-    pub(crate) fn ask(session: &mut Session, start: Option<String>, in_recovery: Option<String>) -> Identity {
+    pub(crate) fn ask(
+        session: &mut Session,
+        start: Option<String>,
+        in_recovery: Option<String>,
+    ) -> ObservedIdentity {
         let timeline =
             statistics::timeline(session.server_version_num(), in_recovery.as_deref() == Some("true"));
-        Identity {
+        ObservedIdentity {
             start,
             system_identifier: scalar(session, statistics::SYSTEM_IDENTIFIER),
             timeline: scalar(session, &timeline),
@@ -27,7 +31,7 @@ impl Identity {
     }
 
     /// Differences in words; empty if none are known.
-    pub(crate) fn differences(&self, before: &Identity) -> Vec<String> {
+    pub(crate) fn differences(&self, before: &ObservedIdentity) -> Vec<String> {
         let fields = [
             ("postmaster start", &before.start, &self.start),
             ("system identifier", &before.system_identifier, &self.system_identifier),
@@ -53,16 +57,16 @@ mod tests {
     #[test]
     fn a_server_is_the_same_unless_something_known_differs() {
         let text = |text: &str| Some(text.to_string());
-        let before = Identity {
+        let before = ObservedIdentity {
             start: text("1.5"),
             system_identifier: None,
             timeline: text("00000001"),
             in_recovery: text("false"),
         };
         assert_eq!(before.differences(&before), [""; 0]);
-        let unknown = Identity { timeline: None, system_identifier: text("7"), ..before.clone() };
+        let unknown = ObservedIdentity { timeline: None, system_identifier: text("7"), ..before.clone() };
         assert_eq!(unknown.differences(&before), [""; 0]);
-        let restarted = Identity { start: text("2.5"), timeline: text("00000002"), ..before.clone() };
+        let restarted = ObservedIdentity { start: text("2.5"), timeline: text("00000002"), ..before.clone() };
         let expected = ["postmaster start 1.5 became 2.5", "timeline 00000001 became 00000002"];
         assert_eq!(restarted.differences(&before), expected);
     }

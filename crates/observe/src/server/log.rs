@@ -5,7 +5,7 @@
 
 /// Severity of a log entry, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Severity {
+pub(crate) enum LogSeverity {
     /// A line that PostgreSQL did not write itself, such as one of `archive_command`.
     Foreign,
     Debug,
@@ -20,11 +20,11 @@ pub(crate) enum Severity {
 
 /// One log entry.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     /// Nanoseconds since the Unix epoch, if the prefix has a time.
     pub(crate) t_unix_ns: Option<u64>,
     pub(crate) pid: Option<u32>,
-    pub(crate) severity: Severity,
+    pub(crate) severity: LogSeverity,
     /// The message and its continuation lines, joined by line breaks.
     pub(crate) message: String,
     /// `detail`, `hint`, `context`, `statement`, ….
@@ -34,19 +34,19 @@ pub(crate) struct Entry {
 /// Limit for the text of an entry; the rest is dropped.
 const TEXT_MAX_BYTES: usize = 4000;
 
-const SEVERITIES: [(&str, Severity); 12] = [
-    ("LOG", Severity::Log),
-    ("ERROR", Severity::Error),
-    ("WARNING", Severity::Warning),
-    ("FATAL", Severity::Fatal),
-    ("PANIC", Severity::Panic),
-    ("NOTICE", Severity::Notice),
-    ("INFO", Severity::Info),
-    ("DEBUG5", Severity::Debug),
-    ("DEBUG4", Severity::Debug),
-    ("DEBUG3", Severity::Debug),
-    ("DEBUG2", Severity::Debug),
-    ("DEBUG1", Severity::Debug),
+const SEVERITIES: [(&str, LogSeverity); 12] = [
+    ("LOG", LogSeverity::Log),
+    ("ERROR", LogSeverity::Error),
+    ("WARNING", LogSeverity::Warning),
+    ("FATAL", LogSeverity::Fatal),
+    ("PANIC", LogSeverity::Panic),
+    ("NOTICE", LogSeverity::Notice),
+    ("INFO", LogSeverity::Info),
+    ("DEBUG5", LogSeverity::Debug),
+    ("DEBUG4", LogSeverity::Debug),
+    ("DEBUG3", LogSeverity::Debug),
+    ("DEBUG2", LogSeverity::Debug),
+    ("DEBUG1", LogSeverity::Debug),
 ];
 
 /// Keywords of lines that belong to the preceding entry.
@@ -54,13 +54,13 @@ const PARTS: [&str; 7] = ["DETAIL", "HINT", "CONTEXT", "STATEMENT", "QUERY", "LO
 
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    open: Option<Entry>,
+    open: Option<LogEntry>,
 }
 
 impl Assembler {
     /// Takes the next line, without its line end. `now_ns` resolves the zone of a time that is written without one.
     /// Returns the entry that this line completes.
-    pub(crate) fn push(&mut self, line: &str, now_ns: u64) -> Option<Entry> {
+    pub(crate) fn push(&mut self, line: &str, now_ns: u64) -> Option<LogEntry> {
         if line.trim().is_empty() {
             return None;
         }
@@ -81,18 +81,18 @@ impl Assembler {
             (Some((prefix, word, text)), _) => {
                 let severity =
                     SEVERITIES.iter().find(|(name, _)| *name == word).map(|(_, severity)| *severity);
-                self.open.replace(Entry {
+                self.open.replace(LogEntry {
                     t_unix_ns: time(prefix, now_ns),
                     pid: pid(prefix),
-                    severity: severity.unwrap_or(Severity::Foreign),
+                    severity: severity.unwrap_or(LogSeverity::Foreign),
                     message: clip(text),
                     parts: Vec::new(),
                 })
             }
-            (None, _) => self.open.replace(Entry {
+            (None, _) => self.open.replace(LogEntry {
                 t_unix_ns: None,
                 pid: None,
-                severity: Severity::Foreign,
+                severity: LogSeverity::Foreign,
                 message: clip(line),
                 parts: Vec::new(),
             }),
@@ -100,7 +100,7 @@ impl Assembler {
     }
 
     /// Ends an open entry.
-    pub(crate) fn flush(&mut self) -> Option<Entry> {
+    pub(crate) fn flush(&mut self) -> Option<LogEntry> {
         self.open.take()
     }
 }
@@ -200,21 +200,21 @@ mod tests {
                 "1795165034.123 [4711] LOG:  checkpoint starting: time",
                 at(1_795_165_034_123),
                 Some(4711),
-                Severity::Log,
+                LogSeverity::Log,
                 "checkpoint starting: time",
             ),
             (
                 "2026-11-20 08:57:14.123 UTC [4711] LOG:  database system is ready",
                 at(1_795_165_034_123),
                 Some(4711),
-                Severity::Log,
+                LogSeverity::Log,
                 "database system is ready",
             ),
             (
                 "2026-11-20 08:57:14.123 UTC [12] postgres@db ERROR:  relation \"LOG:  x\" does not exist",
                 at(1_795_165_034_123),
                 Some(12),
-                Severity::Error,
+                LogSeverity::Error,
                 "relation \"LOG:  x\" does not exist",
             ),
             // Zones: an hour to the east, half past five by number, one second resolution.
@@ -222,24 +222,25 @@ mod tests {
                 "2026-11-20 09:57:14.000 CET [12] FATAL:  x",
                 at(1_795_165_034_000),
                 Some(12),
-                Severity::Fatal,
+                LogSeverity::Fatal,
                 "x",
             ),
             (
                 "2026-11-20 14:27:14 +0530 [12] PANIC:  x",
                 at(1_795_165_034_000),
                 Some(12),
-                Severity::Panic,
+                LogSeverity::Panic,
                 "x",
             ),
-            ("LOG:  x", None, None, Severity::Log, "x"),
-            ("cp: cannot stat 'x'", None, None, Severity::Foreign, "cp: cannot stat 'x'"),
-            ("99:99 [x] DEBUG3:  y", None, None, Severity::Debug, "y"),
+            ("LOG:  x", None, None, LogSeverity::Log, "x"),
+            ("cp: cannot stat 'x'", None, None, LogSeverity::Foreign, "cp: cannot stat 'x'"),
+            ("99:99 [x] DEBUG3:  y", None, None, LogSeverity::Debug, "y"),
         ] {
             let mut assembler = Assembler::default();
             assert_eq!(assembler.push(line, NOW_NS), None);
             let entry = assembler.flush().unwrap();
-            let expected = Entry { t_unix_ns: t, pid, severity, message: message.to_string(), parts: vec![] };
+            let expected =
+                LogEntry { t_unix_ns: t, pid, severity, message: message.to_string(), parts: vec![] };
             assert_eq!(entry, expected, "{line}");
         }
     }
@@ -259,7 +260,8 @@ mod tests {
 1795165034.125 [8] DETAIL:  lost
 ";
         let mut assembler = Assembler::default();
-        let mut entries: Vec<Entry> = lines.lines().filter_map(|line| assembler.push(line, NOW_NS)).collect();
+        let mut entries: Vec<LogEntry> =
+            lines.lines().filter_map(|line| assembler.push(line, NOW_NS)).collect();
         entries.extend(assembler.flush());
         let [deadlock, vacuum, x] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!(deadlock.parts[0].1, "Process 7 waits for ShareLock\nProcess 8 waits too");

@@ -5,7 +5,7 @@
 
 use model::telemetry::event::{Event, EventKind};
 
-use crate::server::log::{Entry, Severity};
+use crate::server::log::{LogEntry, LogSeverity};
 
 /// Prefixes of LOG messages that are irrelevant to the load.
 const NOISE: [&str; 33] = [
@@ -70,10 +70,10 @@ const FATAL_IN_ORDER: [&str; 7] = [
 const TEXT_MAX_CHARS: usize = 1000;
 
 /// The event for an entry; `now_ns` is its time if the log has none.
-pub(crate) fn event(entry: &Entry, now_ns: u64) -> Option<Event> {
+pub(crate) fn event(entry: &LogEntry, now_ns: u64) -> Option<Event> {
     let t_unix_ns = entry.t_unix_ns.unwrap_or(now_ns);
     let message = entry.message.as_str();
-    let special = if entry.severity == Severity::Log {
+    let special = if entry.severity == LogSeverity::Log {
         checkpoint_start(message).or_else(|| checkpoint_end(message)).or_else(|| maintenance(message))
     } else {
         None
@@ -97,37 +97,39 @@ pub(crate) fn event(entry: &Entry, now_ns: u64) -> Option<Event> {
     Some(event)
 }
 
-fn kind(entry: &Entry) -> Option<EventKind> {
+fn kind(entry: &LogEntry) -> Option<EventKind> {
     let message = entry.message.as_str();
     let any = |list: &[&str]| list.iter().any(|text| message.contains(text));
     match entry.severity {
-        Severity::Panic => Some(EventKind::ServerTrouble),
-        Severity::Fatal if any(&FATAL_IN_ORDER) => Some(EventKind::ServerLog),
-        Severity::Fatal => Some(EventKind::ServerTrouble),
+        LogSeverity::Panic => Some(EventKind::ServerTrouble),
+        LogSeverity::Fatal if any(&FATAL_IN_ORDER) => Some(EventKind::ServerLog),
+        LogSeverity::Fatal => Some(EventKind::ServerTrouble),
         // The logical replication launcher exits with code 1 whenever a server is stopped.
-        Severity::Log if message.starts_with("background worker") && message.ends_with("exit code 1") => None,
+        LogSeverity::Log if message.starts_with("background worker") && message.ends_with("exit code 1") => {
+            None
+        }
         _ if any(&TROUBLE) => Some(EventKind::ServerTrouble),
-        Severity::Warning | Severity::Error | Severity::Foreign => Some(EventKind::ServerLog),
-        Severity::Log => {
+        LogSeverity::Warning | LogSeverity::Error | LogSeverity::Foreign => Some(EventKind::ServerLog),
+        LogSeverity::Log => {
             let is_wait = message.starts_with("process ") && message.contains(" still waiting for ");
             let is_noise = NOISE.iter().any(|start| message.starts_with(start));
             (is_wait || !is_noise).then_some(EventKind::ServerLog)
         }
-        Severity::Debug | Severity::Info | Severity::Notice => None,
+        LogSeverity::Debug | LogSeverity::Info | LogSeverity::Notice => None,
     }
 }
 
-fn word(severity: Severity) -> &'static str {
+fn word(severity: LogSeverity) -> &'static str {
     match severity {
-        Severity::Foreign => "none",
-        Severity::Debug => "DEBUG",
-        Severity::Info => "INFO",
-        Severity::Notice => "NOTICE",
-        Severity::Log => "LOG",
-        Severity::Warning => "WARNING",
-        Severity::Error => "ERROR",
-        Severity::Fatal => "FATAL",
-        Severity::Panic => "PANIC",
+        LogSeverity::Foreign => "none",
+        LogSeverity::Debug => "DEBUG",
+        LogSeverity::Info => "INFO",
+        LogSeverity::Notice => "NOTICE",
+        LogSeverity::Log => "LOG",
+        LogSeverity::Warning => "WARNING",
+        LogSeverity::Error => "ERROR",
+        LogSeverity::Fatal => "FATAL",
+        LogSeverity::Panic => "PANIC",
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use model::release::{self, Release};
 use wire::{Session, SessionError};
 
-use crate::host::place::Place;
+use crate::host::place::ProcessPlace;
 use crate::host::process::thread_cpu_time;
 use crate::schedule::unix_ns;
 use crate::server::statements::{self, Names};
 use crate::server::statistics;
-use crate::server::waits::{self, Kernel, Rhythm, Tally};
+use crate::server::waits::{self, Kernel, Rhythm, WaitTally};
 use crate::server::watch::{is_fatal, prepare};
 
 /// Samples that may fail in a row, and the pause after one that did.
@@ -20,7 +20,7 @@ const FAILED_PAUSE: Duration = Duration::from_secs(1);
 /// The sampling of waits over the session that also reads statistics: one connection is enough, and an answer takes less
 /// than a millisecond.
 pub(crate) struct Sampling {
-    pub(crate) tally: Tally,
+    pub(crate) tally: WaitTally,
     rhythm: Rhythm,
     /// When the next sample is due.
     next: Instant,
@@ -51,7 +51,7 @@ impl Sampling {
         }
         let rhythm = Rhythm::new(unix_ns());
         Sampling {
-            tally: Tally::default(),
+            tally: WaitTally::default(),
             rhythm,
             next: Instant::now(),
             took: Duration::ZERO,
@@ -102,7 +102,7 @@ impl Sampling {
         if names.is_some() {
             self.statements_due = begin + statements::PAUSE;
         }
-        let look = |pid| Place::of(pid, server_pid?);
+        let look = |pid| ProcessPlace::of(pid, server_pid?);
         let kernel = Kernel { look: &look, has_io_events: self.has_io_events };
         let cpu_before = thread_cpu_time();
         let seen = self.tally.add(&rows.rows, &kernel, took, names);

@@ -29,7 +29,7 @@ const ROWS_MAX: usize = 10_000;
 
 /// The extension: the schema of its functions, quoted, and its version.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Extension {
+pub(crate) struct StatExtension {
     pub(crate) schema: String,
     pub(crate) version: (u32, u32),
 }
@@ -37,10 +37,13 @@ pub(crate) struct Extension {
 /// The extension's name.
 pub(crate) const NAME: &str = "pg_stat_statements";
 
-impl Extension {
-    pub(crate) fn of(schema: &str, version: &str) -> Option<Extension> {
+impl StatExtension {
+    pub(crate) fn of(schema: &str, version: &str) -> Option<StatExtension> {
         let (major, minor) = version.split_once('.')?;
-        Some(Extension { schema: schema.to_string(), version: (major.parse().ok()?, minor.parse().ok()?) })
+        Some(StatExtension {
+            schema: schema.to_string(),
+            version: (major.parse().ok()?, minor.parse().ok()?),
+        })
     }
 
     /// SQL for a row per statement of a database. The columns follow the version of the extension, which may be older than
@@ -122,13 +125,13 @@ fn parse(numbers: &str) -> Option<Counts> {
 
 /// The extension's counters between two readings.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct StatementCounts {
     before: HashMap<String, Counts>,
     /// When they were read last.
     read: Option<Instant>,
 }
 
-impl Counted {
+impl StatementCounts {
     /// Takes the rows of a reading, and hands over what has been added since the last one. Returns the statements that a
     /// reader will want to know.
     pub(crate) fn put(&mut self, rows: &[(String, String)], at: Instant, gather: &mut Gather) -> Vec<String> {
@@ -295,16 +298,16 @@ mod tests {
             ("1.10", "blk_write_time + temp_blk_read_time", "shared_blk_read_time"),
             ("1.12", "sum(shared_blk_read_time", "sum(blk_read_time"),
         ] {
-            let sql = Extension::of("public", version).unwrap().sql("it's");
+            let sql = StatExtension::of("public", version).unwrap().sql("it's");
             assert!(sql.contains(has) && !sql.contains(has_not), "{version}: {sql}");
             assert!(sql.contains("'it''s'"), "{sql}");
         }
-        assert_eq!(Extension::of("public", "unpackaged"), None);
+        assert_eq!(StatExtension::of("public", "unpackaged"), None);
     }
 
     #[test]
     fn statements_count_from_the_first_reading_and_again_after_they_were_dropped() {
-        let mut counted = Counted::default();
+        let mut counted = StatementCounts::default();
         let mut gather = Gather::new(Backwards::Reset);
         let mut tick = |rows: &[(&str, &str)]| {
             let rows: Vec<(String, String)> =

@@ -10,7 +10,7 @@ use model::release::{Release, functions, privileges, settings, statistics};
 use wire::quote_literal;
 
 use crate::server::sessions;
-use crate::server::statements::{self, Extension};
+use crate::server::statements::{self, StatExtension};
 
 /// `application_name` of the observers' sessions of the process that has this word.
 pub(crate) fn application_name(word: &str) -> String {
@@ -30,7 +30,7 @@ pub(crate) const AUTOVACUUMS: &str = "database.autovacuums";
 
 /// One part of the statement. A part that the server rejects is left out.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct StatementPart {
     /// The metrics that this part yields, for messages.
     pub(crate) what: &'static str,
     pub(crate) sql: String,
@@ -96,14 +96,14 @@ pub(crate) fn with_activity(version_num: u32, query: &str) -> String {
 }
 
 /// The statement that consists of these parts.
-pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Part>) -> String {
+pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a StatementPart>) -> String {
     let parts: Vec<&str> = parts.map(|part| part.sql.as_str()).collect();
     with_activity(version_num, &parts.join(" union all "))
 }
 
 /// The statistics that this server and database need.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct StatisticsScope<'a> {
     /// The database under load.
     pub(crate) database: &'a str,
     /// Running and finished autovacuums; the log shows them otherwise.
@@ -113,11 +113,11 @@ pub(crate) struct Scope<'a> {
     /// `application_name` of this process's observers.
     pub(crate) observer: &'a str,
     /// What counts executions of statements, if it is there.
-    pub(crate) extension: Option<&'a Extension>,
+    pub(crate) extension: Option<&'a StatExtension>,
 }
 
 /// All parts for a version.
-pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
+pub(crate) fn parts(version_num: u32, scope: StatisticsScope) -> Vec<StatementPart> {
     let (name, release) = (quote_literal(scope.database), Release::new(version_num));
     let mut parts = vec![
         part("server.clock_offset", clock()),
@@ -151,7 +151,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
     }
     if scope.wants_autovacuum {
         let counts = part(AUTOVACUUMS, autovacuums(&name));
-        parts.push(Part { grows: true, ..counts });
+        parts.push(StatementPart { grows: true, ..counts });
         let sql = format!(
             "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') \
              || case when is_hidden then 'autovacuum: {HIDDEN_VACUUM}' else coalesce(query, '') end from a \
@@ -159,19 +159,19 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         );
         parts.push(part("autovacuum events", sql));
     }
-    parts.push(Part { grows: true, ..part("database.hot_updates", hot_updates(&name)) });
-    parts.push(Part { is_rare: true, ..part("database.table_bytes", table_sizes(&name)) });
+    parts.push(StatementPart { grows: true, ..part("database.hot_updates", hot_updates(&name)) });
+    parts.push(StatementPart { is_rare: true, ..part("database.table_bytes", table_sizes(&name)) });
     if let Some(extension) = scope.extension {
         let counts = part(statements::PART, extension.sql(scope.database));
-        parts.push(Part { grows: true, ..counts });
+        parts.push(StatementPart { grows: true, ..counts });
     }
     let size = format!("select 'database.bytes', '', pg_database_size({name})::text");
-    parts.push(Part { is_rare: true, ..part("database.bytes", size) });
+    parts.push(StatementPart { is_rare: true, ..part("database.bytes", size) });
     parts
 }
 
-fn part(what: &'static str, sql: String) -> Part {
-    Part { what, sql, is_rare: false, grows: false }
+fn part(what: &'static str, sql: String) -> StatementPart {
+    StatementPart { what, sql, is_rare: false, grows: false }
 }
 
 /// Sessions other than this one. 10 calls parallel workers background workers, as those of logical replication. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     fn text(version_num: u32) -> String {
-        let scope = Scope {
+        let scope = StatisticsScope {
             database: "it's",
             wants_autovacuum: true,
             wants_clients: true,

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use model::telemetry::event::{Event, EventKind};
 use nix::fcntl::OFlag;
 
-use crate::schedule::{Control, unix_ns};
+use crate::schedule::{ObserverControl, unix_ns};
 use crate::server::log::Assembler;
 use crate::server::log_events;
 use crate::sink::Out;
@@ -27,7 +27,7 @@ const ORDINARY_PER_S_MAX: u32 = 50;
 const TROUBLE_PER_S_MAX: u32 = 50;
 
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct LogTail {
     path: PathBuf,
     offset: u64,
     file: Option<File>,
@@ -37,11 +37,11 @@ pub(crate) struct Tail {
     limit: Limit,
 }
 
-impl Tail {
+impl LogTail {
     /// Will follow `path` from byte `offset` on. The file might not exist yet.
-    pub(crate) fn new(path: PathBuf, offset: u64) -> Tail {
+    pub(crate) fn new(path: PathBuf, offset: u64) -> LogTail {
         let partial = Vec::new();
-        Tail {
+        LogTail {
             path,
             offset,
             file: None,
@@ -53,7 +53,7 @@ impl Tail {
     }
 
     /// Follows the log until it is stopped.
-    pub(crate) fn run(mut self, control: &Control, out: &Out) {
+    pub(crate) fn run(mut self, control: &ObserverControl, out: &Out) {
         loop {
             let stop = control.sleep(POLL);
             match self.look(unix_ns(), stop) {
@@ -195,7 +195,7 @@ mod tests {
             let mut file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
             file.write_all(text.as_bytes()).unwrap();
         };
-        let mut tail = Tail::new(path.clone(), 4);
+        let mut tail = LogTail::new(path.clone(), 4);
         let mut kinds = |last: bool| -> Vec<EventKind> {
             let mut events = tail.look(S, last).unwrap();
             events.extend(tail.look(S, last).unwrap());
@@ -220,7 +220,7 @@ mod tests {
         let (secret, log) = (directory.path().join("secret"), directory.path().join("log"));
         fs::write(&secret, "FATAL:  secret\n").unwrap();
         std::os::unix::fs::symlink(&secret, &log).unwrap();
-        let mut tail = Tail::new(log.clone(), 0);
+        let mut tail = LogTail::new(log.clone(), 0);
         let error = format!("{:#}", tail.look(S, true).unwrap_err());
         assert!(error.contains("not a regular file"), "{error}");
         assert!(open(&log).is_err());

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use model::telemetry::wait::{self, Stage};
+use model::telemetry::wait::{self, WaitStage};
 
 use crate::gather::Gather;
-use crate::host::place::Place;
+use crate::host::place::ProcessPlace;
 use crate::server::statements::{self, Names, Sampled};
 
 /// Most samples a second.
@@ -76,12 +76,12 @@ pub(crate) fn roots_sql() -> String {
 
 /// The samples of a tick.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct WaitTally {
     n_samples: u32,
     /// Processes by class and wait, summed over samples.
     processes: BTreeMap<String, f64>,
     /// Processes without a wait event by where the kernel had them, summed over samples.
-    places: BTreeMap<Place, f64>,
+    places: BTreeMap<ProcessPlace, f64>,
     /// Processes without a wait event that the kernel was not asked about, summed over samples, on a server without events for I/O.
     n_unseen: f64,
     /// Whether the server has no wait events for I/O and for standbys: before 10.
@@ -89,7 +89,7 @@ pub(crate) struct Tally {
     /// Samples with at least one process in it, by wait.
     instants: BTreeMap<String, u32>,
     /// The same by stage.
-    stages: BTreeMap<Stage, u32>,
+    stages: BTreeMap<WaitStage, u32>,
     /// What roots of lock queues do, counted for each session that waits for them.
     roots: BTreeMap<String, f64>,
     n_queries: u32,
@@ -99,7 +99,7 @@ pub(crate) struct Tally {
 
 /// The content of one sample, in short.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct WaitSample {
     pub(crate) n_processes: u32,
     pub(crate) has_lock_waits: bool,
 }
@@ -109,23 +109,23 @@ type Row = [Option<String>];
 /// A look at processes of the server that wait for nothing that it knows of.
 pub(crate) struct Kernel<'a> {
     /// Where the process with this id is, if it is on this machine.
-    pub(crate) look: &'a dyn Fn(i32) -> Option<Place>,
+    pub(crate) look: &'a dyn Fn(i32) -> Option<ProcessPlace>,
     /// Whether the server has wait events for I/O: from 10 on.
     pub(crate) has_io_events: bool,
 }
 
 impl Kernel<'_> {
-    fn place(&self, pid: &str) -> Option<Place> {
+    fn place(&self, pid: &str) -> Option<ProcessPlace> {
         (self.look)(pid.parse().ok()?)
     }
 
     /// What a process does that waits for nothing the server knows of.
-    fn what(&self, place: Option<Place>) -> &'static str {
+    fn what(&self, place: Option<ProcessPlace>) -> &'static str {
         place.and_then(|place| place.wait(self.has_io_events)).unwrap_or(wait::CPU)
     }
 }
 
-impl Tally {
+impl WaitTally {
     /// Adds the rows of [`sample_sql`], which took this long, or of [`sample_statements_sql`] with the names of statements.
     pub(crate) fn add(
         &mut self,
@@ -133,19 +133,19 @@ impl Tally {
         kernel: &Kernel,
         took: Duration,
         mut names: Option<&mut Names>,
-    ) -> Seen {
+    ) -> WaitSample {
         if names.is_some() {
             self.statements.count_sample();
         }
         self.lacks_events = !kernel.has_io_events;
-        let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut waits, mut stages) = (WaitSample::default(), BTreeSet::new(), BTreeSet::new());
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
             seen.n_processes = seen.n_processes.saturating_add(n);
             for (what, n) in self.look(&what, n, row, kernel) {
                 *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
-                if let Some(stage) = Stage::of(&what, class == CLIENT) {
-                    seen.has_lock_waits |= stage == Stage::Lock;
+                if let Some(stage) = WaitStage::of(&what, class == CLIENT) {
+                    seen.has_lock_waits |= stage == WaitStage::Lock;
                     stages.insert(stage);
                 }
                 if let (Some(names), Some([.., Some(id), Some(text)])) = (&mut names, row.get(6..)) {
@@ -195,8 +195,17 @@ impl Tally {
         // Whose I/O has no event and was not seen in the kernel may be in any stage but that of locks.
         let is_blind = self.n_unseen > self.places.values().sum::<f64>();
         let lacks_events = self.lacks_events;
-        let Tally {
-            n_samples, processes, places, instants, stages, roots, n_queries, took, statements, ..
+        let WaitTally {
+            n_samples,
+            processes,
+            places,
+            instants,
+            stages,
+            roots,
+            n_queries,
+            took,
+            statements,
+            ..
         } = std::mem::take(self);
         if n_samples == 0 {
             return;
@@ -208,12 +217,12 @@ impl Tally {
         places.iter().for_each(|(place, n)| gather.put("waits.kernel", place.as_str(), *n));
         instants.iter().for_each(|(key, n)| gather.put_said("waits.instants", key, f64::from(*n)));
         // A stage that nobody was in was observed all the same, unless nobody could have been seen in it.
-        let is_seen = |stage: &Stage| match stage {
-            Stage::Lock => true,
-            Stage::Standby => !lacks_events,
+        let is_seen = |stage: &WaitStage| match stage {
+            WaitStage::Lock => true,
+            WaitStage::Standby => !lacks_events,
             _ => !is_blind,
         };
-        for stage in Stage::ALL {
+        for stage in WaitStage::ALL {
             let n = stages.get(&stage).copied();
             if let Some(n) = n.or(is_seen(&stage).then_some(0)) {
                 gather.put("waits.stages", stage.as_str(), f64::from(n));
@@ -291,7 +300,7 @@ impl Rhythm {
     }
 
     /// The pause after a sample that took `took`, and whose looks into the kernel used `looks` of CPU time.
-    pub(crate) fn pause(&mut self, seen: Seen, took: Duration, looks: Duration) -> Duration {
+    pub(crate) fn pause(&mut self, seen: WaitSample, took: Duration, looks: Duration) -> Duration {
         let cost = COST_S + COST_PER_SESSION_S * f64::from(seen.n_processes) + looks.as_secs_f64();
         let mean = (1.0 / RATE_MAX).max(cost / CPU_SHARE);
         // A server that answers slowly is asked less often.
@@ -313,9 +322,9 @@ mod tests {
     /// Processes 1 and 2 run, 3 flushes WAL, 4 sleeps for a page of its memory; others are elsewhere.
     fn kernel(has_io_events: bool) -> Kernel<'static> {
         let look = &|pid| match pid {
-            1 | 2 => Some(Place::Running),
-            3 => Some(Place::WalFlush),
-            4 => Some(Place::PageFault),
+            1 | 2 => Some(ProcessPlace::Running),
+            3 => Some(ProcessPlace::WalFlush),
+            4 => Some(ProcessPlace::PageFault),
             _ => None,
         };
         Kernel { look, has_io_events }
@@ -327,7 +336,7 @@ mod tests {
 
     #[test]
     fn samples_add_up_by_class_event_and_stage() {
-        let mut tally = Tally::default();
+        let mut tally = WaitTally::default();
         let first = [
             row(["client", "active", "IO", "WALSync", "1"]),
             row(["client", "active", "LWLock", "WALWrite", "3"]),
@@ -340,7 +349,7 @@ mod tests {
             row(["client", "disabled", "Client", "ClientRead", "2"]),
         ];
         let seen = tally.add(&first, &kernel(true), Duration::from_millis(1), None);
-        assert_eq!(seen, Seen { n_processes: 21, has_lock_waits: true });
+        assert_eq!(seen, WaitSample { n_processes: 21, has_lock_waits: true });
         let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
         assert!(!tally.add(&second, &kernel(true), Duration::from_millis(1), None).has_lock_waits);
         let mut gather = Gather::new(Backwards::Reset);
@@ -366,7 +375,7 @@ mod tests {
             [&row(["client", "active", "", "", n])[..], &[Some(pids.to_string())]].concat()
         };
         let readings = |has_io_events| {
-            let mut tally = Tally::default();
+            let mut tally = WaitTally::default();
             let rows = [nulls("1 2 3 4 5", "5"), row(["client", "active", "LWLock", "WALWrite", "3"])];
             let seen = tally.add(&rows, &kernel(has_io_events), Duration::from_millis(1), None);
             assert_eq!(seen.n_processes, 8);
@@ -391,7 +400,7 @@ mod tests {
     #[test]
     fn a_stage_that_nobody_could_be_seen_in_is_unknown() {
         let stages = |kernel: &Kernel| {
-            let mut tally = Tally::default();
+            let mut tally = WaitTally::default();
             let rows =
                 [row(["client", "active", "", "", "3"]), row(["client", "active", "Lock", "tuple", "1"])];
             tally.add(&rows, kernel, Duration::from_millis(1), None);
@@ -435,7 +444,7 @@ mod tests {
     #[test]
     fn many_sessions_are_sampled_less_often_and_never_in_step() {
         let mut rhythm = Rhythm::new(7);
-        let of = |n_processes| Seen { n_processes, ..Seen::default() };
+        let of = |n_processes| WaitSample { n_processes, ..WaitSample::default() };
         let mut mean = |n, took, looks| {
             (0..1000).map(|_| rhythm.pause(of(n), took, looks).as_secs_f64()).sum::<f64>() / 1000.0
         };

@@ -13,16 +13,16 @@ use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use wire::{ConnectError, Conninfo, Session, SessionError};
 
-use crate::Sample;
+use crate::Observation;
 use crate::gather::{Backwards, Gather};
 use crate::host::watch::late;
-use crate::schedule::{Control, LATE_NS, TickEnds, unix_ns};
-use crate::server::identity::Identity;
+use crate::schedule::{LATE_NS, ObserverControl, TickEnds, unix_ns};
+use crate::server::identity::ObservedIdentity;
 use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
 use crate::server::spans::{self, Spans};
-use crate::server::statements::{self, Counted, Extension, Names, PART, STATEMENT};
-use crate::server::statistics::{self, Part, Scope};
+use crate::server::statements::{self, Names, PART, STATEMENT, StatExtension, StatementCounts};
+use crate::server::statistics::{self, StatementPart, StatisticsScope};
 use crate::server::uncounted::{self, Uncounted};
 use crate::sink::Out;
 
@@ -42,7 +42,7 @@ const AUTOVACUUMS_MAX: usize = 1000;
 const N_ROUND_TRIPS: usize = 3;
 
 /// The statistics and logs to observe of a server.
-pub(crate) struct Wanted {
+pub(crate) struct WatchedParts {
     /// The database under load; empty: that of the connection.
     pub(crate) database: String,
     /// Whether its log is followed too.
@@ -55,11 +55,11 @@ pub(crate) struct Wanted {
 
 pub(crate) struct ServerWatch {
     conninfo: Conninfo,
-    wanted: Wanted,
+    wanted: WatchedParts,
     out: Out,
     gather: Gather,
     session: Option<Asking>,
-    identity: Option<Identity>,
+    identity: Option<ObservedIdentity>,
     /// When the last answer was read; `None` before a server's first answer.
     last_read: Option<Instant>,
     n_ticks: u64,
@@ -69,7 +69,7 @@ pub(crate) struct ServerWatch {
     is_lost: bool,
     /// Autovacuums running in the last tick: pid and activity.
     autovacuums: BTreeSet<(String, String)>,
-    statements: Counted,
+    statements: StatementCounts,
     spans: Spans,
     names: Names,
 }
@@ -85,7 +85,7 @@ struct Asking {
     sampling: Option<Sampling>,
     log_tells_checkpoints: bool,
     log_tells_autovacuum: bool,
-    extension: Option<Extension>,
+    extension: Option<StatExtension>,
     uncounted: Uncounted,
 }
 
@@ -100,7 +100,7 @@ struct Moment {
 
 impl ServerWatch {
     /// Will observe the server at `conninfo`.
-    pub(crate) fn new(conninfo: Conninfo, mut wanted: Wanted, out: Out) -> ServerWatch {
+    pub(crate) fn new(conninfo: Conninfo, mut wanted: WatchedParts, out: Out) -> ServerWatch {
         let connect_timeout = match conninfo.connect_timeout {
             Duration::ZERO => CONNECT_LIMIT,
             given => given.min(CONNECT_LIMIT),
@@ -121,14 +121,14 @@ impl ServerWatch {
             next_attempt: None,
             is_lost: false,
             autovacuums: BTreeSet::new(),
-            statements: Counted::default(),
+            statements: StatementCounts::default(),
             spans: Spans::default(),
             names: Names::default(),
         }
     }
 
     /// Observes until it is stopped, and then once more.
-    pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
+    pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
         self.turn(control, None);
         let mut ends = TickEnds::every(tick_ns);
         loop {
@@ -166,7 +166,8 @@ impl ServerWatch {
     }
 
     fn tell_names(&mut self) {
-        self.names.take().into_iter().for_each(|(id, text)| self.out.send(Sample::Statement { id, text }));
+        let statement = |(id, text)| self.out.send(Observation::Statement { id, text });
+        self.names.take().into_iter().for_each(statement);
     }
 
     /// When waits are sampled next; `None` where they cannot be, or before the end of this tick.
@@ -191,7 +192,7 @@ impl ServerWatch {
     }
 
     /// Connects if necessary, and reads. `meant_ns` is when that should have begun.
-    fn turn(&mut self, control: &Control, meant_ns: Option<u64>) {
+    fn turn(&mut self, control: &ObserverControl, meant_ns: Option<u64>) {
         let mut meant_ns = meant_ns;
         if self.session.is_none() {
             if self.next_attempt.is_some_and(|next| Instant::now() < next) {
@@ -246,7 +247,7 @@ impl ServerWatch {
         rows: &[Vec<Option<String>>],
         moment: Moment,
         growing: &[&'static str],
-        control: &Control,
+        control: &ObserverControl,
     ) {
         self.is_lost = false;
         self.n_ticks += 1;
@@ -311,7 +312,7 @@ impl ServerWatch {
     }
 
     /// Counts the sessions of others, and passes their backends to the thread that reads processes.
-    fn put_foreign(&mut self, clients: &str, control: &Control) {
+    fn put_foreign(&mut self, clients: &str, control: &ObserverControl) {
         let mut backends = control.backends();
         let Foreign { pids, n_sessions, n_working, n_our_workers } = sessions::foreign(clients, &backends);
         backends.foreign = pids.into_iter().collect();
@@ -384,7 +385,7 @@ impl ServerWatch {
         if let Some(name) = field("database").filter(|_| self.wanted.database == self.conninfo.dbname) {
             self.wanted.database = name;
         }
-        self.met(Identity::ask(&mut session, field("start"), field("in_recovery")));
+        self.met(ObservedIdentity::ask(&mut session, field("start"), field("in_recovery")));
         let has_log = self.wanted.has_log;
         let log_tells_checkpoints = has_log && field("log_checkpoints").as_deref() == Some("on");
         let log_tells_autovacuum = has_log && field("log_autovacuum").as_deref() == Some("0");
@@ -393,7 +394,7 @@ impl ServerWatch {
             self.out.unavailable("server.foreign_sessions", reason.to_string());
         }
         let extension = self.look_for_extension(&mut session).map_err(words)?;
-        let scope = Scope {
+        let scope = StatisticsScope {
             extension: extension.as_ref(),
             database: &self.wanted.database,
             wants_autovacuum: !log_tells_autovacuum,
@@ -436,14 +437,14 @@ impl ServerWatch {
         Ok(uncounted)
     }
 
-    fn look_for_extension(&self, session: &mut Session) -> Result<Option<Extension>, SessionError> {
+    fn look_for_extension(&self, session: &mut Session) -> Result<Option<StatExtension>, SessionError> {
         let found = session.extension(statements::NAME)?;
         if let Some(objection) = found.as_ref().and_then(|found| found.objection(statements::NAME)) {
             self.out.unavailable(PART, objection);
             return Ok(None);
         }
         let extension = match found {
-            Some(wire::session::Extension::Safe { schema, version }) => Extension::of(&schema, &version),
+            Some(wire::session::Extension::Safe { schema, version }) => StatExtension::of(&schema, &version),
             Some(wire::session::Extension::Replaceable { .. }) | None => None,
         };
         if let Some(extension) = extension.as_ref().filter(|extension| extension.version < (1, 8)) {
@@ -462,14 +463,14 @@ impl ServerWatch {
     }
 
     /// Compares the server with the known one.
-    fn met(&mut self, identity: Identity) {
+    fn met(&mut self, identity: ObservedIdentity) {
         let differences =
             self.identity.as_ref().map(|before| identity.differences(before)).unwrap_or_default();
         if !differences.is_empty() {
             let text = format!("the server has been restarted or replaced: {}", differences.join(", "));
             self.out.event(Event::new(unix_ns(), EventKind::ServerRestarted, text));
             self.gather = Gather::new(Backwards::Reset);
-            self.statements = Counted::default();
+            self.statements = StatementCounts::default();
             self.spans = Spans::default();
             self.last_read = None;
             // Its counters, too, count from a reading of all parts.
@@ -483,7 +484,7 @@ impl ServerWatch {
         &self,
         session: &mut Session,
         version_num: u32,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<StatementPart>,
     ) -> Result<(), SessionError> {
         let mut accepted = Vec::new();
         let round_trips: Result<Vec<Duration>, _> =

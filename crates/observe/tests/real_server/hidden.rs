@@ -6,13 +6,13 @@ use std::time::Duration;
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use observe::{ObserveSpec, OurBackends};
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 use wire::Conninfo;
 
 use crate::{Seen, check_keys, spec};
 
 /// Vacuums begin within a second.
-const OPTIONS: Options = Options {
+const OPTIONS: ClusterOptions = ClusterOptions {
     settings: &["autovacuum_naptime=1s", "track_io_timing=off", "track_wal_io_timing=off"],
     hba: None,
     has_tcp: false,
@@ -21,7 +21,7 @@ const OPTIONS: Options = Options {
 };
 
 /// The observation of a server by a role that it has; nothing is read of its log.
-fn by(server: &Server, role: &str) -> ObserveSpec {
+fn by(server: &TestServer, role: &str) -> ObserveSpec {
     let word = role.to_string();
     ObserveSpec {
         server: Some(Conninfo { user: role.to_string(), ..server.socket("postgres") }),
@@ -46,7 +46,7 @@ fn reason<'a>(unavailable: &'a std::collections::BTreeMap<String, String>, metri
 
 #[test]
 fn work_of_others_is_unknown_to_a_role_that_cannot_see_it_and_their_vacuums_are_seen() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     server.execute("postgres", "create role watcher login");
     // A vacuum that takes its time.
     server.execute(
@@ -99,7 +99,7 @@ fn work_of_others_is_unknown_to_a_role_that_cannot_see_it_and_their_vacuums_are_
 
 #[test]
 fn waits_for_locks_of_another_database_are_not_those_of_the_load() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     server.execute("postgres", "create database other");
     let locked = |database: &str, seconds: f64| {
         server.execute(database, "create table if not exists one (a int)");
@@ -125,7 +125,7 @@ fn waits_for_locks_of_another_database_are_not_those_of_the_load() {
 
 #[test]
 fn times_that_a_server_does_not_take_are_absent() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(by(&server, "postgres"));
     seen.wait_for_tick();
@@ -148,7 +148,7 @@ fn times_that_a_server_does_not_take_are_absent() {
 #[test]
 fn what_a_server_without_counts_would_have_counted_is_absent() {
     let settings = &["track_counts=off", "track_activities=off", "autovacuum=off"];
-    let server = Server::start(&Options { settings, ..OPTIONS });
+    let server = TestServer::start(&ClusterOptions { settings, ..OPTIONS });
     let seen = Seen::default();
     let observer = seen.observe(by(&server, "postgres"));
     seen.wait_for_tick();

@@ -17,12 +17,12 @@ use model::telemetry::event::{Event, EventKind};
 use model::telemetry::metric::{self, MetricKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use nix::sys::signal::Signal;
-use observe::{ObserveSpec, Observer, OurBackends, Sample};
-use testbed::{Options, QuotaGroup, Server, as_server_user};
+use observe::{Observation, ObserveSpec, Observer, OurBackends};
+use testbed::{ClusterOptions, QuotaGroup, TestServer, as_server_user};
 use wire::{Conninfo, Session};
 
 /// Which of its acts the server logs.
-const OPTIONS: Options = Options {
+const OPTIONS: ClusterOptions = ClusterOptions {
     settings: &[
         "log_line_prefix=%n [%p] ",
         "log_checkpoints=on",
@@ -35,14 +35,14 @@ const OPTIONS: Options = Options {
     is_on_disk: false,
 };
 
-fn pgbench(server: &Server, args: &[&str]) -> Command {
+fn pgbench(server: &TestServer, args: &[&str]) -> Command {
     let mut command = server.client("pgbench", "postgres");
     command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     as_server_user(&mut command);
     command
 }
 
-fn spec(server: &Server) -> ObserveSpec {
+fn spec(server: &TestServer) -> ObserveSpec {
     ObserveSpec {
         server: Some(server.socket("postgres")),
         database: "postgres".to_string(),
@@ -55,7 +55,7 @@ fn spec(server: &Server) -> ObserveSpec {
 }
 
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<Sample>>>);
+struct Seen(Arc<Mutex<Vec<Observation>>>);
 
 impl Seen {
     fn observe(&self, spec: ObserveSpec) -> Observer {
@@ -66,7 +66,7 @@ impl Seen {
     fn ticks(&self, source: TickSource) -> Vec<Tick> {
         let samples = self.0.lock().unwrap();
         let ticks = samples.iter().filter_map(|sample| match sample {
-            Sample::Tick(tick) if tick.source == source => Some(tick.clone()),
+            Observation::Tick(tick) if tick.source == source => Some(tick.clone()),
             _ => None,
         });
         ticks.collect()
@@ -75,7 +75,7 @@ impl Seen {
     fn events(&self) -> Vec<Event> {
         let samples = self.0.lock().unwrap();
         let events = samples.iter().filter_map(|sample| match sample {
-            Sample::Event(event) => Some(event.clone()),
+            Observation::Event(event) => Some(event.clone()),
             _ => None,
         });
         events.collect()
@@ -84,7 +84,7 @@ impl Seen {
     fn unavailable(&self) -> BTreeMap<String, String> {
         let samples = self.0.lock().unwrap();
         let all = samples.iter().filter_map(|sample| match sample {
-            Sample::Unavailable { what, reason } => Some((what.clone(), reason.clone())),
+            Observation::Unavailable { what, reason } => Some((what.clone(), reason.clone())),
             _ => None,
         });
         all.collect()
@@ -138,7 +138,7 @@ fn check_keys(ticks: &[Tick]) {
 
 #[test]
 fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     assert!(pgbench(&server, &["-i", "-q", "-s", "2"]).status().unwrap().success());
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
@@ -255,7 +255,7 @@ fn check_checkpoint(events: &[Event], during: std::ops::Range<u64>) {
 
 #[test]
 fn a_server_that_goes_away_and_comes_back_is_reported() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
     seen.wait_for_tick();
@@ -280,7 +280,7 @@ fn a_server_that_goes_away_and_comes_back_is_reported() {
 
 #[test]
 fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     server.execute("postgres", "create table t as select g from generate_series(1, 1000) g");
     let seen = Seen::default();
     let observer = seen.observe(ObserveSpec { log_path: None, server_pid: None, ..spec(&server) });
@@ -310,7 +310,7 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
 
 #[test]
 fn work_of_foreign_sessions_is_distinguished() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let (mut ours, holder) = (server.wait_ready(), server.wait_ready());
     let backends = OurBackends {
         load: [ours.backend_pid()].into(),
@@ -348,7 +348,7 @@ fn work_of_foreign_sessions_is_distinguished() {
 
 #[test]
 fn a_queue_behind_a_client_that_does_not_go_on_is_sampled_with_its_root() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     server.execute("postgres", "create table hot as select 1 as a");
     let (mut holder, mut waiter) = (server.wait_ready(), server.wait_ready());
     holder.execute("begin; update hot set a = 2").unwrap();
@@ -379,7 +379,7 @@ fn a_queue_behind_a_client_that_does_not_go_on_is_sampled_with_its_root() {
 fn failures_of_the_archiver_are_counted() {
     let mut settings = OPTIONS.settings.to_vec();
     settings.extend(["wal_level=replica", "archive_mode=on", "archive_command=false"]);
-    let server = Server::start(&Options { settings: settings.leak(), ..OPTIONS });
+    let server = TestServer::start(&ClusterOptions { settings: settings.leak(), ..OPTIONS });
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
     seen.wait_for_tick();
@@ -397,7 +397,7 @@ fn failures_of_the_archiver_are_counted() {
 
 #[test]
 fn time_limits_of_the_role_do_not_end_the_observation() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     for setting in ["idle_session_timeout = '200ms'", "statement_timeout = '1s'", "lock_timeout = '1s'"] {
         server.execute("postgres", &format!("alter role postgres set {setting}"));
     }
@@ -412,7 +412,7 @@ fn time_limits_of_the_role_do_not_end_the_observation() {
 
 #[test]
 fn throttling_by_a_quota_is_counted() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let Ok(group) = QuotaGroup::of(0.05) else {
         // Only version 1 of control groups lets root create one while the system uses its own.
         return;
@@ -434,7 +434,7 @@ fn throttling_by_a_quota_is_counted() {
 
 #[test]
 fn a_role_without_privileges_sees_what_it_may_and_says_so() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     server.execute("postgres", "create role watcher login");
     let seen = Seen::default();
     let conninfo = Conninfo { user: "watcher".to_string(), ..server.socket("postgres") };
@@ -464,7 +464,7 @@ fn a_role_without_privileges_sees_what_it_may_and_says_so() {
 
 #[test]
 fn a_crash_is_reported_and_ticks_continue_afterwards() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
     let mut victim = Session::connect(&server.socket("postgres")).unwrap();
@@ -489,7 +489,7 @@ fn a_crash_is_reported_and_ticks_continue_afterwards() {
 
 #[test]
 fn a_server_that_hangs_does_not_hold_up_the_end() {
-    let server = Server::start(&OPTIONS);
+    let server = TestServer::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
     sleep(Duration::from_millis(1500));

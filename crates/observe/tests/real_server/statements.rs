@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use model::telemetry::reading::TickSource;
-use observe::Sample;
-use testbed::{Options, Server};
+use observe::Observation;
+use testbed::{ClusterOptions, TestServer};
 
 use crate::{OPTIONS, Seen, check_keys, spec, sum};
 
@@ -17,7 +17,9 @@ fn sum_of_statement(seen: &Seen, metric: &str, state: &str) -> f64 {
         .unwrap()
         .iter()
         .filter_map(|sample| match sample {
-            Sample::Statement { id, text } if text == "select length(?), pg_sleep(?)" => Some(id.clone()),
+            Observation::Statement { id, text } if text == "select length(?), pg_sleep(?)" => {
+                Some(id.clone())
+            }
             _ => None,
         })
         .collect();
@@ -28,7 +30,7 @@ fn sum_of_statement(seen: &Seen, metric: &str, state: &str) -> f64 {
 }
 
 /// Observes three executions of a statement with literals, for 2.7 s.
-fn observe_statements(server: &Server) -> Seen {
+fn observe_statements(server: &TestServer) -> Seen {
     let seen = Seen::default();
     let observer = seen.observe(spec(server));
     seen.wait_for_tick();
@@ -44,7 +46,7 @@ fn observe_statements(server: &Server) -> Seen {
 
 #[test]
 fn statements_that_sessions_are_in_are_sampled_without_their_literals() {
-    let seen = observe_statements(&Server::start(&OPTIONS));
+    let seen = observe_statements(&TestServer::start(&OPTIONS));
     let samples = sum(&seen.ticks(TickSource::Server), "statements.samples");
     // 9.6 does not know why it sleeps.
     let sleeping = ["/Timeout:PgSleep", "/CPU"].map(|state| sum_of_statement(&seen, "sessions", state));
@@ -57,7 +59,7 @@ fn statements_that_sessions_are_in_are_sampled_without_their_literals() {
 fn the_extension_says_how_often_each_statement_ran_and_for_how_long() {
     let mut settings = OPTIONS.settings.to_vec();
     settings.push("shared_preload_libraries=pg_stat_statements");
-    let server = Server::start(&Options { settings: settings.leak(), ..OPTIONS });
+    let server = TestServer::start(&ClusterOptions { settings: settings.leak(), ..OPTIONS });
     server.execute("postgres", "create schema \"Odd One\"");
     server.execute("postgres", "create extension pg_stat_statements schema \"Odd One\"");
     server.execute("postgres", "select length('geheim'), pg_sleep(0)");
@@ -74,7 +76,7 @@ fn the_extension_says_how_often_each_statement_ran_and_for_how_long() {
 fn functions_that_the_owner_of_a_schema_could_replace_are_not_called() {
     let mut settings = OPTIONS.settings.to_vec();
     settings.push("shared_preload_libraries=pg_stat_statements");
-    let server = Server::start(&Options { settings: settings.leak(), ..OPTIONS });
+    let server = TestServer::start(&ClusterOptions { settings: settings.leak(), ..OPTIONS });
     for sql in [
         "create role bob",
         "create schema bobs authorization bob",

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, anyhow};
 use model::text::columns;
-use relay::Found;
+use relay::AnsweringAgent;
 
 use crate::front::cli::agents::{AgentArgs, DialArgs, ListAgentsArgs};
 use crate::{Exit, print, print_exact, say};
@@ -45,14 +45,14 @@ pub(crate) fn agents(args: &ListAgentsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn table(found: &[Found]) -> String {
+fn table(found: &[AnsweringAgent]) -> String {
     let width = found.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(5);
     let mut text = format!("{}  state  build         labels\n", columns::left("agent", width));
     for agent in found {
         let state = match agent {
-            Found { n: 2.., .. } => "twins",
-            Found { is_busy: true, .. } => "busy",
-            Found { .. } => "free",
+            AnsweringAgent { n: 2.., .. } => "twins",
+            AnsweringAgent { is_busy: true, .. } => "busy",
+            AnsweringAgent { .. } => "free",
         };
         let labels: Vec<String> = agent.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let (name, build, labels) = (&agent.name, &agent.build, labels.join(" "));

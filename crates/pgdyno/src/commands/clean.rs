@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dataset::clearance::loaded::{Loaded, LoadedObject, loaded_objects};
+use dataset::clearance::loaded::{LoadedObject, LoadedTables, loaded_objects};
 use dataset::session::limit;
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
-use host::Machine;
+use host::KernelFiles;
 use model::experiment::driver::DriverSpec;
-use server::alter_system::{self, Journal, Taken};
+use server::alter_system::{self, SettingsJournal, SettingsLockTaken};
 use server::database::facts::in_recovery;
-use server::database::template::{self, Doors, Fate};
+use server::database::template::{self, Doors, LeftoverOutcome};
 use server::swept::Swept;
 use server::{Cache, Workspace};
 use wire::Conninfo;
@@ -39,10 +39,10 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
         return clean_host(host);
     }
     let mut undone =
-        host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
+        host::undo_left(&KernelFiles::this()).context("cannot restore values of the operating system")?;
     // What `doctor --apply` has set is root's, and no other user left it behind.
     let is_root = nix::unistd::geteuid().is_root();
-    let kept = if is_root { host::undo_kept(&Machine::this()) } else { Ok(Vec::new()) };
+    let kept = if is_root { host::undo_kept(&KernelFiles::this()) } else { Ok(Vec::new()) };
     let is_left = kept.is_err();
     match kept {
         Ok(kept) => undone.extend(kept),
@@ -73,8 +73,8 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
 
 /// Names the values of the operating system that stay, because the pgdyno that has set them lives. Returns how many these are.
 fn say_held() -> Result<usize> {
-    let held = host::held(&Machine::this()).context("cannot look for values of the operating system")?;
-    for host::Held { path, now, by } in &held {
+    let held = host::held(&KernelFiles::this()).context("cannot look for values of the operating system")?;
+    for host::HeldValue { path, now, by } in &held {
         let what = match now.is_empty() {
             true if path.ends_with(".jsonl") => {
                 format!("the values of the operating system that `{path}` names")
@@ -150,17 +150,18 @@ fn gone(paths: Vec<PathBuf>) -> Vec<Swept> {
 fn clean_settings() -> Result<(usize, bool)> {
     let dir = settings::journals(&Cache::default_location()?);
     let (mut n_lines, mut is_all) = (0, true);
-    for path in Journal::all(&dir)? {
-        let undone = Journal::read(&path).and_then(|journal| {
+    for path in SettingsJournal::all(&dir)? {
+        let undone = SettingsJournal::read(&path).and_then(|journal| {
             // The password comes from where libpq looks for it.
             let target = secrets::keyword_text(&Conninfo::from_keywords(&journal.target, None)?);
             alter_system::undo_journal(&path, &setup::resolve_to_change(&target)?)
         });
         if let Err(error) = &undone
-            && error.downcast_ref::<Taken>().is_some()
+            && error.downcast_ref::<SettingsLockTaken>().is_some()
         {
             // It puts them back.
-            let names = Journal::read(&path).map_or_else(|_| String::new(), |journal| journal.names());
+            let names =
+                SettingsJournal::read(&path).map_or_else(|_| String::new(), |journal| journal.names());
             say(&format!("left settings as they are ({names}; `{}`): {error:#}", path.display()));
             n_lines += 1;
             continue;
@@ -200,10 +201,10 @@ fn say_loaded(conninfo: &Conninfo) {
         Err(error) => return say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
     };
 
-    let (plain, changed): (Vec<Loaded>, Vec<Loaded>) =
+    let (plain, changed): (Vec<LoadedTables>, Vec<LoadedTables>) =
         loaded.into_iter().partition(|loaded| loaded.belongings.is_empty());
     let stay = format!("tables that pgdyno loaded into database `{}` stay", conninfo.dbname);
-    for Loaded { tables, belongings, .. } in changed {
+    for LoadedTables { tables, belongings, .. } in changed {
         say(&format!(
             "{stay}: {}; look first at what others made or changed there, which would go with them or keeps them from being dropped: {}",
             names(&tables),
@@ -274,8 +275,8 @@ fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
     let mut is_all = !done.iter().any(|undoing| undoing.is_left);
     for (name, fate) in &fates {
         match fate {
-            Fate::Removed => say(&format!("removed database `{name}`")),
-            Fate::Left(why) => {
+            LeftoverOutcome::Removed => say(&format!("removed database `{name}`")),
+            LeftoverOutcome::Left(why) => {
                 is_all = false;
                 say(&format!("left database `{name}`: {why}"));
             }

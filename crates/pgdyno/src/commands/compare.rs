@@ -11,15 +11,15 @@ mod resumed;
 
 use std::path::{Path, PathBuf};
 
-use analysis::comparison::{CaseComparison, MARGIN, Side, Verdict};
+use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN};
 use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
-use report::site::{Link, Page};
+use report::site::{BarLink, Page};
 use serde_json::{Value, json};
 
 use crate::commands::report::{colour, width};
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::shelf;
 use crate::front::cli::{CompareArgs, FailOn};
 use crate::front::shell;
@@ -42,8 +42,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
 }
 
 impl Explained {
-    pub(crate) fn side(&self, case: u32) -> Side<'_> {
-        Side { data: &self.data, study: &self.study, case }
+    pub(crate) fn side(&self, case: u32) -> ComparedSide<'_> {
+        ComparedSide { data: &self.data, study: &self.study, case }
     }
 }
 
@@ -54,7 +54,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         None => StoredCase::parse(text),
     };
     let targets: Vec<StoredCase> = results.iter().map(target).collect::<Result<_>>()?;
-    let first = Explained::read(&targets[0].dir, Series::Drawn)?;
+    let first = Explained::read(&targets[0].dir, KeptTelemetry::Drawn)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
         let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
@@ -70,7 +70,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
             (first.side(a?), first.side(b?))
         }
         Some(second) => {
-            let other = Explained::read(&second.dir, Series::Drawn)?;
+            let other = Explained::read(&second.dir, KeptTelemetry::Drawn)?;
             let mut comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
             page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
             if !args.json {
@@ -85,26 +85,30 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     finish(&comparisons, &first.data, args.into())
 }
 
-fn compare_sides(sides: &[(Side, Side)], args: &CompareArgs) -> Vec<CaseComparison> {
+fn compare_sides(sides: &[(ComparedSide, ComparedSide)], args: &CompareArgs) -> Vec<CaseComparison> {
     analysis::explain::compare(sides, args.margin)
 }
 
 /// How a comparison is printed, and what makes it fail.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
+pub(crate) struct CompareEndTerms {
     pub(crate) json: bool,
     pub(crate) force: bool,
     pub(crate) fail_on: Option<FailOn>,
 }
 
-impl From<&CompareArgs> for Outcome {
-    fn from(args: &CompareArgs) -> Outcome {
-        Outcome { json: args.json, force: args.force, fail_on: args.fail_on }
+impl From<&CompareArgs> for CompareEndTerms {
+    fn from(args: &CompareArgs) -> CompareEndTerms {
+        CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on }
     }
 }
 
 /// Prints comparisons and decides the exit code. `data` says which host's noise floor matters.
-pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args: Outcome) -> Result<Exit> {
+pub(crate) fn finish(
+    comparisons: &[CaseComparison],
+    data: &ExperimentData,
+    args: CompareEndTerms,
+) -> Result<Exit> {
     let floor = floor::of_host(comparisons, data)?;
     if args.json {
         let cases = comparisons.iter().map(with_verdict).collect::<serde_json::Result<Vec<Value>>>()?;
@@ -122,9 +126,9 @@ pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args
         say("compared because of --force: a difference that was not asked for voids the comparison");
     }
     let fails = |case: &CaseComparison| match case.verdict() {
-        Some(Verdict::Slower) => args.fail_on.is_some(),
-        Some(Verdict::Faster) => args.fail_on == Some(FailOn::Different),
-        Some(Verdict::Same | Verdict::Unsure) | None => false,
+        Some(ComparisonVerdict::Slower) => args.fail_on.is_some(),
+        Some(ComparisonVerdict::Faster) => args.fail_on == Some(FailOn::Different),
+        Some(ComparisonVerdict::Same | ComparisonVerdict::Unsure) | None => false,
     };
     if comparisons.iter().any(fails) {
         return Ok(Exit::Different);
@@ -211,7 +215,7 @@ fn cases(data: &ExperimentData) -> String {
 }
 
 /// Two cases of one experiment.
-fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Side<'a>)> {
+fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(ComparedSide<'a>, ComparedSide<'a>)> {
     match (target.case, first.data.plan.cases.as_slice()) {
         (None, [a, b]) => Ok((first.side(a.id), first.side(b.id))),
         (None, [_]) => {
@@ -229,7 +233,7 @@ fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Si
 ///
 /// # Errors
 /// When they cannot be read, or have no case in common.
-pub(crate) fn page_of(dirs: [&Path; 2], back: &[Link]) -> Result<Page> {
+pub(crate) fn page_of(dirs: [&Path; 2], back: &[BarLink]) -> Result<Page> {
     let [a, b] = dirs.map(|dir| StoredCase { dir: dir.to_path_buf(), case: None });
     let (first, second) =
         (Explained::read_for_page(&a.dir, false)?, Explained::read_for_page(&b.dir, false)?);
@@ -248,7 +252,7 @@ fn path(case: &StoredCase) -> String {
 fn of_two<'a>(
     (a, a_target): (&'a Explained, &StoredCase),
     (b, b_target): (&'a Explained, &StoredCase),
-) -> Result<Vec<(Side<'a>, Side<'a>)>> {
+) -> Result<Vec<(ComparedSide<'a>, ComparedSide<'a>)>> {
     let n_cases = a.data.plan.cases.len().max(b.data.plan.cases.len());
     if a_target.case.is_some() || b_target.case.is_some() || n_cases == 1 {
         return Ok(vec![(a.side(a_target.case_of(&a.data)?), b.side(b_target.case_of(&b.data)?))]);
@@ -267,12 +271,15 @@ fn of_two<'a>(
 
 #[cfg(test)]
 mod tests {
-    use analysis::comparison::{Figure, FigureComparison, Pairing, Ratio, Sample};
+    use analysis::comparison::{ComparedFigure, FigureComparison, FigureSample, Pairing, Ratio};
 
     use super::*;
 
     /// A comparison of so many pairs by throughput, with a verdict and the pairs that would settle it, if there is one.
-    pub(super) fn case_of(n_pairs: usize, ratio: Option<(Verdict, Option<usize>)>) -> CaseComparison {
+    pub(super) fn case_of(
+        n_pairs: usize,
+        ratio: Option<(ComparisonVerdict, Option<usize>)>,
+    ) -> CaseComparison {
         let result = ratio.map(|(verdict, more_pairs)| Ratio {
             ratio: 1.1,
             low: 0.9,
@@ -284,18 +291,18 @@ mod tests {
             detectable: None,
             more_pairs,
         });
-        let sample = Sample { ratios: vec![1.1; n_pairs], ..Sample::default() };
+        let sample = FigureSample { ratios: vec![1.1; n_pairs], ..FigureSample::default() };
         CaseComparison {
             a: "A".to_string(),
             b: "B".to_string(),
-            purpose: analysis::comparison::Purpose::Change,
+            purpose: analysis::comparison::ComparisonPurpose::Change,
             pairing: Pairing::Blocks,
             n_pairs,
             margin: MARGIN,
-            lead: Figure::Throughput,
+            lead: ComparedFigure::Throughput,
             more_with: "--pairs",
             figures: vec![FigureComparison::new(
-                Figure::Throughput,
+                ComparedFigure::Throughput,
                 (None, None),
                 result,
                 sample,

@@ -5,10 +5,10 @@ mod seen;
 
 use std::time::Duration;
 
-use analysis::doctor::{Diagnosis, HostOf, Verdict, diagnose};
+use analysis::doctor::{Diagnosis, DoctorVerdict, HostOf, diagnose};
 use anyhow::{Context, Result, ensure};
 use dataset::session::limit;
-use host::Machine;
+use host::KernelFiles;
 
 use self::applied::Applied;
 use self::seen::SeenHere;
@@ -50,7 +50,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit> {
         let width = width().min(WIDTH_MAX);
         print_exact(&report::doctor(&diagnosis, &seen.about(), width, colour(), args.verbose))?;
     }
-    let is_unfit = diagnosis.worst() == Verdict::Void || (args.strict && diagnosis.worst() == Verdict::Doubt);
+    let is_unfit = diagnosis.worst() == DoctorVerdict::Void
+        || (args.strict && diagnosis.worst() == DoctorVerdict::Doubt);
     Ok(match applied {
         _ if is_unfit => Exit::Void,
         Some(applied) if !applied.refused.is_empty() => Exit::Partial,
@@ -60,7 +61,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit> {
 
 /// Restores what `--apply` has set, and what a killed pgdyno has left on top of it.
 fn undo() -> Result<Exit> {
-    let machine = Machine::this();
+    let machine = KernelFiles::this();
     let restore = || "cannot restore values of the operating system";
     let mut undone = host::undo_left(&machine).with_context(restore)?;
     undone.extend(host::undo_kept(&machine).with_context(restore)?);

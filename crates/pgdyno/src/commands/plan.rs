@@ -22,8 +22,8 @@ use model::load::capacity::Probing;
 use model::secret;
 use model::text::columns;
 use model::text::prose::{bytes, plural};
-use server::Listen;
-use server::alter_system::Allowed;
+use server::ListenAddress;
+use server::alter_system::AllowedChange;
 use server::cluster::DATABASE;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
@@ -31,11 +31,11 @@ use workload::Program;
 use self::sum::Sum;
 use crate::commands::report::for_terminal;
 use crate::commands::run;
-use crate::front::announce::{Consent, expect_named, intents};
+use crate::front::announce::{AgreedSteps, expect_named, intents};
 use crate::front::cli::RunArgs;
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::stored::RESULTS;
-use crate::front::setup::{self, Asked};
+use crate::front::setup::{self, ReadyExperiment};
 use crate::front::shell;
 use crate::job::preview::{builds, duration, look, order, outlook, size, with_cases};
 use crate::{Exit, print, print_exact, say};
@@ -52,25 +52,30 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
     run::expect_new(args.output.as_deref())?;
     let asked = setup::ask(&args.experiment)?;
     let consent = args.leave.consent(&args.changes, args.yes);
-    let offered = Offered { consent, changes: &args.changes, output: args.output.as_deref() };
+    let offered = PlanOffer { consent, changes: &args.changes, output: args.output.as_deref() };
     show(&asked, 1, offered, args.form.json)
 }
 
 /// What the user offers for an experiment that is only planned.
 #[derive(Clone, Copy)]
-pub(crate) struct Offered<'a> {
-    pub(crate) consent: Consent<'a>,
+pub(crate) struct PlanOffer<'a> {
+    pub(crate) consent: AgreedSteps<'a>,
     pub(crate) changes: &'a ChangeArgs,
     /// The directory for the results.
     pub(crate) output: Option<&'a Path>,
 }
 
 /// Prints what is asked for on so many servers at once.
-pub(crate) fn show(asked: &Asked, n_servers: u64, offered: Offered, as_json: bool) -> Result<Exit> {
-    let Offered { consent: given, changes, output } = offered;
+pub(crate) fn show(
+    asked: &ReadyExperiment,
+    n_servers: u64,
+    offered: PlanOffer,
+    as_json: bool,
+) -> Result<Exit> {
+    let PlanOffer { consent: given, changes, output } = offered;
     let consent = match given.allowed {
         // What it would change is shown with the options that allow it.
-        Allowed::Nothing => Consent { allowed: Allowed::Everything, ..given },
+        AllowedChange::Nothing => AgreedSteps { allowed: AllowedChange::Everything, ..given },
         _ => given,
     };
     expect_named(&asked.plan, consent.allowed)?;
@@ -329,8 +334,8 @@ fn network(out: &mut String, plan: &Plan) -> Result<()> {
     let Some(listen) = listening.first().and_then(|case| case.server.listen.as_deref()) else {
         return Ok(());
     };
-    let place = match Listen::resolve(listen, false) {
-        Ok(Listen { address, .. }) if address.to_string() != listen => format!("{address} ({listen})"),
+    let place = match ListenAddress::resolve(listen, false) {
+        Ok(ListenAddress { address, .. }) if address.to_string() != listen => format!("{address} ({listen})"),
         Ok(_) | Err(_) => listen.to_string(),
     };
     let mut drivers: Vec<&str> =

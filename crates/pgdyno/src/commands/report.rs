@@ -11,8 +11,8 @@ use report::Input;
 use store::Writer;
 
 use crate::commands::compare;
-use crate::commands::stored::explained::{Explained, Series};
-use crate::commands::stored::list::{ANSWER, Answer};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
+use crate::commands::stored::list::{ANSWER, ShortAnswer};
 use crate::commands::stored::shelf;
 use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
@@ -25,7 +25,7 @@ pub(crate) const MARKDOWN: &str = "report.md";
 
 /// Writes and prints the report of each directory. Results that are still being written are only printed.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
-    let form = Form::of(&args.form);
+    let form = PrintForm::of(&args.form);
     let mut worst = Exit::Done;
     for dir in &shelf::fetched(args.store.as_deref(), &args.dirs)? {
         let exit = match store::writer_of(dir) {
@@ -42,7 +42,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
 fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
-    let form = Form::of(&args.form);
+    let form = PrintForm::of(&args.form);
     let Explained { data, study } = Explained::read_so_far(dir, form.series(), &args.conditions)?;
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
     say(&format!(
@@ -57,7 +57,7 @@ fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
 }
 
 /// Prints the cases that `--where` asks for, and writes their report next to that of all.
-fn explain_some(dir: &Path, form: Form, conditions: &[String]) -> Result<Study> {
+fn explain_some(dir: &Path, form: PrintForm, conditions: &[String]) -> Result<Study> {
     let explained = Explained::read_where(dir, form.series(), conditions)?;
     let Explained { data, study } = &explained;
     show(study, form)?;
@@ -97,7 +97,7 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     let html = dir.join(HTML);
     store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
     store::write_report(&dir.join("cases.csv"), report::cases_csv(study).as_bytes())?;
-    let answer = serde_json::to_string_pretty(&Answer::of(dir, explained)?)?;
+    let answer = serde_json::to_string_pretty(&ShortAnswer::of(dir, explained)?)?;
     store::write_report(&dir.join(ANSWER), secret::hide_json(&answer).as_bytes())?;
     if data.plan.is_comparison {
         compare::page::write_own(dir, explained)?;
@@ -117,7 +117,7 @@ pub(crate) fn run_again(dir: &Path) -> String {
 
 /// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
 /// The path of the page is no result: it goes to standard error.
-pub(crate) fn explain(dir: &Path, form: Form) -> Result<Study> {
+pub(crate) fn explain(dir: &Path, form: PrintForm) -> Result<Study> {
     let explained = Explained::read(dir, form.series())?;
     show(&explained.study, form)?;
     let html = write_reports(dir, &explained)?;
@@ -127,7 +127,7 @@ pub(crate) fn explain(dir: &Path, form: Form) -> Result<Study> {
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PrintForm {
     /// A table with what casts doubt on its numbers.
     Table,
     /// A table with all findings in full.
@@ -138,30 +138,30 @@ pub(crate) enum Form {
     Csv,
 }
 
-impl Form {
+impl PrintForm {
     /// The form that the options `--json`, `--csv` and `--verbose` ask for.
-    pub(crate) fn of(args: &FormArgs) -> Form {
+    pub(crate) fn of(args: &FormArgs) -> PrintForm {
         match (args.json, args.csv, args.verbose) {
-            (true, _, _) => Form::Json,
-            (_, true, _) => Form::Csv,
-            (_, _, true) => Form::Full,
-            _ => Form::Table,
+            (true, _, _) => PrintForm::Json,
+            (_, true, _) => PrintForm::Csv,
+            (_, _, true) => PrintForm::Full,
+            _ => PrintForm::Table,
         }
     }
 
     /// The runs whose telemetry it needs.
-    fn series(self) -> Series {
-        if self == Form::Json { Series::All } else { Series::Drawn }
+    fn series(self) -> KeptTelemetry {
+        if self == PrintForm::Json { KeptTelemetry::All } else { KeptTelemetry::Drawn }
     }
 }
 
 /// Prints a study.
-fn show(study: &Study, form: Form) -> Result<()> {
+fn show(study: &Study, form: PrintForm) -> Result<()> {
     print_exact(&match form {
-        Form::Json => report::json(study),
-        Form::Csv => report::cases_csv(study),
-        Form::Table => report::terminal_table(study, width(), colour()),
-        Form::Full => report::terminal_table_in_full(study, width(), colour()),
+        PrintForm::Json => report::json(study),
+        PrintForm::Csv => report::cases_csv(study),
+        PrintForm::Table => report::terminal_table(study, width(), colour()),
+        PrintForm::Full => report::terminal_table_in_full(study, width(), colour()),
     })
 }
 

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use experiment::schedule::conduct::{self, Outcome};
+use experiment::schedule::conduct::{self, ExperimentOutcome};
 use experiment::schedule::{replaced, resume};
 use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::{ExperimentDir, Sealed};
 
 use crate::commands::compare::StoredCase;
-use crate::commands::report::{self, Form};
+use crate::commands::report::{self, PrintForm};
 use crate::commands::why;
-use crate::front::announce::{Consent, announce};
+use crate::front::announce::{AgreedSteps, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
 use crate::front::{fitting, foreign, hiding, moved, setup, shell};
@@ -118,7 +118,7 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
     distinct.into_iter().map(|directory| format!("`{}`", directory.display())).collect()
 }
 
-fn consent(args: &RunArgs) -> Consent<'_> {
+fn consent(args: &RunArgs) -> AgreedSteps<'_> {
     args.leave.consent(&args.changes, args.yes)
 }
 
@@ -141,7 +141,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
 }
 
 /// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.
-fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
+fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     // This executes the stored plan and sends passwords to the servers it names.
     store::expect_ours(path)?;
     let (stored, text, moved) = accepted(path, args)?;
@@ -214,7 +214,12 @@ fn say_replaced(targets: &BTreeSet<String>, runs: &BTreeSet<u32>) {
 }
 
 /// Reports the results, also when the experiment ended early.
-fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
+fn finish(
+    args: &RunArgs,
+    dir: ExperimentDir,
+    outcome: ExperimentOutcome,
+    result: Result<()>,
+) -> Result<Exit> {
     let path = dir.path().to_path_buf();
     let has_results = outcome.completed + outcome.incomplete > 0 || dir.has_measurements();
     let is_failed = result.is_err();
@@ -235,7 +240,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
-    let study = report::explain(&path, Form::of(&args.form))?;
+    let study = report::explain(&path, PrintForm::of(&args.form))?;
     let explained = report::strict_exit(&study, args.strict);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use report::site::encoded;
-use serve::{Options, Patience, Serving};
+use serve::{ConnectionBounds, ServeOptions, Serving};
 
 pub(crate) use self::opener::sweep as sweep_openers;
 use crate::front::cli::serve::ServeArgs;
@@ -72,8 +72,8 @@ fn expect_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn options(args: &ServeArgs) -> Options {
-    Options {
+fn options(args: &ServeArgs) -> ServeOptions {
+    ServeOptions {
         root: args.dir.clone(),
         listen: args.listen,
         wants_token: args.token,
@@ -83,7 +83,7 @@ fn options(args: &ServeArgs) -> Options {
         may_control: args.control,
         machine: String::new(),
         tool_version: env!("CARGO_PKG_VERSION"),
-        patience: Patience::default(),
+        patience: ConnectionBounds::default(),
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use anyhow::Result;
 use model::text::prose::{bytes, plural};
 use model::text::visible::on_one_line;
-use server::cluster::budget::{Budget, Holdings};
-use server::cluster::workspace::Entry;
+use server::cluster::budget::{CacheBudget, Holdings};
+use server::cluster::workspace::WorkspaceCluster;
 use server::{Cache, Workspace};
 
 use crate::front::cli::ServerCommand;
@@ -66,7 +66,7 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     let clusters = plural(entries.len(), "cluster");
     let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
     say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
-    say(&of_budget(Holdings::of(cache)?.bytes, &Budget::of(cache)?));
+    say(&of_budget(Holdings::of(cache)?.bytes, &CacheBudget::of(cache)?));
     Ok(())
 }
 
@@ -84,12 +84,12 @@ pub(crate) fn kept(cache: &Cache) -> Result<Option<String>> {
 }
 
 /// Bytes of a cluster over all its directories.
-fn bytes_of(entry: &Entry) -> u64 {
+fn bytes_of(entry: &WorkspaceCluster) -> u64 {
     entry.elsewhere.iter().map(|(_, bytes)| *bytes).fold(entry.bytes, u64::saturating_add)
 }
 
 /// How much of its budget the cache uses.
-fn of_budget(held_bytes: u64, budget: &Budget) -> String {
+fn of_budget(held_bytes: u64, budget: &CacheBudget) -> String {
     let held = bytes(held_bytes as f64);
     let origin = &budget.origin;
     match budget.bytes {
@@ -102,7 +102,7 @@ fn of_budget(held_bytes: u64, budget: &Budget) -> String {
 }
 
 /// Name, size, what it is, and what prevents its removal.
-fn text(entry: &Entry) -> String {
+fn text(entry: &WorkspaceCluster) -> String {
     let what = match &entry.facts {
         None => entry.problem.clone().unwrap_or_default(),
         Some(facts) if !facts.is_complete => "incomplete".to_string(),
@@ -131,7 +131,7 @@ fn when(time: SystemTime) -> String {
     time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-fn json_of(entry: &Entry) -> serde_json::Value {
+fn json_of(entry: &WorkspaceCluster) -> serde_json::Value {
     serde_json::json!({
         "name": entry.name, "path": entry.root, "bytes": bytes_of(entry),
         "last_used_unix_s": entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_line_says_what_a_cluster_is_and_who_uses_it() {
-        let entry = Entry {
+        let entry = WorkspaceCluster {
             name: "x".to_string(),
             root: PathBuf::from("/x"),
             facts: None,
@@ -168,15 +168,16 @@ mod tests {
         let line = "x  1.50 GiB  `/x` is not a cluster created by pgdyno, its server runs as process 7";
         assert_eq!(text(&entry), line);
         assert!(
-            text(&Entry { used_by_pid: Some(8), ..entry.clone() }).ends_with("in use by pgdyno process 8")
+            text(&WorkspaceCluster { used_by_pid: Some(8), ..entry.clone() })
+                .ends_with("in use by pgdyno process 8")
         );
-        let idle = text(&Entry { server_pid: None, ..entry });
+        let idle = text(&WorkspaceCluster { server_pid: None, ..entry });
         assert!(idle.contains(", last used 19"), "{idle}");
     }
 
     #[test]
     fn the_budget_is_reported_with_its_origin() {
-        let budget = |bytes| Budget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
+        let budget = |bytes| CacheBudget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
         let text = of_budget(1 << 30, &budget(Some(2 << 30)));
         assert!(
             text.starts_with("with binaries 1.00 GiB of 2.00 GiB (PGDYNO_CACHE_SIZE=x); creating a cluster"),

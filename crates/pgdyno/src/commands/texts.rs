@@ -9,14 +9,14 @@ use clap_complete::Shell;
 
 use crate::front::cli::Cli;
 use crate::front::schema;
-use crate::front::template::Template;
+use crate::front::template::QuestionTemplate;
 use crate::{Exit, print_exact, say};
 
 /// Far more than a man page.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Prints an experiment file to start from.
-pub(crate) fn template(template: Template) -> Result<Exit> {
+pub(crate) fn template(template: QuestionTemplate) -> Result<Exit> {
     print_exact(&template.text())?;
     Ok(Exit::Done)
 }
@@ -80,9 +80,9 @@ fn expect_no_others(dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum;
-    use experiment::plan::expand::{self, Resources};
+    use experiment::plan::expand::{self, PlanResources};
     use experiment::plan::file;
-    use experiment::plan::scripts::{self, Origin};
+    use experiment::plan::scripts::{self, ExperimentSource};
     use wire::Conninfo;
 
     use super::*;
@@ -93,18 +93,19 @@ mod tests {
         for script in ["read.sql", "write.sql", "schema.sql"] {
             std::fs::write(dir.path().join(script), "SELECT 1;\n").unwrap();
         }
-        for template in Template::value_variants() {
+        for template in QuestionTemplate::value_variants() {
             let text = template.text();
             assert!(text.starts_with(schema::FIRST_LINE), "{template:?}");
             let mut experiment = file::parse("x.toml", &text, &[]).unwrap();
             let stop = std::sync::atomic::AtomicBool::new(false);
-            let origin = Origin { name: "x.toml", text: &text, dir: dir.path(), stop: &stop };
+            let origin = ExperimentSource { name: "x.toml", text: &text, dir: dir.path(), stop: &stop };
             scripts::read(&mut experiment, &origin).unwrap();
-            let mut site = Resources { memory_bytes: Some(24 << 30), n_cpus: 4, ..Resources::default() };
+            let mut site =
+                PlanResources { memory_bytes: Some(24 << 30), n_cpus: 4, ..PlanResources::default() };
             for target in &experiment.target {
                 let url_keywords =
                     target.url.as_deref().map(|url| Conninfo::resolve(url).unwrap().keywords());
-                let place = Resources { n_cpus: 4, url_keywords, ..Resources::default() };
+                let place = PlanResources { n_cpus: 4, url_keywords, ..PlanResources::default() };
                 site.targets.insert(target.name.clone(), place);
             }
             let plan =

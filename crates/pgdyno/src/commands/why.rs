@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use analysis::summary::CaseSummary;
 use analysis::summary::limiter::{Bottleneck, Limiter};
 use analysis::summary::proof::{PAIRS_MIN, Proof, no_verdict};
-use analysis::what_if::{self, Circumstances, Groups, WhatIf};
+use analysis::what_if::{self, Circumstances, GroupAbilities, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
-use experiment::plan::pairs::what_ifs::{self, Extent};
+use experiment::plan::pairs::what_ifs::{self, WhatIfExtent};
 use experiment::schedule::conduct;
-use host::Machine;
+use host::KernelFiles;
 use host::group::{self, Resource};
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
@@ -26,10 +26,10 @@ use wire::{Conninfo, Session};
 
 use self::proofs::Proofs;
 use crate::commands::compare::StoredCase;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::{report, run};
-use crate::front::announce::{Consent, announce};
-use crate::front::ask::Allowed;
+use crate::front::announce::{AgreedSteps, announce};
+use crate::front::ask::AllowedCommands;
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
 use crate::front::foreign::Ours;
@@ -79,7 +79,7 @@ fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
     let mut words = vec!["pgdyno", "run", "--repeats", "1"];
     words.extend(args.yes.then_some("--yes"));
     words.extend(args.quiet.then_some("--quiet"));
-    let allowed = args.allow_commands.as_ref().map(Allowed::option);
+    let allowed = args.allow_commands.as_ref().map(AllowedCommands::option);
     words.extend(allowed.as_deref());
     words.extend(["--", &args.of]);
     match Cli::try_parse_from(words)?.command {
@@ -128,7 +128,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     for earlier in that_stay {
         say(&stays(&earlier));
     }
-    let proven = Explained::read(&of.dir, Series::Drawn)?;
+    let proven = Explained::read(&of.dir, KeptTelemetry::Drawn)?;
     let of_case = proven.study.cases.iter().find(|case| case.case.id == kept.case);
     show(&kept, of_case.and_then(|case| case.limiter.as_ref()), args)?;
     let html = report::write_reports(&of.dir, &proven)?;
@@ -142,7 +142,7 @@ fn accepted(of: &StoredCase, args: &WhyArgs) -> Result<(Explained, Author)> {
     let sealed = store::read_sealed(&of.dir)?;
     let text = foreign::expect_allowed(&of.dir, &sealed, args.allow_commands.as_ref(), &Ours::default())?;
     let plan = hiding::put_back(&of.dir, &sealed.plan, &ExperimentArgs::default())?;
-    let Explained { data, study } = Explained::read(&of.dir, Series::Drawn)?;
+    let Explained { data, study } = Explained::read(&of.dir, KeptTelemetry::Drawn)?;
     Ok((Explained { data: ExperimentData { plan, experiment_toml: text, ..data }, study }, sealed.author))
 }
 
@@ -223,9 +223,9 @@ fn larger_scale(case: &Case) -> Option<String> {
 }
 
 /// What control groups can do on this machine.
-fn groups() -> Groups {
-    let machine = Machine::this();
-    Groups {
+fn groups() -> GroupAbilities {
+    let machine = KernelFiles::this();
+    GroupAbilities {
         no_quota: group::obstacle(&machine, Resource::Processors),
         no_throttle: group::obstacle(&machine, Resource::Devices),
         is_writeback_free: group::is_writeback_free(&machine),
@@ -278,7 +278,7 @@ fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) ->
     let changed: Vec<(String, Case)> =
         what_ifs.iter().map(|what_if| (what_if.change.clone(), what_if.case.clone())).collect();
     let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
-    let of = |n_blocks| what_ifs::plan(measured, base, &changed, Extent { n_blocks, window }, now);
+    let of = |n_blocks| what_ifs::plan(measured, base, &changed, WhatIfExtent { n_blocks, window }, now);
     let (time_s, least) = (args.time.ms as f64 / 1000.0, preview::outlook(&of(BLOCKS.0)));
     let loading_s = more_data_s(&of(1));
     let around_s = least.profiles_s + loading_s;
@@ -327,7 +327,7 @@ struct Wanted {
 fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let Wanted { plan, author, place, servers } = wanted;
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
-    let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
+    let consent = AgreedSteps { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), (&servers, &[]), consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
@@ -356,7 +356,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
     }
-    let explained = Explained::read(&path, Series::Drawn)?;
+    let explained = Explained::read(&path, KeptTelemetry::Drawn)?;
     report::write_reports(&path, &explained)?;
     drop(page);
     Ok(Some(Measured { dir: path, explained, is_restored, is_failed }))

@@ -9,7 +9,7 @@ use model::experiment::Experiment;
 use model::experiment::agents::AgentsSection;
 use model::experiment::driver::inventory::DriverSection;
 use model::text::prose::plural;
-use relay::Found;
+use relay::AnsweringAgent;
 use toml::{Table, Value};
 
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
@@ -42,7 +42,7 @@ pub(crate) fn overrides(wanted: Option<&AgentsWanted>, nats: &NatsArgs) -> Vec<O
 pub(crate) fn choose(experiment: &mut Experiment) -> Result<()> {
     let Some(wanted) = experiment.agents.take() else { return Ok(()) };
     let server =
-        relay::Server { url: wanted.nats.clone(), creds: wanted.creds.clone(), ca: wanted.ca.clone() };
+        relay::NatsServer { url: wanted.nats.clone(), creds: wanted.creds.clone(), ca: wanted.ca.clone() };
     server.check()?;
     let Fitting { free, n_busy } = look(&wanted, &mut || relay::find(&server), BUSY_TIMEOUT)?;
     if wanted.count.is_none() && n_busy > 0 {
@@ -56,14 +56,14 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<()> {
 #[derive(Debug)]
 struct Fitting {
     /// Those that may drive, the first `count` of them.
-    free: Vec<Found>,
+    free: Vec<AnsweringAgent>,
     n_busy: usize,
 }
 
 /// Looks for agents by `find`, and again for so long while some of those that are wanted are busy.
 fn look(
     wanted: &AgentsSection,
-    find: &mut dyn FnMut() -> Result<Vec<Found>>,
+    find: &mut dyn FnMut() -> Result<Vec<AnsweringAgent>>,
     timeout: Duration,
 ) -> Result<Fitting> {
     let begun = Instant::now();
@@ -78,14 +78,16 @@ fn look(
 }
 
 /// Sorts the agents that have the labels.
-fn fitting(wanted: &AgentsSection, found: &[Found]) -> Result<Fitting> {
-    let has_all =
-        |agent: &&Found| wanted.labels.iter().all(|(key, value)| agent.labels.get(key) == Some(value));
-    let fitting: Vec<&Found> = found.iter().filter(has_all).collect();
+fn fitting(wanted: &AgentsSection, found: &[AnsweringAgent]) -> Result<Fitting> {
+    let has_all = |agent: &&AnsweringAgent| {
+        wanted.labels.iter().all(|(key, value)| agent.labels.get(key) == Some(value))
+    };
+    let fitting: Vec<&AnsweringAgent> = found.iter().filter(has_all).collect();
     if let Some(twin) = fitting.iter().find(|agent| agent.n > 1) {
         bail!("{} agents have the name `{}`; start each with a name of its own", twin.n, twin.name);
     }
-    let (busy, free): (Vec<&Found>, Vec<&Found>) = fitting.into_iter().partition(|agent| agent.is_busy);
+    let (busy, free): (Vec<&AnsweringAgent>, Vec<&AnsweringAgent>) =
+        fitting.into_iter().partition(|agent| agent.is_busy);
     let n_max = wanted.count.map_or(usize::MAX, |count| count as usize);
     Ok(Fitting { free: free.into_iter().take(n_max).cloned().collect(), n_busy: busy.len() })
 }
@@ -109,12 +111,12 @@ fn expect_enough(wanted: &AgentsSection, n_found: usize, fitting: Fitting) -> Re
 mod tests {
     use super::*;
 
-    fn agent(name: &str, az: &str) -> Found {
+    fn agent(name: &str, az: &str) -> AnsweringAgent {
         let labels = [("az".to_string(), az.to_string())].into();
-        Found { name: name.into(), labels, build: String::new(), is_busy: false, n: 1 }
+        AnsweringAgent { name: name.into(), labels, build: String::new(), is_busy: false, n: 1 }
     }
 
-    fn names(az: &str, count: Option<u32>, found: &[Found]) -> Result<String, String> {
+    fn names(az: &str, count: Option<u32>, found: &[AnsweringAgent]) -> Result<String, String> {
         let labels = [("az".to_string(), az.to_string())].into();
         let wanted = AgentsSection { labels, count, nats: "nats://n".into(), ..AgentsSection::default() };
         let chosen = look(&wanted, &mut || Ok(found.to_vec()), Duration::ZERO);
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn agents_that_are_busy_for_a_moment_are_asked_again() {
         let (a, b) = (agent("a", "x"), agent("b", "x"));
-        let busy = vec![a.clone(), Found { is_busy: true, ..b.clone() }];
+        let busy = vec![a.clone(), AnsweringAgent { is_busy: true, ..b.clone() }];
         let look = |count, timeout_s| {
             let wanted = AgentsSection { count, nats: "nats://n".into(), ..AgentsSection::default() };
             let mut n_asked = 0;

@@ -10,7 +10,7 @@ use experiment::site::Risks;
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use server::alter_system::Allowed;
+use server::alter_system::AllowedChange;
 use server::database::template::Others;
 use wire::Conninfo;
 
@@ -18,7 +18,7 @@ use crate::{say, signals};
 
 /// Destructive steps that the user has agreed to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Consent<'a> {
+pub(crate) struct AgreedSteps<'a> {
     /// Whether to ask nothing.
     pub(crate) yes: bool,
     /// Tables and routines that pgdyno did not create may be dropped.
@@ -28,7 +28,7 @@ pub(crate) struct Consent<'a> {
     /// Effects of loading beyond the tables.
     pub(crate) risks: Risks,
     /// Which settings of servers by URL may be changed.
-    pub(crate) allowed: Allowed<'a>,
+    pub(crate) allowed: AllowedChange<'a>,
 }
 
 /// Prints one line about what will be done to each server by URL, and asks on a terminal if a database holds anything
@@ -36,7 +36,7 @@ pub(crate) struct Consent<'a> {
 ///
 /// # Errors
 /// When the user does not agree, an option names no database of the plan, or a server cannot be reached.
-pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: AgreedSteps) -> Result<()> {
     for name in consent.replace_databases {
         let known: Vec<&str> = servers.iter().map(|server| server.dbname.as_str()).collect();
         ensure!(
@@ -58,8 +58,8 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
 }
 
 /// Fails if a setting is allowed by a name that no case asks for: it may be misspelled.
-pub(crate) fn expect_named(plan: &Plan, allowed: Allowed) -> Result<()> {
-    let Allowed::Changes(names) = allowed else { return Ok(()) };
+pub(crate) fn expect_named(plan: &Plan, allowed: AllowedChange) -> Result<()> {
+    let AllowedChange::Changes(names) = allowed else { return Ok(()) };
     let is_asked = |name: &str| {
         let by_url = plan.cases.iter().filter(|case| !case.server.source.is_embedded());
         by_url.flat_map(|case| case.server.settings.keys()).any(|asked| asked.eq_ignore_ascii_case(name))
@@ -74,7 +74,7 @@ pub(crate) fn expect_named(plan: &Plan, allowed: Allowed) -> Result<()> {
 ///
 /// # Errors
 /// When a server cannot be reached.
-pub(crate) fn intents(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<Vec<Intent>> {
+pub(crate) fn intents(plan: &Plan, servers: &[Conninfo], consent: AgreedSteps) -> Result<Vec<Intent>> {
     let leave = Leave { replace: consent.replace, databases: consent.replace_databases };
     intent::of_plan(plan, servers, leave, signals::stop_flag())
 }

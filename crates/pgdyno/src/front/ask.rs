@@ -19,7 +19,7 @@ const NUMBER_DIGITS: usize = 32;
 /// The option that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wanted {
+pub(crate) enum MissingConsent {
     /// `--allow-commands`: to execute and use here what the experiment brings along.
     Commands,
     /// `--yes`: to measure for long.
@@ -29,18 +29,18 @@ pub(crate) enum Wanted {
 /// A consent that is missing. Nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ask {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: MissingConsent,
     /// Why it is asked for, in a sentence without the names of options.
     pub(crate) about: String,
     /// All that the consent would allow.
-    pub(crate) list: Vec<Line>,
+    pub(crate) list: Vec<ConsentLine>,
     /// The number of this list: [`number`].
     pub(crate) number: String,
 }
 
 /// A line of a list of what a consent allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct ConsentLine {
     /// What it is, and what it says; over several lines where a script has several.
     pub(crate) text: String,
     /// Options of the command line that make it unnecessary, in words; may be empty.
@@ -49,14 +49,14 @@ pub(crate) struct Line {
 
 impl Ask {
     /// Asks to execute and use what this list says.
-    pub(crate) fn commands(about: String, list: Vec<Line>) -> Ask {
+    pub(crate) fn commands(about: String, list: Vec<ConsentLine>) -> Ask {
         let number = number(&list);
-        Ask { wanted: Wanted::Commands, about, list, number }
+        Ask { wanted: MissingConsent::Commands, about, list, number }
     }
 
     /// Asks to measure for long.
     pub(crate) fn size(about: String) -> Ask {
-        Ask { wanted: Wanted::Size, about, list: Vec::new(), number: number(&[]) }
+        Ask { wanted: MissingConsent::Size, about, list: Vec::new(), number: number(&[]) }
     }
 
     /// Whether all of it is shown: whatever looks like a secret is hidden wherever it is printed, line by line, as a whole, and on a page.
@@ -72,13 +72,13 @@ impl Ask {
     /// Why it is asked for and the whole list, as a page shows them.
     pub(crate) fn page_text(&self) -> String {
         let texts = self.list.iter().map(|line| line.text.as_str());
-        let unshown = Some(UNSHOWN).filter(|_| self.wanted == Wanted::Commands);
+        let unshown = Some(UNSHOWN).filter(|_| self.wanted == MissingConsent::Commands);
         [self.about.as_str()].into_iter().chain(texts).chain(unshown).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// The number of a list: another list has another one.
-pub(crate) fn number(list: &[Line]) -> String {
+pub(crate) fn number(list: &[ConsentLine]) -> String {
     // Each text with its length: lines that are divided differently are another list.
     let counted: String = list.iter().map(|line| format!("{}:{}", line.text.len(), line.text)).collect();
     let mut number = files::sha256_of(counted.as_bytes()).expect("bytes in memory can be read");
@@ -90,10 +90,10 @@ impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Ask { wanted, about, list, number } = self;
         match wanted {
-            Wanted::Size => write!(f, "{about}; confirm with --yes"),
-            Wanted::Commands => {
+            MissingConsent::Size => write!(f, "{about}; confirm with --yes"),
+            MissingConsent::Commands => {
                 writeln!(f, "{about}:")?;
-                for Line { text, instead } in list {
+                for ConsentLine { text, instead } in list {
                     // No line of a text begins where ours do.
                     writeln!(f, "  {}", text.replace('\n', "\n      "))?;
                     if !instead.is_empty() {
@@ -104,8 +104,8 @@ impl fmt::Display for Ask {
                 write!(
                     f,
                     "Nothing was executed. {} accepts all of this as it is, {} accepts exactly this list",
-                    Allowed::All.option(),
-                    Allowed::List(number.clone()).option()
+                    AllowedCommands::All.option(),
+                    AllowedCommands::List(number.clone()).option()
                 )
             }
         }
@@ -116,35 +116,35 @@ impl Error for Ask {}
 
 /// The value of `--allow-commands`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Allowed {
+pub(crate) enum AllowedCommands {
     /// Whatever there is.
     All,
     /// The list with this number.
     List(String),
 }
 
-impl FromStr for Allowed {
+impl FromStr for AllowedCommands {
     type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Allowed, Infallible> {
-        Ok(if text.is_empty() { Allowed::All } else { Allowed::List(text.to_string()) })
+    fn from_str(text: &str) -> Result<AllowedCommands, Infallible> {
+        Ok(if text.is_empty() { AllowedCommands::All } else { AllowedCommands::List(text.to_string()) })
     }
 }
 
-impl Allowed {
+impl AllowedCommands {
     /// The option with this value.
     pub(crate) fn option(&self) -> String {
         match self {
-            Allowed::All => "--allow-commands".to_string(),
-            Allowed::List(number) => format!("--allow-commands={number}"),
+            AllowedCommands::All => "--allow-commands".to_string(),
+            AllowedCommands::List(number) => format!("--allow-commands={number}"),
         }
     }
 
     /// Whether this list is allowed.
-    pub(crate) fn covers(&self, list: &[Line]) -> bool {
+    pub(crate) fn covers(&self, list: &[ConsentLine]) -> bool {
         match self {
-            Allowed::All => true,
-            Allowed::List(shown) => *shown == number(list),
+            AllowedCommands::All => true,
+            AllowedCommands::List(shown) => *shown == number(list),
         }
     }
 }
@@ -153,16 +153,16 @@ impl Allowed {
 mod tests {
     use super::*;
 
-    fn lines(texts: &[&str]) -> Vec<Line> {
-        texts.iter().map(|text| Line { text: text.to_string(), instead: String::new() }).collect()
+    fn lines(texts: &[&str]) -> Vec<ConsentLine> {
+        texts.iter().map(|text| ConsentLine { text: text.to_string(), instead: String::new() }).collect()
     }
 
     #[test]
     fn a_number_allows_exactly_the_list_that_was_shown() {
         let shown = lines(&["hooks: a", "hooks: b"]);
         let ask = Ask::commands("it would".to_string(), shown.clone());
-        let allowed: Allowed = ask.number.parse().unwrap();
-        assert!(allowed.covers(&shown) && Allowed::All.covers(&shown));
+        let allowed: AllowedCommands = ask.number.parse().unwrap();
+        assert!(allowed.covers(&shown) && AllowedCommands::All.covers(&shown));
         for other in [
             &["hooks: a"][..],
             &["hooks: ahooks: b"],

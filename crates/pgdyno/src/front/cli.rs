@@ -23,7 +23,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 
 use self::keys::KeyOptions;
-use crate::front::ask::Allowed;
+use crate::front::ask::AllowedCommands;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
@@ -39,7 +39,7 @@ use crate::front::cli::stored::{
 };
 use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
-use crate::front::template::Template;
+use crate::front::template::QuestionTemplate;
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
 #[derive(Debug, Parser)]
@@ -63,7 +63,7 @@ pub(crate) enum Command {
     New {
         /// Question that the new experiment asks.
         #[arg(value_enum, value_name = "QUESTION", default_value_t)]
-        template: Template,
+        template: QuestionTemplate,
     },
     /// Write report.html, report.md, runs.csv and cases.csv again from stored results.
     Report(ReportArgs),
@@ -172,7 +172,7 @@ pub(crate) enum Command {
 
 /// Name, title and note of the results.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Labels {
+pub(crate) struct ResultLabels {
     /// Name of the experiment: part of the results directory's name, and what `history` looks for [default: made from
     /// what varies].
     #[arg(long, value_name = "NAME")]
@@ -194,9 +194,9 @@ pub(crate) struct ExperimentArgs {
     /// Execute what results bring with them that this pgdyno did not make, if they are resumed or EXPERIMENT is their file: without
     /// it, that is listed with a number, and nothing is done; with that number, exactly what was listed is allowed.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) allow_commands: Option<Allowed>,
+    pub(crate) allow_commands: Option<AllowedCommands>,
     #[command(flatten)]
-    pub(crate) labels: Labels,
+    pub(crate) labels: ResultLabels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file

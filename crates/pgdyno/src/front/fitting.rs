@@ -1,7 +1,7 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use experiment::forecast::fit::{FigureRow, Fitted, Limits, MachineSpeed};
 use experiment::forecast::present::Present;
 use experiment::stage::origin;
 use model::experiment::Experiment;
@@ -24,7 +24,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
-        speed: Speed::known(&cache.dir),
+        speed: MachineSpeed::known(&cache.dir),
         present: Present::with(&cache),
         versions: origin::versions(experiment)?,
         here: cache.fetched().iter().map(|release| series(release)).collect(),
@@ -61,7 +61,7 @@ pub(crate) fn budget(text: &str) -> Result<Span> {
 
 /// The table of figures.
 fn figures(fitted: &Fitted) -> Vec<String> {
-    let line = |row: &Row| format!("{:<7}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
+    let line = |row: &FigureRow| format!("{:<7}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
     fitted.figures.iter().map(line).collect()
 }
 

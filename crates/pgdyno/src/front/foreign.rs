@@ -23,7 +23,7 @@ use model::secret;
 use store::{Author, Reason, Sealed};
 
 use self::thing::{THINGS, Thing};
-use crate::front::ask::{Allowed, Ask, Line};
+use crate::front::ask::{AllowedCommands, Ask, ConsentLine};
 use crate::front::setup;
 use crate::say;
 
@@ -59,7 +59,7 @@ impl Ours {
 pub(crate) struct Road<'a> {
     pub(crate) author: Author,
     /// `--allow-commands`.
-    pub(crate) allowed: Option<&'a Allowed>,
+    pub(crate) allowed: Option<&'a AllowedCommands>,
     /// `--here`, of a command that can leave things out.
     pub(crate) here: Option<bool>,
     pub(crate) ours: &'a Ours,
@@ -91,7 +91,7 @@ impl Road<'_> {
 pub(crate) fn expect_allowed(
     dir: &Path,
     stored: &Sealed,
-    allowed: Option<&Allowed>,
+    allowed: Option<&AllowedCommands>,
     ours: &Ours,
 ) -> Result<String> {
     let Sealed { plan, experiment_toml, author } = stored;
@@ -112,7 +112,7 @@ pub(crate) fn expect_allowed(
 pub(crate) fn expect_file_allowed(
     (path, text): (&str, &str),
     (asked, options): (&Experiment, &[Override]),
-    allowed: Option<&Allowed>,
+    allowed: Option<&AllowedCommands>,
 ) -> Result<Author> {
     // A link to such a file is that file.
     let path = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
@@ -134,17 +134,17 @@ pub(crate) fn expect_file_allowed(
 }
 
 /// What options name without any file, which is their user's own. Options that make no experiment by themselves name nothing.
-fn named_by(options: &[Override]) -> Vec<Line> {
+fn named_by(options: &[Override]) -> Vec<ConsentLine> {
     let alone = file::parse("options", "[experiment]\nname = \"options\"\n", options).ok();
     let named = alone.and_then(|alone| planned(&alone).ok().map(|cases| all_of(&cases, &alone)));
     named.unwrap_or_default()
 }
 
 /// All that a text names.
-fn all_of(cases: &[Case], experiment: &Experiment) -> Vec<Line> {
+fn all_of(cases: &[Case], experiment: &Experiment) -> Vec<ConsentLine> {
     let none = Ours::default();
     let texts = THINGS.iter().flat_map(|thing| found(*thing, cases.iter(), experiment, &none));
-    texts.map(|text| Line { text, instead: String::new() }).collect()
+    texts.map(|text| ConsentLine { text, instead: String::new() }).collect()
 }
 
 /// Each thing of a kind once, with its key.
@@ -174,7 +174,7 @@ pub(crate) fn decide(plan: &mut Plan, experiment: &mut Experiment, road: &Road) 
             plan.cases.iter_mut().for_each(|case| thing.leave_out(case));
             thing.leave_out_of(experiment);
         } else {
-            list.extend(texts.map(|text| Line { text, instead: road.instead(thing, plan) }));
+            list.extend(texts.map(|text| ConsentLine { text, instead: road.instead(thing, plan) }));
         }
     }
     if !road.author.is_us() {
@@ -185,7 +185,7 @@ pub(crate) fn decide(plan: &mut Plan, experiment: &mut Experiment, road: &Road) 
 }
 
 /// Shows what is executed, if it is allowed.
-fn expect_listed(list: &[Line], allowed: Option<&Allowed>) -> Result<()> {
+fn expect_listed(list: &[ConsentLine], allowed: Option<&AllowedCommands>) -> Result<()> {
     if list.is_empty() {
         return Ok(());
     }
@@ -291,14 +291,14 @@ mod tests {
     fn decided(
         texts: [&str; 2],
         author: Author,
-        (allowed, here): (Option<&Allowed>, bool),
+        (allowed, here): (Option<&AllowedCommands>, bool),
     ) -> Result<Experiment> {
         let (mut plan, mut experiment) = (expand::plan_unseen(&read(texts[0])).unwrap(), read(texts[1]));
         let road = Road { author, allowed, here: Some(here), ours: &Ours::default() };
         decide(&mut plan, &mut experiment, &road).map(|()| experiment)
     }
 
-    fn refused(texts: [&str; 2], allowed: Option<&Allowed>) -> anyhow::Error {
+    fn refused(texts: [&str; 2], allowed: Option<&AllowedCommands>) -> anyhow::Error {
         decided(texts, STRANGER, (allowed, false)).unwrap_err()
     }
 
@@ -331,7 +331,7 @@ mod tests {
     fn no_consent_helps_where_it_cannot_be_said_what_it_would_allow() {
         for text in ["[workload]\nclients = [1, 1]", "[run]\nramp_up_max = \"1min\""] {
             let hidden = format!("{text}\n{HOOKS}");
-            for allowed in [None, Some(&Allowed::All)] {
+            for allowed in [None, Some(&AllowedCommands::All)] {
                 let error = refused([HOOKS, &hidden], allowed);
                 assert!(!error.is::<Ask>(), "{error:#}");
                 let said = error.to_string();
@@ -348,7 +348,7 @@ mod tests {
             "[hooks]\nbefore_run = [\"bash\", \"-c\", \"eval \\\"$1\\\"\", \"command was:\", \"evil\"]";
         let setting = "[server.settings]\narchive_command = \"evil\"";
         for text in [key, word, setting] {
-            for allowed in [None, Some(&Allowed::All)] {
+            for allowed in [None, Some(&AllowedCommands::All)] {
                 let error = refused([text, text], allowed);
                 assert!(!error.is::<Ask>(), "{text}: {error:#}");
                 let said = error.to_string();
@@ -399,12 +399,12 @@ mod tests {
     #[test]
     fn the_number_of_a_list_allows_it_and_no_other() {
         let shown = refused([HOOKS, ""], None).downcast::<Ask>().unwrap();
-        let allowed: Allowed = shown.number.parse().unwrap();
+        let allowed: AllowedCommands = shown.number.parse().unwrap();
         decided([HOOKS, ""], STRANGER, (Some(&allowed), false)).unwrap();
         let changed = "[hooks]\nbefore_run = [\"changed\"]";
         let again = refused([changed, ""], Some(&allowed)).downcast::<Ask>().unwrap();
         assert!(again.about.contains("is not this one") && again.list[0].text.contains("changed"), "{again}");
-        decided([changed, ""], STRANGER, (Some(&Allowed::All), false)).unwrap();
+        decided([changed, ""], STRANGER, (Some(&AllowedCommands::All), false)).unwrap();
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             shown.list.iter().any(|line| line.text == "hooks: with PGDYNO_FACTOR_MODE = quiet"),
             "{shown}"
         );
-        let allowed: Allowed = shown.number.parse().unwrap();
+        let allowed: AllowedCommands = shown.number.parse().unwrap();
         decided([&quiet, ""], STRANGER, (Some(&allowed), false)).unwrap();
         assert!(refused([&evil, ""], Some(&allowed)).to_string().contains("PGDYNO_FACTOR_MODE = $(evil)"));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use experiment::plan::expand::Resources;
+use experiment::plan::expand::PlanResources;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
 use experiment::stage::os::{self, ServerPlace};
@@ -20,20 +20,20 @@ pub(crate) fn place(
     experiment: &Experiment,
     target: Option<&str>,
     conninfo: Option<&Conninfo>,
-) -> Result<Resources> {
+) -> Result<PlanResources> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
-    Ok(Resources {
+    Ok(PlanResources {
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
         kept_scale: kept_scale(experiment, target, conninfo)?,
         foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
-        ..Resources::default()
+        ..PlanResources::default()
     })
 }
 
-/// Scales of the data that our own servers have kept, if a case measures it as it is.
+/// Scales of the data that our own servers have kept, if a case measures it is.
 fn kept_scale(
     experiment: &Experiment,
     target: Option<&str>,

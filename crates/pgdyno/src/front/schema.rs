@@ -2,7 +2,7 @@
 //! such as `[[target]]`, are described here. Tests compare both with what the code reads.
 
 use model::experiment::keys;
-use model::experiment::keys::row::{Kind, NAME, Row};
+use model::experiment::keys::row::{KeyKind, KeyRow, NAME};
 use serde_json::{Map, Value, json};
 
 /// The first line of experiment files that pgdyno writes: editors that know TOML take the schema from there.
@@ -65,7 +65,7 @@ fn put(properties: &mut Value, name: &str, value: Value) {
 }
 
 /// A value, or where the key may be a factor a list of values.
-fn value(row: &Row) -> Value {
+fn value(row: &KeyRow) -> Value {
     let single = of_kind(&row.kind);
     if !row.may_vary {
         return single;
@@ -73,7 +73,7 @@ fn value(row: &Row) -> Value {
     json!({"anyOf": [single, {"type": "array", "minItems": 1, "items": single}]})
 }
 
-fn with_words(mut value: Value, row: &Row) -> Value {
+fn with_words(mut value: Value, row: &KeyRow) -> Value {
     let plain = row.what().replace(['`', '*'], "");
     let default = match row.default.replace('`', "").as_str() {
         "" | "required" => String::new(),
@@ -89,23 +89,23 @@ const SPAN: &str = "^[0-9]+(\\.[0-9]+)? ?(ms|s|min|h|d)$";
 /// The form of a name; [`keys::bounds`] reads it.
 const NAME_FORM: &str = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$";
 
-fn of_kind(kind: &Kind) -> Value {
+fn of_kind(kind: &KeyKind) -> Value {
     match kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
-        Kind::Name => json!({"type": "string", "pattern": NAME_FORM}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Number => json!({"type": "number"}),
-        Kind::Positive => json!({"type": "number", "exclusiveMinimum": 0}),
-        Kind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Kind::Words(words) => json!({"type": "string", "enum": words}),
-        Kind::Span | Kind::Seconds(_) => json!({"type": "string", "pattern": SPAN}),
-        Kind::Or(kinds) => json!({"anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>()}),
-        Kind::List(of) => json!({"type": "array", "items": of_kind(of)}),
-        Kind::Table => json!({"type": "object"}),
-        Kind::Machine => host(),
-        Kind::Script => script(),
-        Kind::Files => files(),
+        KeyKind::Text => json!({"type": "string"}),
+        KeyKind::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
+        KeyKind::Name => json!({"type": "string", "pattern": NAME_FORM}),
+        KeyKind::Flag => json!({"type": "boolean"}),
+        KeyKind::Number => json!({"type": "number"}),
+        KeyKind::Positive => json!({"type": "number", "exclusiveMinimum": 0}),
+        KeyKind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        KeyKind::Words(words) => json!({"type": "string", "enum": words}),
+        KeyKind::Span | KeyKind::Seconds(_) => json!({"type": "string", "pattern": SPAN}),
+        KeyKind::Or(kinds) => json!({"anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>()}),
+        KeyKind::List(of) => json!({"type": "array", "items": of_kind(of)}),
+        KeyKind::Table => json!({"type": "object"}),
+        KeyKind::Machine => host(),
+        KeyKind::Script => script(),
+        KeyKind::Files => files(),
     }
 }
 
@@ -193,7 +193,7 @@ fn target() -> Value {
 
 /// `limits` of a target, which has the keys of `[limits]`.
 fn limits() -> Value {
-    let of_limits = keys::limits::ROWS.iter().filter_map(Row::parts);
+    let of_limits = keys::limits::ROWS.iter().filter_map(KeyRow::parts);
     let properties: Map<String, Value> =
         of_limits.map(|(_, name)| (name.to_string(), json!({"type": "number"}))).collect();
     json!({"type": "object", "additionalProperties": false, "properties": properties})

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use experiment::forecast::preflight::Failed;
 use experiment::forecast::protocol::{self, FellBack};
-use experiment::plan::expand::{self, Resources};
+use experiment::plan::expand::{self, PlanResources};
 use experiment::plan::file::{self, Override};
-use experiment::plan::scripts::{self, Origin};
+use experiment::plan::scripts::{self, ExperimentSource};
 use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
 use experiment::site::lanes::server_host::ServerHost;
@@ -29,7 +29,7 @@ use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
-use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
+use crate::front::cli::{ExperimentArgs, ResultLabels, ServerArgs};
 use crate::front::place::{expect_machines, memory_of, place, refuse_os};
 use crate::front::{agents, fitting, foreign, hiding, secrets};
 use crate::{say, signals};
@@ -38,7 +38,7 @@ use crate::{say, signals};
 pub(crate) const NOTE: &str = "Note: ";
 
 /// An experiment ready to run.
-pub(crate) struct Asked {
+pub(crate) struct ReadyExperiment {
     pub(crate) plan: Plan,
     /// The experiment after all options, as TOML without secrets.
     pub(crate) experiment_toml: String,
@@ -55,7 +55,7 @@ pub(crate) struct Asked {
 }
 
 /// Reads the experiment, applies the options, and makes the plan.
-pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
+pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
@@ -80,7 +80,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
     let mut servers: Vec<Conninfo> = conninfo.iter().cloned().collect();
-    let mut site = Resources {
+    let mut site = PlanResources {
         n_cpus,
         now_unix_ns,
         // People type seeds to repeat an experiment: they are short and no secret.
@@ -94,13 +94,13 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
         let versions = site.versions.clone();
         let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
-        let here = Resources { versions, ..place };
+        let here = PlanResources { versions, ..place };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
         let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
         let host = host.map(ServerHost::of).transpose().with_context(within)?;
-        site.targets.insert(target.name.clone(), Resources { n_cpus, memory_bytes, host, ..here });
+        site.targets.insert(target.name.clone(), PlanResources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
     let server_place = match (servers.is_empty(), all_here) {
@@ -124,7 +124,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
+    Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
 }
 
 /// Names the servers by keywords without passwords.
@@ -240,7 +240,8 @@ fn read_scripts(
 ) -> Result<()> {
     let dir = dir_of(args);
     let is_changed = changes.iter().any(|change| change.key == keys::workload::SCRIPTS.name);
-    let origin = Origin { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
+    let origin =
+        ExperimentSource { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
@@ -377,7 +378,7 @@ fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
 /// comparison.
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = server_overrides(&args.server);
-    let Labels { name, title, .. } = &args.labels;
+    let ResultLabels { name, title, .. } = &args.labels;
     for (key, option, value) in
         [(keys::header::NAME.name, "--name", name), (keys::header::TITLE.name, "--title", title)]
     {

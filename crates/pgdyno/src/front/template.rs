@@ -1,11 +1,11 @@
 //! Templates of experiment files, by what they ask.
 
 use model::experiment::keys;
-use model::experiment::keys::row::Row;
+use model::experiment::keys::row::KeyRow;
 
 /// Questions for which there is a template.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Template {
+pub(crate) enum QuestionTemplate {
     /// Throughput by number of clients.
     #[default]
     Clients,
@@ -19,7 +19,7 @@ pub(crate) enum Template {
     Scripts,
 }
 
-impl Template {
+impl QuestionTemplate {
     /// The experiment file, with comments. Those that say what a key is are its row's.
     pub(crate) fn text(self) -> String {
         commented(self.written())
@@ -28,11 +28,11 @@ impl Template {
     /// The same with an empty comment where a row has the words.
     fn written(self) -> &'static str {
         match self {
-            Template::Clients => include_str!("../../templates/clients.toml"),
-            Template::Versions => include_str!("../../templates/versions.toml"),
-            Template::Settings => include_str!("../../templates/settings.toml"),
-            Template::Targets => include_str!("../../templates/targets.toml"),
-            Template::Scripts => include_str!("../../templates/scripts.toml"),
+            QuestionTemplate::Clients => include_str!("../../templates/clients.toml"),
+            QuestionTemplate::Versions => include_str!("../../templates/versions.toml"),
+            QuestionTemplate::Settings => include_str!("../../templates/settings.toml"),
+            QuestionTemplate::Targets => include_str!("../../templates/targets.toml"),
+            QuestionTemplate::Scripts => include_str!("../../templates/scripts.toml"),
         }
     }
 }
@@ -57,7 +57,7 @@ fn commented(written: &str) -> String {
 }
 
 /// What a key is, in one clause: the help of its option, else its documentation.
-fn words(row: &Row) -> String {
+fn words(row: &KeyRow) -> String {
     let long = row.option.map_or(row.what(), |option| option.help);
     let ends = ["; ", ". ", " ("].map(|end| long.find(end).unwrap_or(long.len()));
     let clause = &long[..ends.into_iter().min().unwrap_or(long.len())];
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn comments_that_say_what_a_key_is_are_those_of_its_row() {
-        let text = Template::Clients.text();
+        let text = QuestionTemplate::Clients.text();
         for line in [
             "title = \"Throughput by clients\"     # title of the reports",
             "measure = \"60s\"                     # length of the measurement window of each run: 30s, 5min",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
-        for template in Template::value_variants() {
+        for template in QuestionTemplate::value_variants() {
             let text = template.text();
             assert!(!text.lines().any(|line| line.ends_with('#')), "{text}");
         }

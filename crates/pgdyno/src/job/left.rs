@@ -9,7 +9,7 @@ use crate::job::preview::outlook;
 
 /// An estimate that shrinks as time passes.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct RemainingTime {
     /// What the plan makes expect, seconds; 0 if nothing is known.
     plan_s: f64,
     left_s: f64,
@@ -17,17 +17,17 @@ pub(crate) struct Left {
     said: Option<Instant>,
 }
 
-impl Left {
+impl RemainingTime {
     /// The estimate before anything is measured.
-    pub(crate) fn new(plan_s: f64) -> Left {
-        Left { plan_s, left_s: plan_s, said: None }
+    pub(crate) fn new(plan_s: f64) -> RemainingTime {
+        RemainingTime { plan_s, left_s: plan_s, said: None }
     }
 
     /// The estimates of a plan without the runs that are `done`: one for each lane that is measured side by side, otherwise one.
-    pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>) -> Vec<Left> {
+    pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>) -> Vec<RemainingTime> {
         let of = |mut plan: Plan| {
             plan.runs.retain(|spec| !done.contains(&spec.run));
-            Left::new(outlook(&plan).runs_s)
+            RemainingTime::new(outlook(&plan).runs_s)
         };
         match plan.is_side_by_side() {
             true => plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect(),
@@ -60,11 +60,11 @@ mod tests {
 
     #[test]
     fn the_estimate_is_of_the_plan_until_a_run_has_ended() {
-        let expect = |left: &Left, seconds: f64| {
+        let expect = |left: &RemainingTime, seconds: f64| {
             let now_s = left.now_s().unwrap();
             assert!((seconds - 10.0..=seconds).contains(&now_s), "{now_s} s instead of {seconds} s");
         };
-        let mut left = Left::new(34.0);
+        let mut left = RemainingTime::new(34.0);
         assert_eq!(left.now_s(), Some(34.0), "time does not pass before the first run");
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert_eq!(left.now_s(), Some(34.0));
@@ -74,6 +74,6 @@ mod tests {
         expect(&left, 15.0);
         left.end(0.0);
         assert_eq!(left.now_s(), Some(0.0));
-        assert_eq!(Left::new(0.0).now_s(), None);
+        assert_eq!(RemainingTime::new(0.0).now_s(), None);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
-use experiment::site::progress::Progress;
+use experiment::site::progress::ProgressEvent;
 use model::experiment::plan::Plan;
 
 use self::state::State;
@@ -49,7 +49,7 @@ impl Metrics {
     }
 
     /// Takes in a step of progress.
-    pub(crate) fn see(&self, progress: &Progress) {
+    pub(crate) fn see(&self, progress: &ProgressEvent) {
         lock(&self.state).see(progress);
     }
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, ensure};
 use dataset::session::STOPPED;
 use experiment::forecast::builds::Builds;
-use experiment::forecast::fit::Speed;
-use experiment::forecast::outlook::{Machine, Outlook};
-use experiment::forecast::preflight::{self, Failed, Look, Obstacle};
+use experiment::forecast::fit::MachineSpeed;
+use experiment::forecast::outlook::{Outlook, PlannedMachine};
+use experiment::forecast::preflight::{self, Examination, Failed, Obstacle};
 use experiment::forecast::present::Present;
 use experiment::site::Site;
 use experiment::site::hands::HostHands;
@@ -23,7 +23,7 @@ use model::text::prose::plural;
 use server::Cache;
 use wire::Conninfo;
 
-use crate::front::announce::Consent;
+use crate::front::announce::AgreedSteps;
 use crate::job::{self, own_program, screen::Screen};
 use crate::undone::SETTINGS;
 use crate::{say, signals};
@@ -33,9 +33,9 @@ use crate::{say, signals};
 pub(crate) fn look(
     (plan, n_servers): (&Plan, u64),
     (servers, failed): (&[Conninfo], &[Failed]),
-    consent: Consent,
+    consent: AgreedSteps,
     results: &Path,
-) -> Result<Look> {
+) -> Result<Examination> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
@@ -85,7 +85,7 @@ fn go_on() -> Result<()> {
 ///
 /// # Errors
 /// Lists all known problems.
-pub(crate) fn expect_changes(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+pub(crate) fn expect_changes(plan: &Plan, servers: &[Conninfo], consent: AgreedSteps) -> Result<()> {
     let problems = preflight::changes(plan, servers, consent.allowed)?;
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())
@@ -224,9 +224,10 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
     let memory_bytes = server::settings::defaults::memory_bytes();
     // Without a cache, nothing is known of this machine.
-    let known = Cache::default_location().map(|cache| (Speed::known(&cache.dir), Present::with(&cache)));
+    let known =
+        Cache::default_location().map(|cache| (MachineSpeed::known(&cache.dir), Present::with(&cache)));
     let (speed, present) = known.unwrap_or_default();
-    Outlook::on(plan, Machine { memory_bytes, speed, present: &present })
+    Outlook::on(plan, PlannedMachine { memory_bytes, speed, present: &present })
 }
 
 /// What is built from source before its first run, with the time: `3 servers from source, in about 15 min 00 s`.

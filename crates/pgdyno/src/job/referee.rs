@@ -4,17 +4,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use experiment::site::referee::{Judged, Referee};
+use experiment::site::referee::{Referee, RunJudgement};
 use model::run::RunRecord;
 
 /// Judges by the rules of the catalogue.
 pub(crate) struct ByFindings;
 
 impl Referee for ByFindings {
-    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
         let data = store::load_one(experiment, record.spec.run)?;
         let (score, disturbance) = analysis::explain::judge(&data);
-        Ok(Judged { score, disturbance })
+        Ok(RunJudgement { score, disturbance })
     }
 }
 
@@ -37,7 +37,7 @@ impl InTime {
 }
 
 impl Referee for InTime {
-    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
         ByFindings.judge(experiment, record)
     }
 

@@ -5,7 +5,7 @@ mod live;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use experiment::site::progress::Progress;
+use experiment::site::progress::ProgressEvent;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use live::Live;
 use model::experiment::plan::{Plan, RunState};
@@ -14,7 +14,7 @@ use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
 
-use crate::job::left::Left;
+use crate::job::left::RemainingTime;
 use crate::job::preview::{builds, duration, order, outlook, size};
 use crate::{say, signals};
 
@@ -42,14 +42,14 @@ struct Row {
 }
 
 impl Row {
-    fn new(name: String, n_runs: u32, left: Left) -> Row {
+    fn new(name: String, n_runs: u32, left: RemainingTime) -> Row {
         Row { name, live: Live::new(n_runs, left), bar: None, loading_said: Instant::now() }
     }
 }
 
 impl Screen {
-    /// A screen for the runs of `plan`, with their estimates ([`Left::of_plan`]).
-    pub(crate) fn new(plan: &Plan, left: Vec<Left>, quiet: bool) -> Screen {
+    /// A screen for the runs of `plan`, with their estimates ([`RemainingTime::of_plan`]).
+    pub(crate) fn new(plan: &Plan, left: Vec<RemainingTime>, quiet: bool) -> Screen {
         if !quiet {
             // How long pairs take that end with their precision or time, the comparison has said.
             let words = match plan.precision {
@@ -61,10 +61,10 @@ impl Screen {
                 say(&format!("before their first runs, pgdyno builds {builds}; it keeps the builds"));
             }
         }
-        let of_lane = |(lane, left): (&Lane, Left)| {
+        let of_lane = |(lane, left): (&Lane, RemainingTime)| {
             Row::new(format!("{}: ", lane.name()), plan.of_lane(lane).runs.len() as u32, left)
         };
-        let of_all = |left: Left| Row::new(String::new(), plan.runs.len() as u32, left);
+        let of_all = |left: RemainingTime| Row::new(String::new(), plan.runs.len() as u32, left);
         let rows = match plan.is_side_by_side() {
             true => plan.lanes.iter().zip(left).map(of_lane).collect(),
             false => left.into_iter().map(of_all).collect(),
@@ -74,7 +74,7 @@ impl Screen {
 
     /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
-        Screen::of(vec![Row::new(String::new(), 1, Left::new(0.0))], false)
+        Screen::of(vec![Row::new(String::new(), 1, RemainingTime::new(0.0))], false)
     }
 
     fn of(mut rows: Vec<Row>, quiet: bool) -> Screen {
@@ -91,32 +91,32 @@ impl Screen {
     }
 
     /// Shows one step of progress.
-    pub(crate) fn show(&mut self, progress: Progress) {
+    pub(crate) fn show(&mut self, progress: ProgressEvent) {
         match progress {
-            Progress::OfLane { lane, progress } => self.show_of(Some(lane), *progress),
-            Progress::OfSide { side, progress } => self.show_side(side, *progress),
+            ProgressEvent::OfLane { lane, progress } => self.show_of(Some(lane), *progress),
+            ProgressEvent::OfSide { side, progress } => self.show_side(side, *progress),
             of_all => self.show_of(None, of_all),
         }
     }
 
     /// Shows progress of A as that of the duet: B does the same at the same time, and there is one row. The ends of their runs say
     /// nothing: each has been measured in its slices only.
-    fn show_side(&mut self, side: usize, progress: Progress) {
-        if side == 0 && !matches!(progress, Progress::RunBegins { .. } | Progress::RunEnds { .. }) {
+    fn show_side(&mut self, side: usize, progress: ProgressEvent) {
+        if side == 0 && !matches!(progress, ProgressEvent::RunBegins { .. } | ProgressEvent::RunEnds { .. }) {
             self.show_of(None, progress);
         }
     }
 
     /// Shows progress of a lane, or of all that there is.
-    fn show_of(&mut self, lane: Option<usize>, progress: Progress) {
+    fn show_of(&mut self, lane: Option<usize>, progress: ProgressEvent) {
         match progress {
-            Progress::OfLane { progress, .. } | Progress::OfSide { progress, .. } => {
+            ProgressEvent::OfLane { progress, .. } | ProgressEvent::OfSide { progress, .. } => {
                 self.show_of(lane, *progress)
             }
-            Progress::Fetch(fetch) => self.fetch(lane, fetch),
-            Progress::Step(text) => self.line(lane, &text),
-            Progress::Note(text) => self.note(lane, &text),
-            Progress::Load(load) => {
+            ProgressEvent::Fetch(fetch) => self.fetch(lane, fetch),
+            ProgressEvent::Step(text) => self.line(lane, &text),
+            ProgressEvent::Note(text) => self.note(lane, &text),
+            ProgressEvent::Load(load) => {
                 let percent = 100.0 * load.rows_done as f64 / load.rows_total.max(1) as f64;
                 let elapsed_s = self.row(lane).loading_said.elapsed().as_secs_f64();
                 let left_s = elapsed_s * (100.0 / percent.max(0.1) - 1.0);
@@ -124,19 +124,19 @@ impl Screen {
                     if load.step == "rows" { format!(", {} left", duration(left_s)) } else { String::new() };
                 self.doing(lane, format!("loading: {} {percent:.0} %{eta}", load.step));
             }
-            Progress::RunBegins { run, n_runs, label } => {
+            ProgressEvent::RunBegins { run, n_runs, label } => {
                 self.row(lane).live.begin(run, n_runs, label);
                 self.doing(lane, "restore".to_string());
             }
-            Progress::PhaseBegins(phase) => self.doing(lane, phase.as_str().replace('_', "-")),
-            Progress::Second { t, n, committed, is_measured, histograms } => {
+            ProgressEvent::PhaseBegins(phase) => self.doing(lane, phase.as_str().replace('_', "-")),
+            ProgressEvent::Second { t, n, committed, is_measured, histograms } => {
                 let row = self.row(lane);
                 row.live.second(t, n);
                 // Only a terminal needs the decoded line.
                 let p99 = row.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
                 self.doing(lane, live::second(t, n, committed, is_measured, p99));
             }
-            Progress::RunRepeats(repeated) => {
+            ProgressEvent::RunRepeats(repeated) => {
                 self.line(lane, &repeated.words());
                 let row = self.row(lane);
                 row.live.repeat(repeated.again.len() as u32);
@@ -144,7 +144,7 @@ impl Screen {
                     bar.set_length(row.live.length());
                 }
             }
-            Progress::RunEnds { state, tps, failed, reason, left_s, .. } => {
+            ProgressEvent::RunEnds { state, tps, failed, reason, left_s, .. } => {
                 let tps = tps.map(|tps| format!("{} tps{}", grouped(&format!("{tps:.0}")), failures(failed)));
                 let ended = match (state, tps) {
                     (RunState::Completed, tps) => tps.unwrap_or_else(|| "done".to_string()),

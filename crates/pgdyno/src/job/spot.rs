@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use experiment::spot::{Reply, Spot};
+use experiment::spot::{CloudReply, Spot};
 
-use crate::spot::{Found, PERIOD, parse, poll};
+use crate::spot::{PERIOD, Polled, parse, poll};
 use crate::{say, signals};
 
 /// Polls `url` as long as this process lives; a notice asks for a stop, as a signal would.
@@ -16,11 +16,11 @@ use crate::{say, signals};
 /// When `url` is not a plain HTTP address.
 pub(crate) fn watch(url: &str) -> Result<()> {
     poll(parse(url)?, |found| match found {
-        Found::Notice(text) => {
+        Polled::Notice(text) => {
             say(&format!("this machine will be taken away ({text}): stopping"));
             signals::ask_to_stop();
         }
-        Found::Error(text) => {
+        Polled::Error(text) => {
             say(&format!("note: --spot-notice: {text}; trying again every {} s", PERIOD.as_secs()));
         }
     });
@@ -33,13 +33,13 @@ pub(crate) fn elsewhere(url: &str) -> Spot {
 }
 
 /// Says what the cloud of `host` said, once, and stops if the host will be taken away.
-fn report(host: &str, reply: Reply) {
+fn report(host: &str, reply: CloudReply) {
     static HOSTS: Mutex<BTreeSet<(String, bool)>> = Mutex::new(BTreeSet::new());
-    let is_notice = matches!(reply, Reply::Notice(_));
+    let is_notice = matches!(reply, CloudReply::Notice(_));
     if HOSTS.lock().unwrap_or_else(PoisonError::into_inner).insert((host.to_string(), is_notice)) {
         match reply {
-            Reply::Notice(text) => say(&format!("`{host}` will be taken away ({text}): stopping")),
-            Reply::Unread(text) => say(&format!("note: --spot-notice: on `{host}`: {text}")),
+            CloudReply::Notice(text) => say(&format!("`{host}` will be taken away ({text}): stopping")),
+            CloudReply::Unread(text) => say(&format!("note: --spot-notice: on `{host}`: {text}")),
         }
     }
     if is_notice {

@@ -7,16 +7,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fleet::{Fleet, StderrTo};
-use model::load::drive::{Done, Ending};
+use model::load::drive::{Done, LoadEnding};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
 
 use super::compat::Compat;
 use super::follow::Follower;
-use super::prepare::{self, Tables};
+use super::prepare::{self, StandardTables};
 use super::{DRIVE_ARGUMENT, scripts, target};
 use crate::pgbench::command_line::options::{BenchPlan, Length};
-use crate::pgbench::output::log::{Complaint, Log};
+use crate::pgbench::output::log::{Complaint, MessageLog};
 use crate::pgbench::output::results::Results;
 use crate::pgbench::output::{json, server_text};
 use crate::signals;
@@ -35,7 +35,7 @@ pub(crate) fn run(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
-    log: &mut Log,
+    log: &mut MessageLog,
 ) -> Result<u8, Complaint> {
     let json_file = open_json(plan)?;
     let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(
         duration_ns: done.end_unix_ns.saturating_sub(begin_ns).max(1),
         first_connects_ns: ready.connect_ns,
     };
-    if done.ending == Ending::Stopped && stop.load(Ordering::Relaxed) {
+    if done.ending == LoadEnding::Stopped && stop.load(Ordering::Relaxed) {
         log.error("Run was interrupted; the results below are incomplete.");
         show(&results, &done, &version, json_file, &mut |text| {
             log.results(text);
@@ -88,8 +88,8 @@ fn prepare_tables(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
-    log: &mut Log,
-) -> Result<(Tables, String), Complaint> {
+    log: &mut MessageLog,
+) -> Result<(StandardTables, String), Complaint> {
     let mut session = target::connect(conninfo, "setup", log)?;
     let server = session.parameter("server_version").unwrap_or("unknown").to_string();
     if plan.added.json.as_deref() != Some("-") {
@@ -107,7 +107,7 @@ fn prepare_tables(
     let tables = if plan.uses_builtin {
         prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), compat, log)?
     } else {
-        Tables { scale: plan.scale.unwrap_or(1), ..Tables::default() }
+        StandardTables { scale: plan.scale.unwrap_or(1), ..StandardTables::default() }
     };
     if plan.vacuums {
         prepare::vacuum(&mut session, plan.vacuums_accounts, log);
@@ -116,7 +116,7 @@ fn prepare_tables(
 }
 
 /// The order for the driver.
-fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec {
+fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: StandardTables) -> LoadSpec {
     let mut defines: BTreeMap<String, String> = plan.defines.iter().cloned().collect();
     defines.entry("scale".to_string()).or_insert_with(|| tables.scale.to_string());
     let scripts = plan.scripts.iter().enumerate().map(|(number, script)| ScriptSpec {

@@ -7,7 +7,7 @@ use model::telemetry::event::{Event, EventKind};
 
 use super::bench::script_tag;
 use crate::pgbench::command_line::options::BenchPlan;
-use crate::pgbench::output::log::{Kind, Log};
+use crate::pgbench::output::log::{MessageKind, MessageLog};
 use crate::pgbench::output::progress::Stretch;
 use crate::pgbench::output::totals::{Sums, Totals};
 
@@ -17,7 +17,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Follows one driver.
 pub(crate) struct Follower<'a> {
     plan: &'a BenchPlan,
-    log: &'a mut Log,
+    log: &'a mut MessageLog,
     ramp_up_s: u32,
     begin_unix_ns: u64,
     followed: Followed,
@@ -56,7 +56,7 @@ impl Follower<'_> {
     /// A follower of a load whose measurement begins at `begin_unix_ns`.
     pub(crate) fn new<'a>(
         plan: &'a BenchPlan,
-        log: &'a mut Log,
+        log: &'a mut MessageLog,
         ramp_up_s: u32,
         begin_unix_ns: u64,
     ) -> Follower<'a> {
@@ -154,7 +154,7 @@ impl Follower<'_> {
         if ended > 0 || self.stall.in_flight <= 0 {
             if self.stall.seconds >= limit_s {
                 let message = format!("transactions end again after {} s without any", self.stall.seconds);
-                self.log.say(Kind::Warning, &message);
+                self.log.say(MessageKind::Warning, &message);
             }
             self.stall.seconds = 0;
             return;
@@ -163,7 +163,7 @@ impl Follower<'_> {
         if self.stall.seconds == limit_s {
             let n = self.stall.in_flight;
             let message = format!("no transaction has ended for {limit_s} s, {n} are in flight");
-            self.log.say(Kind::Warning, &message);
+            self.log.say(MessageKind::Warning, &message);
         }
     }
 
@@ -179,7 +179,7 @@ impl Follower<'_> {
             }
             EventKind::StatementRefused => self.log.error(&event.text),
             EventKind::ErrorReported | EventKind::ErrorRetried | EventKind::ErrorFailed => {
-                self.log.say(Kind::Info, &event.text);
+                self.log.say(MessageKind::Info, &event.text);
             }
             EventKind::ScriptTrace => self.log.debug(&event.text),
             EventKind::ServerNotice => self.log.write(&format!("{}\n", event.text)),
@@ -198,7 +198,7 @@ impl Follower<'_> {
     /// Prints a message about a connection if connections may come and go, for which pgbench has no message.
     fn say_of_connection(&mut self, text: &str) {
         if self.plan.added.on_disconnect == model::load::OnDisconnect::Reconnect {
-            self.log.say(Kind::Warning, text);
+            self.log.say(MessageKind::Warning, text);
         }
     }
 }

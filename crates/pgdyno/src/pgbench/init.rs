@@ -3,19 +3,19 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use dataset::streams::LoadError;
+use dataset::streams::StreamError;
 use model::release::{Release, catalogs, pgbench};
 use progress::Progress;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
 use workload::Schema;
-use workload::tpcb::{self, Partitioning, Table, TpcbOptions};
+use workload::tpcb::{self, Partitioning, TpcbOptions, TpcbTable};
 
 use super::compat::Compat;
 use super::prepare::show_notices;
 use super::target;
 use crate::pgbench::command_line::options::InitPlan;
-use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
 use crate::pgbench::output::server_text;
 
 mod progress;
@@ -24,7 +24,12 @@ mod streams;
 type Result<T> = std::result::Result<T, Complaint>;
 
 /// Carries out all steps.
-pub(crate) fn run(plan: &InitPlan, conninfo: &mut Conninfo, compat: Compat, log: &mut Log) -> Result<()> {
+pub(crate) fn run(
+    plan: &InitPlan,
+    conninfo: &mut Conninfo,
+    compat: Compat,
+    log: &mut MessageLog,
+) -> Result<()> {
     let session = target::connect(conninfo, "initialization", log)?;
     cancel_on_signal(session.cancel_handle());
     let mut init = Init { plan, compat, session, log, conninfo, others: Vec::new() };
@@ -66,7 +71,7 @@ struct Init<'a> {
     plan: &'a InitPlan,
     compat: Compat,
     session: Session,
-    log: &'a mut Log,
+    log: &'a mut MessageLog,
     conninfo: &'a Conninfo,
     /// Additional sessions for `--streams`, opened on first use.
     others: Vec<Session>,
@@ -118,8 +123,8 @@ impl Init<'_> {
         }
         self.execute("begin")?;
         self.execute(&tpcb::truncate_tables())?;
-        for table in [Table::Branches, Table::Tellers, Table::Accounts] {
-            if self.compat.has(pgbench::COPIES_ALL_TABLES) || table == Table::Accounts {
+        for table in [TpcbTable::Branches, TpcbTable::Tellers, TpcbTable::Accounts] {
+            if self.compat.has(pgbench::COPIES_ALL_TABLES) || table == TpcbTable::Accounts {
                 self.copy(table)?;
             } else {
                 self.insert_rows(table)?;
@@ -128,14 +133,14 @@ impl Init<'_> {
         self.execute("commit")
     }
 
-    fn insert_rows(&mut self, table: Table) -> Result<()> {
+    fn insert_rows(&mut self, table: TpcbTable) -> Result<()> {
         for row in 0..tpcb::row_count(table, self.plan.scale) {
             self.execute(&tpcb::insert_statement(table, row))?;
         }
         Ok(())
     }
 
-    fn copy(&mut self, table: Table) -> Result<()> {
+    fn copy(&mut self, table: TpcbTable) -> Result<()> {
         let copy = dataset::tpcb::copy::copy(table, self.plan.scale, self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
         let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
@@ -152,7 +157,7 @@ impl Init<'_> {
         });
         self.log.write(&progress.close(names_table));
         copied.map_err(|error| match error {
-            LoadError::Statement { sql, error, .. } => {
+            StreamError::Statement { sql, error, .. } => {
                 let text = server_text::session_error(&error, &sql);
                 Complaint::new(format!("unexpected copy in result: {text}"))
             }
@@ -161,12 +166,12 @@ impl Init<'_> {
     }
 
     /// Whether COPY FREEZE is allowed for a table and useful.
-    fn takes_freeze(&mut self, table: Table) -> Result<bool> {
+    fn takes_freeze(&mut self, table: TpcbTable) -> Result<bool> {
         if !Release::new(self.session.server_version_num()).has(catalogs::FREEZE_SETS_VISIBLE) {
             return Ok(false);
         }
         if !self.compat.has(pgbench::ASKS_RELKIND) {
-            return Ok(self.plan.partitioning.is_none() || table != Table::Accounts);
+            return Ok(self.plan.partitioning.is_none() || table != TpcbTable::Accounts);
         }
         let sql = "SELECT relkind FROM pg_catalog.pg_class WHERE oid=$1::pg_catalog.regclass";
         let found = self
@@ -206,5 +211,5 @@ impl Init<'_> {
 
 fn query_failed(error: &SessionError, sql: &str) -> Complaint {
     let text = server_text::session_error(error, sql);
-    Complaint::new(format!("query failed: {text}")).and(Kind::Detail, format!("Query was: {sql}"))
+    Complaint::new(format!("query failed: {text}")).and(MessageKind::Detail, format!("Query was: {sql}"))
 }

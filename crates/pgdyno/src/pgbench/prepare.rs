@@ -5,12 +5,12 @@ use wire::SessionError;
 use wire::session::{Rows, Session};
 
 use super::compat::Compat;
-use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
 use crate::pgbench::output::server_text;
 
 /// Facts about the standard tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tables {
+pub(crate) struct StandardTables {
     /// Rows of `pgbench_branches`.
     pub(crate) scale: u32,
     /// `range` or `hash`, if accounts are partitioned.
@@ -39,8 +39,8 @@ pub(crate) fn inspect(
     dbname: &str,
     is_scale_given: bool,
     compat: Compat,
-    log: &mut Log,
-) -> Result<Tables, Complaint> {
+    log: &mut MessageLog,
+) -> Result<StandardTables, Complaint> {
     let hint = format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".");
     let counted = session.query(COUNT_BRANCHES).map_err(|error| {
         let text = server_text::session_error(&error, COUNT_BRANCHES);
@@ -53,16 +53,18 @@ pub(crate) fn inspect(
     let scale = counted.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
     if is_scale_given {
         let message = format!("scale option ignored, using count from pgbench_branches table ({scale})");
-        log.say(Kind::Warning, &message);
+        log.say(MessageKind::Warning, &message);
     }
     // A server without partitioning has no partitions.
-    let Ok(found) = session.query(FIND_PARTITIONS) else { return Ok(Tables { scale, ..Tables::default() }) };
+    let Ok(found) = session.query(FIND_PARTITIONS) else {
+        return Ok(StandardTables { scale, ..StandardTables::default() });
+    };
     if found.is_empty() {
         let path = if compat.has(pgbench::QUOTES_SEARCH_PATH) { "\"search_path\"" } else { "search_path" };
         return Err(Complaint::new(format!("no pgbench_accounts table found in {path}")).hint(hint));
     }
     let partition_method = partition_method(&found)?;
-    Ok(Tables { scale, partition_method, n_partitions: found.parse(0, "count").unwrap_or(0) })
+    Ok(StandardTables { scale, partition_method, n_partitions: found.parse(0, "count").unwrap_or(0) })
 }
 
 fn partition_method(found: &Rows) -> Result<Option<&'static str>, Complaint> {
@@ -75,7 +77,7 @@ fn partition_method(found: &Rows) -> Result<Option<&'static str>, Complaint> {
 }
 
 /// Vacuums before a load; missing tables are no reason to give up.
-pub(crate) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) {
+pub(crate) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut MessageLog) {
     log.write("starting vacuum...");
     for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
         try_statement(session, sql, log);
@@ -88,16 +90,16 @@ pub(crate) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) 
     }
 }
 
-fn try_statement(session: &mut Session, sql: &str, log: &mut Log) {
+fn try_statement(session: &mut Session, sql: &str, log: &mut MessageLog) {
     if let Err(error) = session.execute(sql) {
         log.error(&server_text::session_error(&error, sql));
-        log.say(Kind::Detail, "(ignoring this error and continuing anyway)");
+        log.say(MessageKind::Detail, "(ignoring this error and continuing anyway)");
     }
     show_notices(session, log);
 }
 
 /// Shows the server's notices, as libpq's programs do.
-pub(crate) fn show_notices(session: &mut Session, log: &mut Log) {
+pub(crate) fn show_notices(session: &mut Session, log: &mut MessageLog) {
     for notice in session.take_notices() {
         log.write(&server_text::server_error(&notice, None));
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::plan::scripts::SCRIPT_BYTES_MAX;
 use model::release::pgbench;
-use workload::tpcb::Builtin;
+use workload::tpcb::TpcbScript;
 use workload::{Program, ScriptError};
 
 use super::compat::Compat;
@@ -44,21 +44,22 @@ pub(crate) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
 }
 
 /// The built-in script whose name begins with `prefix`.
-pub(crate) fn find_builtin(prefix: &str) -> Result<Builtin, Complaint> {
-    Builtin::parse_pgbench_prefix(prefix).map_err(|message| Complaint::new(message).and_raw(list_builtins()))
+pub(crate) fn find_builtin(prefix: &str) -> Result<TpcbScript, Complaint> {
+    TpcbScript::parse_pgbench_prefix(prefix)
+        .map_err(|message| Complaint::new(message).and_raw(list_builtins()))
 }
 
 /// The list of built-in scripts.
 pub(crate) fn list_builtins() -> String {
     let mut text = "Available builtin scripts:\n".to_string();
-    for builtin in Builtin::ALL {
+    for builtin in TpcbScript::ALL {
         text += &format!("  {:>13}: {}\n", builtin.pgbench_name(), builtin.description());
     }
     text + "\n"
 }
 
 /// A built-in script as `--show-script` shows it.
-pub(crate) fn show_builtin(builtin: Builtin) -> String {
+pub(crate) fn show_builtin(builtin: TpcbScript) -> String {
     format!("-- {}: {}\n{}\n", builtin.pgbench_name(), builtin.description(), builtin.source())
 }
 
@@ -119,10 +120,10 @@ pub(crate) fn complaint(error: ScriptError) -> Complaint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgbench::output::log::Log;
+    use crate::pgbench::output::log::MessageLog;
 
     fn text_of(complaint: &Complaint) -> String {
-        let mut log = Log::to_text();
+        let mut log = MessageLog::to_text();
         log.complain(complaint);
         log.text().to_string()
     }

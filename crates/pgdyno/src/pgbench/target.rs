@@ -7,7 +7,7 @@ use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
 use crate::pgbench::command_line::options::ConnectionOptions;
-use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
 use crate::pgbench::output::server_text;
 
 /// The connection settings of a target. A connection string wins over the options, as in libpq. `purpose` is for the
@@ -44,8 +44,9 @@ pub(crate) fn resolve(
         }
         if name.contains('=') { text + name } else { text + &named(name) }
     };
-    let mut conninfo = Conninfo::resolve_in(&text, &surroundings)
-        .map_err(|error| Complaint::new(error.libpq_text()).and(Kind::Error, not_connected(purpose)))?;
+    let mut conninfo = Conninfo::resolve_in(&text, &surroundings).map_err(|error| {
+        Complaint::new(error.libpq_text()).and(MessageKind::Error, not_connected(purpose))
+    })?;
     // It was hidden from the arguments.
     if let Some(passwords) = crate::front::secrets::carried() {
         conninfo.give_passwords(passwords, PasswordSource::Given);
@@ -62,7 +63,11 @@ fn named(name: &str) -> String {
 }
 
 /// Connects, and asks for the password if the server requires one that is not known. `purpose` is for the message.
-pub(crate) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
+pub(crate) fn connect(
+    conninfo: &mut Conninfo,
+    purpose: &str,
+    log: &mut MessageLog,
+) -> Result<Session, Complaint> {
     if let Some(warning) = &conninfo.passfile_warning {
         log.write(&format!("WARNING: {warning}\n"));
     }
@@ -85,7 +90,7 @@ fn not_connected(purpose: &str) -> String {
 
 /// Asks the user on the terminal, wherever the standard streams lead. Without a terminal, the question is a message,
 /// and the answer a line of standard input.
-fn ask_password(log: &mut Log) -> Option<Secret> {
+fn ask_password(log: &mut MessageLog) -> Option<Secret> {
     let tty = || OpenOptions::new().read(true).write(true).open("/dev/tty");
     let answer = match tty().and_then(|reader| Ok((reader, tty()?))) {
         Ok((reader, writer)) => {

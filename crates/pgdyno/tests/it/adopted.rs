@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::run::phase::Phase;
 use nix::sys::signal::Signal;
-use testbed::{Options, PASSWORD, Pg, Server, run};
+use testbed::{ClusterOptions, PASSWORD, Pg, TestServer, run};
 
 use crate::tool::{PACE, Place, expect_sound, history_growth, wait_until};
 
@@ -184,13 +184,14 @@ fn a_stopped_load_ends_soon_and_is_refused_afterwards() {
 /// Two servers behind one target, which a load reaches in random order.
 struct Spread {
     place: Place,
-    servers: [Server; 2],
+    servers: [TestServer; 2],
     target: String,
 }
 
 impl Spread {
     fn start() -> Spread {
-        let servers = [Server::start(&Options::default()), Server::start(&Options::default())];
+        let servers =
+            [TestServer::start(&ClusterOptions::default()), TestServer::start(&ClusterOptions::default())];
         servers.iter().for_each(|server| server.execute("postgres", "create table hits (n int)"));
         let [one, other] = &servers;
         let target = format!(

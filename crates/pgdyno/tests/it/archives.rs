@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::ArchiveFormat;
 use model::run::phase::Phase;
-use testbed::{PASSWORD, Pg, Server, bin_dir};
+use testbed::{PASSWORD, Pg, TestServer, bin_dir};
 
 use crate::tool::{Ended, PACE, Place, expect_sound};
 
@@ -67,7 +67,7 @@ impl Shop {
     }
 
     /// Dumps a database as the server's user would; returns the archive's path.
-    fn dump(&self, pg: &Server, database: &str, name: &str, options: &[&str]) -> PathBuf {
+    fn dump(&self, pg: &TestServer, database: &str, name: &str, options: &[&str]) -> PathBuf {
         // The server's user may write only there.
         let there = pg.path(name);
         testbed::run(pg.client("pg_dump", database).args(options).arg("--file").arg(&there));
@@ -80,7 +80,7 @@ impl Shop {
 }
 
 /// A database with a shop in it.
-fn shop_of(pg: &Server) -> String {
+fn shop_of(pg: &TestServer) -> String {
     let database = pg.database_of("postgres");
     pg.execute(&database, "drop role if exists seller");
     pg.execute(&database, SHOP);

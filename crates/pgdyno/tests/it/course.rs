@@ -1,12 +1,12 @@
 //! Windows whose ends are found while the load runs: a ramp-up until the load is steady, a measure that grows.
 
-use model::load::course::{Course, RampUpEnd};
+use model::load::course::{LoadCourse, RampUpEnd};
 use testbed::bin_dir;
 
 use crate::tool::Place;
 
 /// Seconds that count in a run of `statement`, by its record, and those that were measured.
-fn course_of(statement: &str, set: &[&str]) -> (Course, f64) {
+fn course_of(statement: &str, set: &[&str]) -> (LoadCourse, f64) {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
     place.write("statement.sql", statement);

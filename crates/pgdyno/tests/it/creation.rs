@@ -5,7 +5,7 @@ use std::fs;
 
 use model::experiment::case::setting;
 use model::run::RunData;
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
 use crate::tool::{PACE, Place, SMALL, wait_until};
 
@@ -127,7 +127,7 @@ fn a_value_that_a_server_takes_without_a_look_is_refused_where_it_would_act() {
 
 #[test]
 fn the_table_has_every_setting_of_a_server() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     let names = server.ask("postgres", "select string_agg(name, ' ') from pg_settings where name !~ '[.]'");
     let missing: Vec<&str> = names.split(' ').filter(|name| !setting::is_known(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());
@@ -145,7 +145,7 @@ fn sound(name: &str) -> &'static str {
 
 #[test]
 fn statistics_of_a_server_by_url_are_made_under_each_level_of_their_target() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let target = server.admin_target("bench");
     place.run(&["init", "--server", &target, "--create-database", "--scale", "1"]).expect(0);
     let common = "run -c 1 --measure 2s --ramp-up 0s --repeats 2 --scale 1 --allow-changes --set prepare.settle=false \
@@ -183,7 +183,7 @@ fn statistics_of_a_server_by_url_are_made_under_each_level_of_their_target() {
 
 #[test]
 fn data_that_is_measured_as_it_is_decides_the_scale() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let target = server.admin_target("bench");
     let short = "-c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -w tpcb-select --no-restore -o";
     let by_url = |out: &str, more: &[&str]| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use model::experiment::plan::RunState;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use testbed::{Options, Pg, Server, Sshd};
+use testbed::{ClusterOptions, Pg, Sshd, TestServer};
 
 use crate::tool::{Ended, PACE, Place, Running, tell, wait_until};
 
@@ -90,7 +90,7 @@ fn a_driver_with_another_clock_is_compared_before_and_after() {
         refused.stderr
     );
     assert!(!refused.stderr.contains("loading scale"), "{}", refused.stderr);
-    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let server = TestServer::start(&ClusterOptions { has_tcp: true, ..ClusterOptions::default() });
     let target = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", server.port);
     let cut_off = ["unshare", "--net", "--mount", "sh", &login, "-c"];
     for upload in [false, true] {

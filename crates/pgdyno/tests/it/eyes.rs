@@ -6,7 +6,7 @@ use model::experiment::plan::RunState;
 use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use testbed::{Options, Pg, Server};
+use testbed::{ClusterOptions, Pg, TestServer};
 
 use crate::tool::{Ended, PACE, Place, Running, tell, wait_until};
 
@@ -95,7 +95,7 @@ fn eyes_without_the_rights_of_their_user_read_no_file_that_the_order_names() {
         return tell("skipped: only root can give a process another boot id");
     }
     let settings = ["logging_collector=on", "log_directory=log", "log_filename=all.log"];
-    let server = Server::start(&Options { settings: &settings, ..Options::default() });
+    let server = TestServer::start(&ClusterOptions { settings: &settings, ..ClusterOptions::default() });
     for (more, follows) in [("", true), (" --load-only", false)] {
         let place = Place::new();
         let boot_id = place.write("boot_id", "another\n");

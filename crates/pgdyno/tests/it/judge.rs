@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use model::telemetry::reading::Tick;
 use serde_json::Value;
-use testbed::{Options, PASSWORD, Pg, Server, bin_dir};
+use testbed::{ClusterOptions, PASSWORD, Pg, TestServer, bin_dir};
 
 use crate::poolers::{self, Pooler};
 use crate::tool::{Ended, Place, tell, wait_until};
@@ -57,7 +57,7 @@ fn compare_stored(place: &Place, a: &str, b: &str) -> Vec<String> {
 }
 
 /// pgbench's tables at scale 1 in a new database of a server.
-pub(crate) fn loaded(place: &Place, server: &Server) -> (String, String) {
+pub(crate) fn loaded(place: &Place, server: &TestServer) -> (String, String) {
     let database = server.database_of("postgres");
     let target = server.admin_target(&database);
     place.run(&["init", "--server", &target, "--scale", "1"]).expect(0);
@@ -260,10 +260,10 @@ fn scripts_without_statements_have_no_number() {
 fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     let place = Place::on_disk();
     let servers = ["on", "off"].map(|fsync| {
-        Server::start(&Options {
+        TestServer::start(&ClusterOptions {
             settings: &[&format!("fsync={fsync}")],
             is_on_disk: true,
-            ..Options::default()
+            ..ClusterOptions::default()
         })
     });
     let [(unhurried, a), (database, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
@@ -313,7 +313,11 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
 #[test]
 fn doubts_about_both_sides_are_doubts_about_their_comparison() {
     let place = Place::on_disk();
-    let server = Server::start(&Options { settings: &["fsync=off"], is_on_disk: true, ..Options::default() });
+    let server = TestServer::start(&ClusterOptions {
+        settings: &["fsync=off"],
+        is_on_disk: true,
+        ..ClusterOptions::default()
+    });
     let [a, b] = [0, 1].map(|_| format!("server.url={}", loaded(&place, &server).1));
     let write = place.write("write.sql", WRITE);
     let (found, grade) = compare(&place, "out", &["--a", &a, "--b", &b, "-f", write.to_str().unwrap()]);
@@ -361,7 +365,8 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
 #[test]
 fn poolers_and_proxies_are_named_also_on_one_side() {
     let place = Place::on_disk();
-    let server = Server::start(&Options { has_tcp: true, is_on_disk: true, ..Options::default() });
+    let server =
+        TestServer::start(&ClusterOptions { has_tcp: true, is_on_disk: true, ..ClusterOptions::default() });
     let database = server.database_of("postgres");
     let script = place.write("one.sql", "SELECT 1;\n");
     let run = |output: &str, port: u16| {
@@ -402,7 +407,8 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
 #[test]
 fn a_pooler_that_loses_prepared_statements_gets_the_extended_protocol_unless_one_was_chosen() {
     let place = Place::on_disk();
-    let server = Server::start(&Options { has_tcp: true, is_on_disk: true, ..Options::default() });
+    let server =
+        TestServer::start(&ClusterOptions { has_tcp: true, is_on_disk: true, ..ClusterOptions::default() });
     let Some(pooler) = Pooler::start(&server, "transaction") else { return tell(poolers::SKIPPED) };
     let database = server.database_of("postgres");
     let script = place.write("one.sql", "SELECT 1;\n");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, geteuid};
-use testbed::{Options, Pg, Server, bin_dir, children_of};
+use testbed::{ClusterOptions, Pg, TestServer, bin_dir, children_of};
 use wire::{Conninfo, Session};
 
 use crate::drivers::Namespace;
@@ -21,7 +21,7 @@ const RUN: &str =
 /// A server whose address and process ids are not of this machine, as far as anybody can tell.
 struct Elsewhere {
     /// Has its data.
-    _server: Server,
+    _server: TestServer,
     namespace: Namespace,
     process: Child,
 }
@@ -29,11 +29,11 @@ struct Elsewhere {
 impl Elsewhere {
     fn start() -> Elsewhere {
         let namespace = Namespace::make(78);
-        let options = Options {
+        let options = ClusterOptions {
             hba: Some("local all all trust\nhost all all 10.231.78.0/30 trust\n"),
-            ..Options::default()
+            ..ClusterOptions::default()
         };
-        let server = Server::start(&options);
+        let server = TestServer::start(&options);
         server.stop(Signal::SIGINT);
         let user = User::from_name("postgres").unwrap().unwrap();
         let (user, group) = (format!("--reuid={}", user.uid), format!("--regid={}", user.gid));

@@ -175,11 +175,14 @@ fn data_that_is_loaded_for_want_of_a_snapshot_is_loaded_on_the_node_of_its_run()
 }
 
 /// A server whose huge pages are none of the reserved ones: the kernel lends them.
-fn with_lent_pages() -> testbed::Server {
+fn with_lent_pages() -> testbed::TestServer {
     let lends = value(OVERCOMMIT);
     fs::write(OVERCOMMIT, (lends.parse::<u64>().unwrap() + 64).to_string()).unwrap();
     let settings = &["huge_pages=try", "shared_buffers=32MB"];
-    let server = testbed::Server::start(&testbed::Options { settings, ..testbed::Options::default() });
+    let server = testbed::TestServer::start(&testbed::ClusterOptions {
+        settings,
+        ..testbed::ClusterOptions::default()
+    });
     // The servers of other tests are to take none.
     fs::write(OVERCOMMIT, lends).unwrap();
     server

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir};
+use testbed::{ClusterOptions, PASSWORD, Pg, TestServer, as_server_user, bin_dir};
 
 use crate::formats;
 use crate::tool::{Ended, PACE, Place, wait_until};
@@ -134,7 +134,8 @@ fn what_a_pack_needs_is_asked_for_at_once_and_answered_at_once() {
     place.run(&["repeat", "first.tar.gz", "--server", &server, &allow, "-o", "again"]).expect(0);
 
     // As many as the clients, who need one more: too few, whatever is in use, and enough for all that comes before them.
-    let small = Server::start(&Options { settings: &["max_connections=12"], ..Options::default() });
+    let small =
+        TestServer::start(&ClusterOptions { settings: &["max_connections=12"], ..ClusterOptions::default() });
     let server = small.admin_target("postgres");
     let refused =
         place.run(&["repeat", "first.tar.gz", "--server", &server, &allow, "-o", "no"]).expect(1).stderr;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testbed::{Options, Server, as_server_user, unused_port};
+use testbed::{ClusterOptions, TestServer, as_server_user, unused_port};
 
 use crate::judge::Ending;
 use crate::tool::{Place, expect_found, expect_identity, tell, wait_until};
@@ -28,12 +28,12 @@ pub(crate) struct Pooler {
 
 impl Pooler {
     /// Starts one in this mode; `None` where none is installed.
-    pub(crate) fn start(server: &Server, mode: &str) -> Option<Pooler> {
+    pub(crate) fn start(server: &TestServer, mode: &str) -> Option<Pooler> {
         Pooler::start_with(server, mode, "")
     }
 
     /// The same with more lines of configuration.
-    fn start_with(server: &Server, mode: &str, more: &str) -> Option<Pooler> {
+    fn start_with(server: &TestServer, mode: &str, more: &str) -> Option<Pooler> {
         let named = std::env::var_os("PGDYNO_PGBOUNCER").map_or_else(|| PROGRAM.into(), PathBuf::from);
         let program = Some(named).filter(|path| Path::new(path).exists())?;
         let port = unused_port();
@@ -82,7 +82,7 @@ fn clients_come_back_through_a_pooler_without_a_storm_of_logins() {
     /// The shortest wait before a login that follows one without a commit.
     const WAIT_MIN_S: f64 = 0.025;
 
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     server.execute("postgres", "create table hits (n int)");
     let Some(mut pooler) = Pooler::start(&server, "transaction") else { return tell(SKIPPED) };
     place.write("hit.sql", "insert into hits values (1);\n");
@@ -134,7 +134,7 @@ fn clients_come_back_through_a_pooler_without_a_storm_of_logins() {
 
 #[test]
 fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let Some(pooler) = Pooler::start(&server, "transaction") else { return tell(SKIPPED) };
     place.write("one.sql", "select 1;\n");
     let url = format!("postgresql://postgres@127.0.0.1:{}/alias", pooler.port);
@@ -150,7 +150,7 @@ fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
 
 #[test]
 fn more_clients_than_a_pooler_has_sessions_for_are_refused_with_the_number_that_fits() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let command = |command: &str, pooler: &Pooler, database: &str, clients: &str| {
         let url = format!("postgresql://postgres@127.0.0.1:{}/{database}", pooler.port);

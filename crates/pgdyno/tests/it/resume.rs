@@ -240,7 +240,7 @@ fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
     assert!(same.stderr.contains("target `a` is not the server of its earlier runs"), "{}", same.stderr);
     std::fs::write(&record, kept).unwrap();
 
-    let other = testbed::Server::start(&testbed::Options { has_tcp: true, ..Default::default() });
+    let other = testbed::TestServer::start(&testbed::ClusterOptions { has_tcp: true, ..Default::default() });
     let target = format!("a=host=127.0.0.1 port={} user=postgres dbname=postgres", other.port);
     let ended = place.run(&["run", "--resume", "out", "--target", &target]).expect(0);
     let expected =

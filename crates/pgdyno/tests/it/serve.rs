@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::json;
 use testbed::Pg;
-use testbed::browser::{Look, Stop, Tab};
+use testbed::browser::{Tab, TabStop, WindowLook};
 
 use crate::formats;
 use crate::tool::{Place, Running, wait_until};
@@ -120,7 +120,7 @@ fn follow(tab: &mut Tab, name: &str) {
     panic!("the keyboard does not reach `{name}`");
 }
 
-fn has(stops: &[Stop], role: &str, name: &str) {
+fn has(stops: &[TabStop], role: &str, name: &str) {
     assert!(stops.iter().any(|stop| stop.role == role && stop.name == name), "{role} `{name}`: {stops:?}");
 }
 
@@ -148,7 +148,7 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     let serving = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
     let address = address_after(&serving, "serving `results` at ");
     let directory = tempfile::tempdir().unwrap();
-    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    let mut tab = Tab::open(directory.path(), WindowLook { width: 1280, height: 900, is_dark: false });
     let (host, token) = address.split_once("/login#").expect("the printed address has the token");
     let at = |path: &str| format!("http://{host}{path}");
 
@@ -182,7 +182,7 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     follow(&mut tab, "Swap A and B");
     tab.wait_for("document.querySelector('h1')?.textContent.endsWith('results/again')");
 
-    tab.resize(Look { width: 390, height: 800, is_dark: true });
+    tab.resize(WindowLook { width: 390, height: 800, is_dark: true });
     tab.go(&at("/history/sample"));
     fits(&mut tab);
     let stops = tab.expect_usable();
@@ -217,7 +217,7 @@ fn a_neighbour_at_another_port_gets_nothing_that_opens_the_pages() {
     let overheard = std::thread::spawn(move || overhear(&neighbour));
 
     let directory = tempfile::tempdir().unwrap();
-    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    let mut tab = Tab::open(directory.path(), WindowLook { width: 1280, height: 900, is_dark: false });
     tab.go(&format!("http://{host}/login#wrong"));
     tab.wait_for("!document.querySelector('.banner').hidden");
     tab.eval(&format!("location.hash = '{token}'; 0"));
@@ -300,7 +300,7 @@ fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     let address = address_after(&serving, "serving `results` at ");
     let (host, token) = address.split_once("/login#").expect("the printed address has the token");
     let directory = tempfile::tempdir().unwrap();
-    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    let mut tab = Tab::open(directory.path(), WindowLook { width: 1280, height: 900, is_dark: false });
     tab.go(&format!("http://{host}/login"));
     tab.eval(&format!("token.value = '{token}'; document.querySelector('.act').click()"));
     tab.wait_for("document.querySelector('.results')");

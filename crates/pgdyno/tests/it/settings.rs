@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
 use crate::tool::{PACE, Place, wait_until};
 
@@ -16,7 +16,7 @@ pub(crate) const ONE: &str =
     "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
 /// The entries of `postgresql.auto.conf`, and what the server makes of two of them.
-fn state(server: &Server) -> (Vec<String>, String) {
+fn state(server: &TestServer) -> (Vec<String>, String) {
     let text = fs::read_to_string(server.path("data/postgresql.auto.conf")).unwrap();
     let mut entries: Vec<String> =
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect();
@@ -27,7 +27,7 @@ fn state(server: &Server) -> (Vec<String>, String) {
 }
 
 /// Restarts `server` whenever its file `restart` appears, and removes the file then; the command that it returns does that.
-pub(crate) fn restarter<T>(server: &Server, test: impl FnOnce(&str) -> T) -> T {
+pub(crate) fn restarter<T>(server: &TestServer, test: impl FnOnce(&str) -> T) -> T {
     let (asked, over) = (server.path("restart"), server.path("over"));
     let command = format!(
         "[\"sh\", \"-c\", \"touch {0}; while test -e {0}; do sleep 0.05; done; echo restarted\"]",
@@ -71,7 +71,7 @@ pub(crate) fn args<'a>(
 
 #[test]
 fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let target = server.admin_target("bench");
     place.run(&["init", "--server", &target, "--create-database", "--scale", "1"]).expect(0);
     server.execute("postgres", "alter system set work_mem = '5MB'");
@@ -125,7 +125,7 @@ fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
 
 #[test]
 fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let target = server.admin_target("postgres");
     let before = state(&server);
@@ -204,7 +204,7 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
 /// A server ends the session that holds the lock when it restarts, or when somebody terminates it.
 #[test]
 fn settings_of_a_pgdyno_that_lives_are_left_alone_though_its_lock_is_gone() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let target = server.admin_target("postgres");
     let before = state(&server);

@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use testbed::{Options, Server, bin_dir};
+use testbed::{ClusterOptions, TestServer, bin_dir};
 
 use crate::judge::{Ending, WRITE, expect, json, loaded, words};
 use crate::tool::{Place, tell, wait_until};
@@ -38,7 +38,11 @@ fn what_happens_on_the_server_of_one_side_is_named() {
     let place = Place::on_disk();
     // On a slow machine, tables that were loaded just now would be analyzed during A's run, too.
     let servers = ["autovacuum_naptime=1h", "autovacuum_naptime=1s"].map(|naptime| {
-        Server::start(&Options { settings: &[naptime], is_on_disk: true, ..Options::default() })
+        TestServer::start(&ClusterOptions {
+            settings: &[naptime],
+            is_on_disk: true,
+            ..ClusterOptions::default()
+        })
     });
     let [(quiet, a), (busy, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
     let function =

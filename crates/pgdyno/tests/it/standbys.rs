@@ -1,13 +1,13 @@
 //! Servers whose WAL others read: what they would not survive is not changed, not even for the time of a run.
 
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
 use crate::settings::{ONE, args, restarter};
 use crate::tool::{Place, wait_until};
 
 #[test]
 fn what_a_standby_has_to_follow_is_not_raised_where_one_may_be() {
-    let (place, primary) = (Place::new(), Server::start(&Options::default()));
+    let (place, primary) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let target = primary.admin_target("postgres");
     let standby = primary.standby();
@@ -40,7 +40,7 @@ fn what_a_standby_has_to_follow_is_not_raised_where_one_may_be() {
 
 #[test]
 fn what_changes_the_meaning_of_other_peoples_statements_is_changed_by_name_only() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let target = server.admin_target("postgres");
     // Large objects have no privileges for those who can log in.
@@ -89,7 +89,7 @@ fn what_changes_the_meaning_of_other_peoples_statements_is_changed_by_name_only(
 
 #[test]
 fn tables_that_stay_on_a_standby_are_removed_on_the_primary() {
-    let (place, primary) = (Place::new(), Server::start(&Options::default()));
+    let (place, primary) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let standby = primary.standby();
     place.run(&["init", "--scale", "1", "--server", &primary.admin_target("postgres")]).expect(0);
     let last = primary.ask("postgres", "select pg_current_wal_lsn()");
@@ -105,7 +105,7 @@ fn tables_that_stay_on_a_standby_are_removed_on_the_primary() {
 
 #[test]
 fn commits_that_would_wait_for_a_standby_that_is_not_there_are_refused_before_the_load() {
-    let (place, primary) = (Place::new(), Server::start(&Options::default()));
+    let (place, primary) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     place.write("one.sql", "select 1;\n");
     let target = primary.admin_target("postgres");
     let plan = |names: &str, more: &[&str]| {

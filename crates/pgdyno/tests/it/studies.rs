@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
 use crate::judge::{expect, json, loaded, words};
 use crate::tool::Place;
@@ -11,7 +11,11 @@ use crate::tool::Place;
 #[test]
 fn conditions_of_a_study_are_printed_and_held_against_the_server() {
     let place = Place::on_disk();
-    let server = Server::start(&Options { settings: &["fsync=off"], is_on_disk: true, ..Options::default() });
+    let server = TestServer::start(&ClusterOptions {
+        settings: &["fsync=off"],
+        is_on_disk: true,
+        ..ClusterOptions::default()
+    });
     let (_, url) = loaded(&place, &server);
     let script = place.write("write.sql", "insert into pgbench_history (tid) values (1);\n");
     let conditions = "experiment.conditions=[\"fsync=off\", \"full_page_writes=off\", \"disks by LUKS\"]";

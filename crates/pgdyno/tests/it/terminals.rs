@@ -16,7 +16,7 @@ use model::load::hello::Greeting;
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
 use nix::unistd::Pid;
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
 use crate::hands::{install, with_journal};
 use crate::os::{SWAPPINESS, may_set, value};
@@ -26,14 +26,14 @@ use crate::tool::{Place, Running, wait_until};
 const WORK_MEM: &str = "select setting from pg_settings where name = 'work_mem'";
 
 /// A run that changes `work_mem` of `server`.
-fn changing(place: &Place, server: &Server) -> Command {
+fn changing(place: &Place, server: &TestServer) -> Command {
     place.write("one.sql", "select 1;\n");
     let more = ["--set", "server.settings.work_mem=64MB", "--measure", "30s", "--allow-changes", "-o", "out"];
     place.command(&args(("run", ONE), &server.admin_target("postgres"), &more))
 }
 
 /// The same, which has changed it, in its load.
-fn begun(place: &Place, server: &Server, command: impl FnOnce(Command) -> Running) -> Running {
+fn begun(place: &Place, server: &TestServer, command: impl FnOnce(Command) -> Running) -> Running {
     let running = command(changing(place, server));
     place.wait_for_load("out", 1);
     assert_eq!(server.ask("postgres", WORK_MEM), "65536");
@@ -42,7 +42,7 @@ fn begun(place: &Place, server: &Server, command: impl FnOnce(Command) -> Runnin
 
 #[test]
 fn no_signal_but_a_second_ctrl_c_cuts_off_what_is_to_be_put_back() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     for signals in [
         [Signal::SIGTERM, Signal::SIGHUP],
         [Signal::SIGHUP, Signal::SIGTERM],
@@ -168,7 +168,7 @@ fn wait(child: &mut Child, longest: Duration) -> std::process::ExitStatus {
 
 #[test]
 fn keys_of_a_terminal_neither_pause_nor_kill_a_run_that_has_changed_settings() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     for keys in [&[CTRL_Z, CTRL_BACKSLASH][..], &[CTRL_Z, CTRL_C], &[CTRL_C, CTRL_BACKSLASH, CTRL_Z]] {
         let place = Place::new();
         let command = changing(&place, &server);
@@ -194,7 +194,7 @@ fn keys_of_a_terminal_neither_pause_nor_kill_a_run_that_has_changed_settings() {
 
 #[test]
 fn a_terminal_that_hangs_up_ends_a_run_in_order() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let (terminal, mut child) = Terminal::start(changing(&place, &server), [true; 3]);
     place.wait_for_load("out", 1);
     // From now on all that it writes fails.
@@ -208,7 +208,7 @@ fn a_terminal_that_hangs_up_ends_a_run_in_order() {
 /// As `su` and `runuser` do, which lead the session and block the signal.
 #[test]
 fn a_terminal_that_hangs_up_ends_a_run_in_order_though_the_leader_of_its_session_keeps_the_signal() {
-    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
     let (code, mut leader) = (place.path("code"), Command::new("sh"));
     leader.args(["-c", "trap : HUP; \"$@\"; echo $? > \"$0\""]).arg(&code);
     let (terminal, mut shell) = Terminal::start(led_by(leader, &changing(&place, &server)), [true; 3]);

@@ -3,7 +3,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testbed::{Options, Pg, Server};
+use testbed::{ClusterOptions, Pg, TestServer};
 
 use crate::judge::json;
 use crate::tool::{Ended, Place, tell, wait_until};
@@ -17,9 +17,9 @@ fn run(place: &Place, before: &[&str], more: &str) -> Ended {
 }
 
 /// A server whose every flush of WAL takes long, so that its commits are what limits.
-fn slow_to_commit() -> Server {
+fn slow_to_commit() -> TestServer {
     let settings = &["fsync=on", "commit_delay=20000", "commit_siblings=1", "autovacuum=off"];
-    Server::start(&Options { settings, ..Options::default() })
+    TestServer::start(&ClusterOptions { settings, ..ClusterOptions::default() })
 }
 
 /// The figures that every what-if has, and an outcome that follows from them.

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use testbed::{Options, Server, as_server_user, bin_dir};
+use testbed::{ClusterOptions, TestServer, as_server_user, bin_dir};
 
 /// The longest time until a session's statements are in the server's log.
 const LOG_MAX: Duration = Duration::from_secs(60);
 
 /// The server logs every statement as JSON, which it can from release 15 on.
-const OPTIONS: Options = Options {
+const OPTIONS: ClusterOptions = ClusterOptions {
     settings: &[
         "logging_collector=on",
         "log_destination=jsonlog",
@@ -45,7 +45,7 @@ pub(crate) struct Said {
 }
 
 pub(crate) struct Cluster {
-    server: Server,
+    server: TestServer,
     pgbench: PathBuf,
     /// The release of the genuine pgbench, as ours takes it.
     compat: &'static str,
@@ -58,7 +58,7 @@ impl Cluster {
         let pgbench =
             std::env::var_os("GENUINE_PGBENCH").map_or_else(|| bin_dir().join("pgbench"), PathBuf::from);
         let compat = release(&pgbench);
-        let server = Server::start(&OPTIONS);
+        let server = TestServer::start(&OPTIONS);
         std::fs::create_dir(server.path("ours")).expect("a new directory");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pgdyno"), server.path("ours/pgbench"))
             .expect("a new link");

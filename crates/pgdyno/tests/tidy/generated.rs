@@ -2,9 +2,9 @@
 //! names that the code stores, each of which FORMAT.md or a page of the experiment file must explain.
 
 use analysis::doctor::sight::{SIGHTS, Sight};
-use analysis::doctor::{ROWS, Row};
+use analysis::doctor::{DoctorRow, ROWS};
 use analysis::findings::{CATALOGUE, Rule};
-use model::experiment::case::setting::table::{ROWS as SETTINGS, Row as SettingRow};
+use model::experiment::case::setting::table::{ROWS as SETTINGS, SettingRow};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
@@ -70,7 +70,7 @@ fn settings_table(rows: &[SettingRow]) -> String {
 }
 
 /// The rows of doctor as a table.
-fn doctor_table(rows: &[Row]) -> String {
+fn doctor_table(rows: &[DoctorRow]) -> String {
     let mut table = "| row | wanted | why | source | fix |\n|---|---|---|---|---|\n".to_string();
     for row in rows {
         let cells = [row.wanted, row.why, row.source, row.fix].map(cell).join(" | ");

@@ -18,10 +18,10 @@ use tokio::task::LocalSet;
 
 use super::connect::{MESSAGES_WAITING, block_on, lift_memory};
 use super::find::{Here, find_through};
-use super::frame::{Expected, Frame, Numbered};
+use super::frame::{NumberCheck, Numbered, RelayMessage};
 use super::pump::{End, Local, Over};
 use super::subject;
-use crate::{Agent, LOAD_ONLY, Server, check_name};
+use crate::{Agent, LOAD_ONLY, NatsServer, check_name};
 
 /// How long a process may take to end once its input has: it cancels its statements first.
 const END_TIMEOUT: Duration = Duration::from_secs(8);
@@ -42,7 +42,7 @@ pub(crate) struct Call {
 /// If the server cannot be reached at the start, or another agent has the name. Later the agent connects again for
 /// as long as it takes.
 pub fn serve(
-    server: &Server,
+    server: &NatsServer,
     agent: Agent,
     log: impl Fn(&str) + Send + Sync + Clone + 'static,
 ) -> Result<()> {
@@ -161,11 +161,11 @@ async fn answer(
         Err(error) => return log(&format!("cannot answer a call: {error}")),
     };
     let to = subject::output(&agent.name, &call.session);
-    let mut end = End { client, to, from, numbered: Numbered::default(), expected: Expected::default() };
+    let mut end = End { client, to, from, numbered: Numbered::default(), expected: NumberCheck::default() };
     let slot = match slots.of(&call.command) {
-        Ok(slot) if slot.replace(true) => return drop(end.send(&Frame::Busy).await),
+        Ok(slot) if slot.replace(true) => return drop(end.send(&RelayMessage::Busy).await),
         Ok(slot) => slot,
-        Err(reason) => return drop(end.send(&Frame::Refused(reason)).await),
+        Err(reason) => return drop(end.send(&RelayMessage::Refused(reason)).await),
     };
     log(&format!("starts `pgdyno {}`", call.command));
     let ended = attend(&agent, &call, &mut end, stopping).await;
@@ -186,11 +186,12 @@ async fn attend(
     let mut child = match start(agent, &call.command) {
         Ok(child) => child,
         Err(error) => {
-            end.send(&Frame::Refused(format!("cannot start `{}`: {error}", agent.program.display()))).await?;
+            end.send(&RelayMessage::Refused(format!("cannot start `{}`: {error}", agent.program.display())))
+                .await?;
             return Err(error).context("cannot start it");
         }
     };
-    end.send(&Frame::Accepted).await?;
+    end.send(&RelayMessage::Accepted).await?;
     let (Some(input), Some(output), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {

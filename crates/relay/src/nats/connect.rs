@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use async_nats::{Client, ConnectOptions, Event};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::Server;
+use crate::NatsServer;
 
 /// How long a server may take to let us in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub(crate) const DROPPED: &str = "messages came faster than they were taken, and
 /// Longest file of credentials or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-impl Server {
+impl NatsServer {
     /// Connects, with room for so many messages of each subscription. `on_event` hears what happens to the connection from
     /// now on.
     pub(crate) async fn connect(

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::agent::Call;
 use super::connect::{LastEvent, MESSAGES_WAITING, block_on};
-use super::frame::{Expected, Frame, Numbered};
+use super::frame::{NumberCheck, Numbered, RelayMessage};
 use super::pump::{End, Local, Over, SILENCE};
 use super::subject;
-use crate::{Server, check_name};
+use crate::{NatsServer, check_name};
 
 /// How long an agent that drives for somebody else is asked again: one whose caller was killed notices within seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If the server or the agent cannot be reached, refuses, is silent, or a message is lost.
-pub fn dial(server: &Server, agent: &str, command: &str) -> Result<()> {
+pub fn dial(server: &NatsServer, agent: &str, command: &str) -> Result<()> {
     check_name(agent).map_err(|reason| anyhow!(reason))?;
     block_on(async {
         let events = LastEvent::default();
@@ -51,15 +51,15 @@ async fn call(client: &async_nats::Client, agent: &str, command: &str) -> Result
         client.publish(subject::call(agent), call.into()).await?;
         client.flush().await?;
         let to = subject::input(agent, &session);
-        let (numbered, expected) = (Numbered::default(), Expected::default());
+        let (numbered, expected) = (Numbered::default(), NumberCheck::default());
         let mut end = End { client: client.clone(), to, from, numbered, expected };
         match end.next(SILENCE).await.with_context(|| format!("agent `{agent}`"))? {
-            Some(Frame::Accepted) => return Ok(end),
-            Some(Frame::Busy) => {
+            Some(RelayMessage::Accepted) => return Ok(end),
+            Some(RelayMessage::Busy) => {
                 ensure!(begun.elapsed() < BUSY_TIMEOUT, "agent `{agent}` works for another pgdyno");
                 tokio::time::sleep(PAUSE).await;
             }
-            Some(Frame::Refused(reason)) => bail!("agent `{agent}` refuses: {reason}"),
+            Some(RelayMessage::Refused(reason)) => bail!("agent `{agent}` refuses: {reason}"),
             Some(_) => bail!("agent `{agent}` did not say whether it accepts"),
             None => bail!(
                 "agent `{agent}` has not answered within {} s; `pgdyno agents` lists those that do",

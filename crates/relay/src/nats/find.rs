@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::connect::{DROPPED, block_on};
 use super::subject;
-use crate::{Found, Server, check_label};
+use crate::{AnsweringAgent, NatsServer, check_label};
 
 /// How long answers are awaited. Presence over NATS takes milliseconds; this is for distant and busy machines.
 pub(crate) const WAIT: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub(crate) struct Here {
 ///
 /// # Errors
 /// If the server cannot be reached, or more agents answer than can be listed.
-pub fn find(server: &Server) -> Result<Vec<Found>> {
+pub fn find(server: &NatsServer) -> Result<Vec<AnsweringAgent>> {
     block_on(async {
         let are_dropped = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&are_dropped);
@@ -49,13 +49,13 @@ pub fn find(server: &Server) -> Result<Vec<Found>> {
 }
 
 /// Asks the agents whose name is `name`; `*` means all.
-pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Found>> {
+pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<AnsweringAgent>> {
     let id = subject::unique()?;
     let mut answers = client.subscribe(subject::here(name, &id)).await?;
     client.publish(subject::FIND, id.into()).await?;
     client.flush().await?;
     let until = Instant::now() + WAIT;
-    let mut all: BTreeMap<String, Found> = BTreeMap::new();
+    let mut all: BTreeMap<String, AnsweringAgent> = BTreeMap::new();
     let mut n_answers = 0;
     while let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await {
         n_answers += 1;
@@ -63,7 +63,7 @@ pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Foun
         let Some(name) = subject::agent_of(&answer.subject) else { continue };
         let Some(here) = read(&answer.payload) else { continue };
         let Here { labels, build, is_busy } = here;
-        let found = Found { name: name.to_string(), labels, build, is_busy, n: 0 };
+        let found = AnsweringAgent { name: name.to_string(), labels, build, is_busy, n: 0 };
         all.entry(name.to_string()).or_insert(found).n += 1;
     }
     Ok(all.into_values().collect())
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn agents_that_answer_at_once_are_all_listed_or_that_fails() {
-        let find = |n| find(&Server { url: server_with(n), ..Server::default() });
+        let find = |n| find(&NatsServer { url: server_with(n), ..NatsServer::default() });
         assert_eq!(find(ANSWERS_MAX / 5).unwrap().len(), ANSWERS_MAX / 5);
         assert_eq!(find(ANSWERS_MAX + 1).unwrap_err().to_string(), TOO_MANY);
     }

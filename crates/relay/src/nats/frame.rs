@@ -7,7 +7,7 @@ const HEADER_BYTES: usize = 9;
 
 /// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum RelayMessage {
     /// The agent has started the process.
     Accepted,
     /// The sender starts no process, or gives up, for this reason.
@@ -24,36 +24,38 @@ pub(crate) enum Frame {
     Beat,
 }
 
-impl Frame {
+impl RelayMessage {
     fn kind(&self) -> u8 {
         match self {
-            Frame::Accepted => b'A',
-            Frame::Refused(_) => b'R',
-            Frame::Busy => b'Y',
-            Frame::Data(_) => b'D',
-            Frame::Errors(_) => b'X',
-            Frame::End => b'E',
-            Frame::Beat => b'B',
+            RelayMessage::Accepted => b'A',
+            RelayMessage::Refused(_) => b'R',
+            RelayMessage::Busy => b'Y',
+            RelayMessage::Data(_) => b'D',
+            RelayMessage::Errors(_) => b'X',
+            RelayMessage::End => b'E',
+            RelayMessage::Beat => b'B',
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Frame::Refused(reason) => reason.as_bytes(),
-            Frame::Data(bytes) | Frame::Errors(bytes) => bytes,
-            Frame::Accepted | Frame::Busy | Frame::End | Frame::Beat => &[],
+            RelayMessage::Refused(reason) => reason.as_bytes(),
+            RelayMessage::Data(bytes) | RelayMessage::Errors(bytes) => bytes,
+            RelayMessage::Accepted | RelayMessage::Busy | RelayMessage::End | RelayMessage::Beat => &[],
         }
     }
 
-    fn of(kind: u8, bytes: &[u8]) -> Option<Frame> {
+    fn of(kind: u8, bytes: &[u8]) -> Option<RelayMessage> {
         Some(match kind {
-            b'A' => Frame::Accepted,
-            b'R' => Frame::Refused(String::from_utf8_lossy(&bytes[..bytes.len().min(1000)]).into_owned()),
-            b'Y' => Frame::Busy,
-            b'D' => Frame::Data(bytes.to_vec()),
-            b'X' => Frame::Errors(bytes.to_vec()),
-            b'E' => Frame::End,
-            b'B' => Frame::Beat,
+            b'A' => RelayMessage::Accepted,
+            b'R' => {
+                RelayMessage::Refused(String::from_utf8_lossy(&bytes[..bytes.len().min(1000)]).into_owned())
+            }
+            b'Y' => RelayMessage::Busy,
+            b'D' => RelayMessage::Data(bytes.to_vec()),
+            b'X' => RelayMessage::Errors(bytes.to_vec()),
+            b'E' => RelayMessage::End,
+            b'B' => RelayMessage::Beat,
             _ => return None,
         })
     }
@@ -66,13 +68,13 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    pub(crate) fn encode(&mut self, frame: &Frame) -> Vec<u8> {
+    pub(crate) fn encode(&mut self, frame: &RelayMessage) -> Vec<u8> {
         let bytes = frame.bytes();
         let mut message = Vec::with_capacity(HEADER_BYTES + bytes.len());
         message.push(frame.kind());
         message.extend(self.next.to_be_bytes());
         message.extend(bytes);
-        if *frame != Frame::Beat {
+        if *frame != RelayMessage::Beat {
             self.next += 1;
         }
         message
@@ -81,14 +83,14 @@ impl Numbered {
 
 /// Checks the numbers of the messages that one side gets.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct NumberCheck {
     next: u64,
 }
 
-impl Expected {
+impl NumberCheck {
     /// # Errors
     /// Says what is wrong with the message, or how many are missing before it.
-    pub(crate) fn decode(&mut self, message: &[u8]) -> Result<Frame, String> {
+    pub(crate) fn decode(&mut self, message: &[u8]) -> Result<RelayMessage, String> {
         let split = message.split_first_chunk::<HEADER_BYTES>();
         let (header, bytes) =
             split.filter(|_| message.len() <= HEADER_BYTES + CHUNK_BYTES).ok_or_else(|| {
@@ -96,14 +98,14 @@ impl Expected {
             })?;
         let [kind, number @ ..] = *header;
         let number = u64::from_be_bytes(number);
-        let frame = Frame::of(kind, bytes)
+        let frame = RelayMessage::of(kind, bytes)
             .ok_or_else(|| format!("a message of the unknown kind {kind} came: another build of pgdyno?"))?;
         match number.checked_sub(self.next) {
             Some(0) => {}
             Some(n) => return Err(format!("{n} messages were lost on the way")),
             None => return Err("a message came twice: do two agents have one name?".to_string()),
         }
-        if frame != Frame::Beat {
+        if frame != RelayMessage::Beat {
             self.next += 1;
         }
         Ok(frame)
@@ -116,16 +118,16 @@ mod tests {
 
     #[test]
     fn what_is_sent_arrives_and_beats_take_no_number() {
-        let (mut numbered, mut expected) = (Numbered::default(), Expected::default());
+        let (mut numbered, mut expected) = (Numbered::default(), NumberCheck::default());
         let frames = [
-            Frame::Accepted,
-            Frame::Beat,
-            Frame::Data(vec![0, 255, 10]),
-            Frame::Errors(b"no".to_vec()),
-            Frame::Beat,
-            Frame::Refused("busy".into()),
-            Frame::Busy,
-            Frame::End,
+            RelayMessage::Accepted,
+            RelayMessage::Beat,
+            RelayMessage::Data(vec![0, 255, 10]),
+            RelayMessage::Errors(b"no".to_vec()),
+            RelayMessage::Beat,
+            RelayMessage::Refused("busy".into()),
+            RelayMessage::Busy,
+            RelayMessage::End,
         ];
         for frame in frames {
             assert_eq!(expected.decode(&numbered.encode(&frame)), Ok(frame));
@@ -134,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_lost_message_is_noticed_by_the_next_one_or_by_a_beat() {
-        for next in [Frame::Data(vec![1]), Frame::Beat] {
-            let (mut numbered, mut expected) = (Numbered::default(), Expected::default());
-            let first = numbered.encode(&Frame::Data(vec![0]));
-            numbered.encode(&Frame::Data(vec![2]));
+        for next in [RelayMessage::Data(vec![1]), RelayMessage::Beat] {
+            let (mut numbered, mut expected) = (Numbered::default(), NumberCheck::default());
+            let first = numbered.encode(&RelayMessage::Data(vec![0]));
+            numbered.encode(&RelayMessage::Data(vec![2]));
             expected.decode(&first).unwrap();
             let error = expected.decode(&numbered.encode(&next)).unwrap_err();
             assert_eq!(error, "1 messages were lost on the way");
@@ -153,11 +155,11 @@ mod tests {
             (b"Z\0\0\0\0\0\0\0\0", "kind 90"),
             (&too_long, "bytes came"),
         ] {
-            let error = Expected::default().decode(message).unwrap_err();
+            let error = NumberCheck::default().decode(message).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let mut expected = Expected::default();
-        let message = Numbered::default().encode(&Frame::Accepted);
+        let mut expected = NumberCheck::default();
+        let message = Numbered::default().encode(&RelayMessage::Accepted);
         expected.decode(&message).unwrap();
         assert!(expected.decode(&message).unwrap_err().contains("twice"));
     }

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::MissedTickBehavior;
 
-use super::frame::{CHUNK_BYTES, Expected, Frame, Numbered};
+use super::frame::{CHUNK_BYTES, NumberCheck, Numbered, RelayMessage};
 
 /// How often each end says that it is there.
 const BEAT: Duration = Duration::from_secs(1);
@@ -26,11 +26,11 @@ pub(crate) struct End {
     /// The subscription to what the other end sends.
     pub(crate) from: Subscriber,
     pub(crate) numbered: Numbered,
-    pub(crate) expected: Expected,
+    pub(crate) expected: NumberCheck,
 }
 
 impl End {
-    pub(crate) async fn send(&mut self, frame: &Frame) -> Result<()> {
+    pub(crate) async fn send(&mut self, frame: &RelayMessage) -> Result<()> {
         let message = self.numbered.encode(frame);
         self.client.publish(self.to.clone(), message.into()).await.context("cannot send")
     }
@@ -38,14 +38,14 @@ impl End {
     /// Says why this end gives up, so that the other one need not wait for beats.
     pub(crate) async fn give_up(&mut self, error: &anyhow::Error) {
         let said = async {
-            self.send(&Frame::Refused(format!("{error:#}"))).await?;
+            self.send(&RelayMessage::Refused(format!("{error:#}"))).await?;
             self.client.flush().await.context("cannot send the last message")
         };
         let _the_other_end_notices_our_silence_too = tokio::time::timeout(BEAT, said).await;
     }
 
     /// The next message, or `None` after `timeout`.
-    pub(crate) async fn next(&mut self, timeout: Duration) -> Result<Option<Frame>> {
+    pub(crate) async fn next(&mut self, timeout: Duration) -> Result<Option<RelayMessage>> {
         match tokio::time::timeout(timeout, self.from.next()).await {
             Ok(Some(message)) => {
                 self.expected.decode(&message.payload).map(Some).map_err(|reason| anyhow!(reason))
@@ -74,7 +74,7 @@ impl End {
                 read = local.input.read(&mut chunk), if !has_ended => {
                     let n = read.context("cannot read")?;
                     has_ended = n == 0;
-                    let frame = if has_ended { Frame::End } else { Frame::Data(chunk[..n].to_vec()) };
+                    let frame = if has_ended { RelayMessage::End } else { RelayMessage::Data(chunk[..n].to_vec()) };
                     // What it said last explains its end.
                     if has_ended && is_over == Over::WhenReadToTheEnd {
                         self.rest_of_errors(&mut local.errors, errors_have_ended).await?;
@@ -87,28 +87,28 @@ impl End {
                     let n = read.unwrap_or(0);
                     errors_have_ended = n == 0;
                     if n > 0 {
-                        self.send(&Frame::Errors(errors[..n].to_vec())).await?;
+                        self.send(&RelayMessage::Errors(errors[..n].to_vec())).await?;
                     }
                 }
                 message = self.from.next() => {
                     let message = message.context("the subscription has ended")?;
                     last_heard = Instant::now();
                     match self.expected.decode(&message.payload).map_err(|reason| anyhow!(reason))? {
-                        Frame::Data(bytes) => local.write(&bytes).await?,
-                        Frame::Errors(bytes) => local.errors_out.write_all(&bytes).await.unwrap_or_default(),
-                        Frame::End => {
+                        RelayMessage::Data(bytes) => local.write(&bytes).await?,
+                        RelayMessage::Errors(bytes) => local.errors_out.write_all(&bytes).await.unwrap_or_default(),
+                        RelayMessage::End => {
                             local.output = None;
                             if is_over == Over::WhenWrittenToTheEnd {
                                 return Ok(());
                             }
                         }
-                        Frame::Beat | Frame::Accepted => {}
-                        Frame::Refused(reason) => bail!("the other end gave up: {reason}"),
-                        Frame::Busy => bail!("it was busy in the middle"),
+                        RelayMessage::Beat | RelayMessage::Accepted => {}
+                        RelayMessage::Refused(reason) => bail!("the other end gave up: {reason}"),
+                        RelayMessage::Busy => bail!("it was busy in the middle"),
                     }
                 }
                 _ = beats.tick() => {
-                    self.send(&Frame::Beat).await?;
+                    self.send(&RelayMessage::Beat).await?;
                     let silent = last_heard.elapsed();
                     if silent > SILENCE {
                         bail!("nothing was heard for {} s", silent.as_secs());
@@ -124,7 +124,7 @@ impl End {
         while !have_ended
             && let Ok(Ok(n @ 1..)) = tokio::time::timeout(ERRORS_TIMEOUT, errors.read(&mut rest)).await
         {
-            self.send(&Frame::Errors(rest[..n].to_vec())).await?;
+            self.send(&RelayMessage::Errors(rest[..n].to_vec())).await?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ const PANELS_MAX: usize = 24;
 
 /// How a group is drawn.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Series {
+pub(crate) struct GroupSeries {
     /// The name that it has in its panel.
     pub(crate) name: String,
     pub(crate) colour: Colour,
@@ -20,10 +20,10 @@ pub(crate) struct Series {
     pub(crate) panel: usize,
 }
 
-impl Series {
+impl GroupSeries {
     /// The series of a study without groups.
-    pub(crate) fn only() -> Series {
-        Series { name: String::new(), colour: Colour::FIRST, panel: 0 }
+    pub(crate) fn only() -> GroupSeries {
+        GroupSeries { name: String::new(), colour: Colour::FIRST, panel: 0 }
     }
 }
 
@@ -33,9 +33,9 @@ pub(super) fn arrange(
     cases: &[&Case],
     others: &[&String],
     groups: &[String],
-) -> (Vec<Series>, Vec<String>) {
+) -> (Vec<GroupSeries>, Vec<String>) {
     let single = |colours: Vec<Colour>| {
-        let of = |(name, colour): (&String, Colour)| Series { name: name.clone(), colour, panel: 0 };
+        let of = |(name, colour): (&String, Colour)| GroupSeries { name: name.clone(), colour, panel: 0 };
         (groups.iter().zip(colours).map(of).collect(), vec![String::new()])
     };
     let varying = varying(study, cases, others);
@@ -80,7 +80,7 @@ pub(super) fn arrange(
     let of_group = |(group, panel): (&String, &String)| {
         let level = key.as_ref().map(|key| levels_of(cases, others, group, key)).unwrap_or_default();
         let at = levels.iter().position(|other| *other == level);
-        Series {
+        GroupSeries {
             name: level,
             colour: at.map_or(Colour::FIRST, |at| colours[at]),
             panel: panels.iter().position(|other| other == panel).unwrap_or(0),

@@ -1,6 +1,6 @@
 //! Whether results that were measured again agree with the original ones, in a sentence.
 
-use analysis::comparison::{CaseComparison, Figure, FigureComparison, Ratio, Verdict};
+use analysis::comparison::{CaseComparison, ComparedFigure, ComparisonVerdict, FigureComparison, Ratio};
 
 use super::{interval, n_runs, percent, signed, value};
 use crate::prose::phrases;
@@ -14,42 +14,47 @@ pub(crate) fn statement(case: &CaseComparison) -> String {
     format!("{}: {statement}", phrases::one_line(&case.b))
 }
 
-fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: Verdict) -> String {
-    let (of_ratio, ratios) = (case.lead == Figure::Ratio, ratios(case));
+fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: ComparisonVerdict) -> String {
+    let (of_ratio, ratios) = (case.lead == ComparedFigure::Ratio, ratios(case));
     // A ratio is said before what is said about it.
     let of = if of_ratio { format!("{ratios},") } else { case.lead.as_str().to_string() };
     let level = (100.0 * ratio.level).round();
     let interval = format!("{level:.0} % interval {}", interval(ratio));
     let change = percent((ratio.ratio - 1.0).abs());
     match verdict {
-        Verdict::Same => {
+        ComparisonVerdict::Same => {
             let differ = if of_ratio { "which differ" } else { "differs" };
             format!("agrees: {of} {differ} by no more than {} ({interval})", percent(case.margin))
         }
         // Holm's correction for several cases took the verdict.
-        Verdict::Unsure if ratio.verdict != Verdict::Unsure => format!(
+        ComparisonVerdict::Unsure if ratio.verdict != ComparisonVerdict::Unsure => format!(
             "undecided: {of} {} ({interval}) would differ if this were the only case; among several it may be chance, and \
              more runs would tell",
             signed(ratio.ratio - 1.0)
         ),
-        Verdict::Unsure => {
+        ComparisonVerdict::Unsure => {
             let missed = ratio.detectable.map_or_else(String::new, |share| {
                 format!("; a difference below {} would probably be missed", percent(share))
             });
             format!("agrees within noise: {of} {} ({interval}){missed}", signed(ratio.ratio - 1.0))
         }
-        Verdict::Faster if of_ratio => format!("differs: {ratios}, {change} higher here ({interval})"),
-        Verdict::Slower if of_ratio => format!("differs: {ratios}, {change} lower here ({interval})"),
-        Verdict::Faster => format!("differs: {change} faster here, by {of} ({interval})"),
-        Verdict::Slower => format!("differs: {change} slower here, by {of} ({interval})"),
+        ComparisonVerdict::Faster if of_ratio => {
+            format!("differs: {ratios}, {change} higher here ({interval})")
+        }
+        ComparisonVerdict::Slower if of_ratio => {
+            format!("differs: {ratios}, {change} lower here ({interval})")
+        }
+        ComparisonVerdict::Faster => format!("differs: {change} faster here, by {of} ({interval})"),
+        ComparisonVerdict::Slower => format!("differs: {change} slower here, by {of} ({interval})"),
     }
 }
 
 /// The medians of the ratios of two duets: `ratio 1.035x here and 1.041x there`.
 fn ratios(case: &CaseComparison) -> String {
-    let figure = case.figures.iter().find(|figure| figure.figure == Figure::Ratio);
+    let figure = case.figures.iter().find(|figure| figure.figure == ComparedFigure::Ratio);
     figure.map_or_else(String::new, |figure| {
-        let [here, there] = [figure.b_median, figure.a_median].map(|median| value(Figure::Ratio, median));
+        let [here, there] =
+            [figure.b_median, figure.a_median].map(|median| value(ComparedFigure::Ratio, median));
         format!("ratio {here} here and {there} there")
     })
 }
@@ -74,7 +79,7 @@ fn without_verdict(case: &CaseComparison) -> String {
         [there, here] if there == here => format!("{} on each side", phrases::plural(here, noun)),
         [there, here] => format!("{} here and {there} there", phrases::plural(here, noun)),
     };
-    let of = if case.lead == Figure::Ratio { "ratio " } else { "" };
+    let of = if case.lead == ComparedFigure::Ratio { "ratio " } else { "" };
     format!(
         "no verdict with {n}: {of}{} here and {} there ({}); {place}",
         value(case.lead, Some(ours)),
@@ -92,16 +97,17 @@ fn range(values: &[f64]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use analysis::comparison::{Pairing, Sample};
+    use analysis::comparison::{FigureSample, Pairing};
 
     use super::*;
     use crate::comparison::tests::{self, compared};
 
     fn case(result: Option<Ratio>, ours: [f64; 3]) -> CaseComparison {
-        let sample = Sample { a: vec![990.0, 1000.0, 1020.0], b: ours.to_vec(), ..Sample::default() };
+        let sample =
+            FigureSample { a: vec![990.0, 1000.0, 1020.0], b: ours.to_vec(), ..FigureSample::default() };
         let (a_median, b_median) = (Some(1000.0), Some(ours[1]));
         let figure = FigureComparison {
-            figure: Figure::Throughput,
+            figure: ComparedFigure::Throughput,
             a_median,
             b_median,
             result,
@@ -120,19 +126,19 @@ mod tests {
         };
         let with = |result| case(result, [990.0, 1000.0, 1010.0]);
         check(
-            &with(ratio(Verdict::Same, 1.001, 0.995, 1.009)),
+            &with(ratio(ComparisonVerdict::Same, 1.001, 0.995, 1.009)),
             "8 clients: agrees: throughput differs by no more than 2 % (95 % interval -0.50 to +0.90 %)",
         );
         check(
-            &with(ratio(Verdict::Unsure, 0.987, 0.952, 1.024)),
+            &with(ratio(ComparisonVerdict::Unsure, 0.987, 0.952, 1.024)),
             "8 clients: agrees within noise: throughput -1.3 % (95 % interval -4.8 to +2.4 %); a difference below 4.1 % would \
              probably be missed",
         );
         check(
-            &with(ratio(Verdict::Slower, 0.9, 0.88, 0.93)),
+            &with(ratio(ComparisonVerdict::Slower, 0.9, 0.88, 0.93)),
             "8 clients: differs: 10 % slower here, by throughput (95 % interval -12.0 to -7.0 %)",
         );
-        let mut one_of_many = with(ratio(Verdict::Faster, 1.5, 1.2, 2.0));
+        let mut one_of_many = with(ratio(ComparisonVerdict::Faster, 1.5, 1.2, 2.0));
         one_of_many.figures[0].result.as_mut().unwrap().p_adjusted = 0.06;
         check(
             &one_of_many,
@@ -148,10 +154,11 @@ mod tests {
             assert!(said.starts_with("8 clients: no verdict with 3 runs on each side: "), "{said}");
             assert!(said.contains(" tps here and 1,000 tps there (-") && said.ends_with(place), "{said}");
         }
-        let mut duet = with(ratio(Verdict::Unsure, 0.994, 0.979, 1.010));
-        (duet.lead, duet.pairing) = (Figure::Ratio, Pairing::RoundsApart);
+        let mut duet = with(ratio(ComparisonVerdict::Unsure, 0.994, 0.979, 1.010));
+        (duet.lead, duet.pairing) = (ComparedFigure::Ratio, Pairing::RoundsApart);
         let of_duet = &mut duet.figures[0];
-        (of_duet.figure, of_duet.a_median, of_duet.b_median) = (Figure::Ratio, Some(1.041), Some(1.035));
+        (of_duet.figure, of_duet.a_median, of_duet.b_median) =
+            (ComparedFigure::Ratio, Some(1.041), Some(1.035));
         check(
             &duet,
             "8 clients: agrees within noise: ratio 1.035x here and 1.041x there, -0.60 % (95 % interval -2.1 to +1.0 %); a \
@@ -162,13 +169,14 @@ mod tests {
             statement(duet)
         };
         assert!(
-            verdict(&mut duet, Verdict::Same)
+            verdict(&mut duet, ComparisonVerdict::Same)
                 .contains("and 1.041x there, which differ by no more than 2 % (")
         );
-        let said = verdict(&mut duet, Verdict::Slower);
+        let said = verdict(&mut duet, ComparisonVerdict::Slower);
         assert!(said.contains("differs: ratio 1.035x here and 1.041x there, 0.60 % lower here ("), "{said}");
         duet.figures[0].result = None;
-        duet.figures[0].sample = Sample { a: vec![1.03, 1.05], b: vec![1.04], ..Sample::default() };
+        duet.figures[0].sample =
+            FigureSample { a: vec![1.03, 1.05], b: vec![1.04], ..FigureSample::default() };
         assert_eq!(
             statement(&duet),
             "8 clients: no verdict with 1 round here and 2 there: ratio 1.035x here and 1.041x there (-0.58 %); all rounds lie \

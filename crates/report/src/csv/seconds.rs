@@ -36,7 +36,7 @@ pub(crate) fn table(study: &Study, only: Option<u32>) -> String {
 }
 
 /// `cpu server (%)`.
-fn name(series: &analysis::summary::Series) -> String {
+fn name(series: &analysis::summary::TelemetrySeries) -> String {
     match series.unit.as_str() {
         "" | "1" => format!("{} {}", series.panel, series.name),
         unit => format!("{} {} ({unit})", series.panel, series.name),

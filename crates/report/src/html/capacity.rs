@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::escape::text;
 use super::tables::case_name;
-use super::{Figure, table};
+use super::{ChartFigure, table};
 use crate::axis::Axis;
 use crate::prose::{capacity, format, phrases};
 
@@ -123,7 +123,7 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
         return format!("<p class=\"quiet\">{}: {}.</p>{table}\n", text(&title), text(&found));
     }
     let id = format!("probes-{}", run.run);
-    Figure { id: &id, title: &title, note: &note, height: "mid", table: &table("plain", &heads, &rows) }
+    ChartFigure { id: &id, title: &title, note: &note, height: "mid", table: &table("plain", &heads, &rows) }
         .html()
 }
 

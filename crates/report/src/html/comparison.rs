@@ -1,15 +1,16 @@
 //! The comparison part of the page: the verdict, the pairs, and the differences between A and B.
 
 use analysis::comparison::{
-    CaseComparison, Difference, Figure, FigureComparison, Pairing, Purpose, Sample, Verdict,
+    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, Difference, FigureComparison,
+    FigureSample, Pairing,
 };
 use analysis::finding::Severity;
 use serde::Serialize;
 
 use super::escape::text;
-use super::{Figure as Drawing, lead, table};
+use super::{ChartFigure as Drawing, lead, table};
 use crate::html::thinning;
-use crate::prose::condense::{About, FindingGroup, Found};
+use crate::prose::condense::{About, FindingGroup, Occurrence};
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
 
@@ -17,12 +18,12 @@ use crate::{ComparisonInput, comparison};
 const ALL_FIGURES_MAX: usize = 6;
 
 /// The heading of the pairs, and for each side those of its findings and its disclosure.
-pub(super) fn headings(purpose: Purpose) -> (&'static str, [[&'static str; 2]; 2]) {
+pub(super) fn headings(purpose: ComparisonPurpose) -> (&'static str, [[&'static str; 2]; 2]) {
     match purpose {
-        Purpose::Change => {
+        ComparisonPurpose::Change => {
             ("A and B", [["Findings of A", "Disclosure of A"], ["Findings of B", "Disclosure of B"]])
         }
-        Purpose::Repeat => (
+        ComparisonPurpose::Repeat => (
             "Theirs and here",
             [["Findings of theirs", "Disclosure of theirs"], ["Findings here", "Disclosure here"]],
         ),
@@ -53,12 +54,12 @@ pub(super) fn head(input: &ComparisonInput) -> String {
     html
 }
 
-fn class(verdict: Option<Verdict>) -> &'static str {
+fn class(verdict: Option<ComparisonVerdict>) -> &'static str {
     match verdict {
-        Some(Verdict::Faster) => "faster",
-        Some(Verdict::Slower) => "slower",
-        Some(Verdict::Same) => "same",
-        Some(Verdict::Unsure) | None => "unsure",
+        Some(ComparisonVerdict::Faster) => "faster",
+        Some(ComparisonVerdict::Slower) => "slower",
+        Some(ComparisonVerdict::Same) => "same",
+        Some(ComparisonVerdict::Unsure) | None => "unsure",
     }
 }
 
@@ -193,8 +194,8 @@ fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &
     };
     let note = format!("{each}; band: 95 % interval; grey: the margin");
     let title = match figure.figure {
-        Figure::Throughput => "Throughput".to_string(),
-        Figure::Ratio => "Ratio of each round".to_string(),
+        ComparedFigure::Throughput => "Throughput".to_string(),
+        ComparedFigure::Ratio => "Ratio of each round".to_string(),
         latency => format!("Latency, {}", latency.as_str()),
     };
     Drawing {
@@ -207,7 +208,7 @@ fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &
     .html()
 }
 
-fn chart_id(n: usize, figure: Figure) -> String {
+fn chart_id(n: usize, figure: ComparedFigure) -> String {
     format!("ratio-{n}-{}", figure.as_str())
 }
 
@@ -225,7 +226,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
                 let group = FindingGroup {
                     id: found.id,
                     severity: found.severity,
-                    found: vec![Found::new(About::Comparison, found)],
+                    found: vec![Occurrence::new(About::Comparison, found)],
                 };
                 html.push_str(&lead::finding(&group, 0));
             }
@@ -292,12 +293,12 @@ pub(super) fn data(cases: &[CaseComparison]) -> Vec<RatioData> {
 }
 
 fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> RatioData {
-    let Sample { pairs, a, b, ratios } = &figure.sample;
+    let FigureSample { pairs, a, b, ratios } = &figure.sample;
     let percent = |ratio: f64| thinning::rounded(100.0 * (ratio - 1.0)).unwrap_or(0.0);
     let (unit, scale) = match figure.figure {
-        Figure::Throughput => ("tps", 1.0),
-        Figure::Ratio => ("times", 1.0),
-        Figure::P50 | Figure::P95 | Figure::P99 => ("ms", 1e-6),
+        ComparedFigure::Throughput => ("tps", 1.0),
+        ComparedFigure::Ratio => ("times", 1.0),
+        ComparedFigure::P50 | ComparedFigure::P95 | ComparedFigure::P99 => ("ms", 1e-6),
     };
     let values = |list: &[f64]| list.iter().filter_map(|v| thinning::rounded(scale * v)).collect();
     let of_median = |list: &[f64]| match figure.a_median.filter(|_| pairs.is_empty()) {

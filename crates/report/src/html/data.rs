@@ -1,6 +1,6 @@
 //! The data block of the page: what the script draws, already thinned and rounded for display.
 
-use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
+use analysis::summary::{LatencySummary, RunSummary, Study, TimelineMark};
 use serde::Serialize;
 
 use super::capacity::{self, ProbesData};
@@ -14,8 +14,8 @@ use super::timeline::across::{self, Across};
 use super::timeline::{self, drawn};
 use crate::axis::Axis;
 use crate::axis::colour::Colour;
-use crate::axis::series::Series;
-use crate::html::thinning::{self, Point};
+use crate::axis::series::GroupSeries;
+use crate::html::thinning::{self, SeriesPoint};
 use crate::prose::phrases;
 
 /// Most points of a line.
@@ -173,7 +173,7 @@ struct GroupData {
 
 impl GroupData {
     fn of(axis: &Axis) -> Vec<GroupData> {
-        let of = |(name, series): (&String, &Series)| GroupData {
+        let of = |(name, series): (&String, &GroupSeries)| GroupData {
             name: name.clone(),
             series: series.name.clone(),
             colour: series.colour.class(),
@@ -288,7 +288,7 @@ pub(super) struct RunData {
     /// First measured second, end of the measurement window, end of the load.
     window: [f64; 3],
     panels: Vec<PanelData>,
-    marks: Vec<Mark>,
+    marks: Vec<TimelineMark>,
     /// Whether all its panels are here.
     is_whole: bool,
     /// On a time line of all runs: what is not measured. The window is then the whole.
@@ -320,7 +320,7 @@ impl RunData {
         title: &str,
         window: [f64; 3],
         panels: &[Panel],
-        marks: Vec<Mark>,
+        marks: Vec<TimelineMark>,
     ) -> RunData {
         RunData {
             run,
@@ -369,7 +369,7 @@ struct PanelData {
 
 impl PanelData {
     fn of(panel: &Panel, limit: usize) -> PanelData {
-        let thinned: Vec<Vec<Point>> = match panel.palette {
+        let thinned: Vec<Vec<SeriesPoint>> = match panel.palette {
             "share" => panels::thin_together(&panel.lines, limit),
             panels::HEAT => panels::rows_of_cells(&panel.lines),
             _ => panel.lines.iter().map(|line| thinning::thin(&line.points, limit)).collect(),
@@ -395,7 +395,7 @@ struct LineData {
     points: Vec<(f64, Option<f64>)>,
 }
 
-pub(super) fn encoded((t, value): Point) -> (f64, Option<f64>) {
+pub(super) fn encoded((t, value): SeriesPoint) -> (f64, Option<f64>) {
     (hundredths(t), value.and_then(thinning::rounded))
 }
 
@@ -403,8 +403,11 @@ fn hundredths(t: f64) -> f64 {
     (t * 100.0).round() / 100.0
 }
 
-fn marks(all: &[Mark]) -> Vec<Mark> {
-    let rounded =
-        |mark: &Mark| Mark { from_s: hundredths(mark.from_s), to_s: hundredths(mark.to_s), ..mark.clone() };
+fn marks(all: &[TimelineMark]) -> Vec<TimelineMark> {
+    let rounded = |mark: &TimelineMark| TimelineMark {
+        from_s: hundredths(mark.from_s),
+        to_s: hundredths(mark.to_s),
+        ..mark.clone()
+    };
     all.iter().map(rounded).collect()
 }

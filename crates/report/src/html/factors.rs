@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::escape::text;
 use super::tables::case_name;
-use super::{Figure, table};
+use super::{ChartFigure, table};
 use crate::axis::{self, Axis, pair};
 use crate::prose::factors as told;
-use crate::prose::factors::{Against, Row};
+use crate::prose::factors::{AgainstBaseline, CaseRow};
 use crate::prose::{format, phrases};
 
 /// More small charts than this give no overview.
@@ -58,7 +58,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 
 /// Each case against the baseline: its levels, so that a crossed pair of factors reads as one, or its name.
 fn percentages(study: &Study, axis: &Axis) -> String {
-    let Some(Against { what, of, rows, ipc }) = told::against(study) else { return String::new() };
+    let Some(AgainstBaseline { what, of, rows, ipc }) = told::against(study) else { return String::new() };
     let factors = told::columns(study);
     let by_label = told::is_by_label(study);
     let names: Vec<String> = match factors.as_slice() {
@@ -71,7 +71,7 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     if !ipc.is_empty() {
         heads.extend(told::IPC_HEADS);
     }
-    let row = |(n_row, row): (usize, &Row<4>)| {
+    let row = |(n_row, row): (usize, &CaseRow<4>)| {
         let mut cells: Vec<String> = match factors.as_slice() {
             [] | [_] => vec![case_name(axis, row.case)],
             several => several.iter().map(|key| text(row.case.case.level(key).map_or("-", shown))).collect(),
@@ -106,8 +106,8 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     )
 }
 
-fn cells<const N: usize>(axis: &Axis, rows: &[Row<N>]) -> Vec<Vec<String>> {
-    let cells = |row: &Row<N>| {
+fn cells<const N: usize>(axis: &Axis, rows: &[CaseRow<N>]) -> Vec<Vec<String>> {
+    let cells = |row: &CaseRow<N>| {
         std::iter::once(case_name(axis, row.case)).chain(row.cells.iter().map(|cell| text(cell))).collect()
     };
     rows.iter().map(cells).collect()
@@ -123,7 +123,7 @@ fn multiples(axis: &Axis) -> String {
     for (n, level) in axis.levels.iter().enumerate() {
         let id = format!("multiple-{n}");
         let title = format!("{} {level}", axis.title);
-        html.push_str(&Figure { id: &id, title: &title, note: "tps", height: "mid", table: "" }.html());
+        html.push_str(&ChartFigure { id: &id, title: &title, note: "tps", height: "mid", table: "" }.html());
     }
     html.push_str("</div>\n");
     html
@@ -146,14 +146,14 @@ pub(super) fn pools(study: &Study) -> Vec<PoolData> {
     let (targets, others): (Vec<&String>, Vec<&String>) = varying.iter().partition(|key| *key == "target");
     let all = targets.is_empty().then(|| {
         let tps = study.cases.iter().flat_map(|case| case.tps.iter().copied()).collect();
-        PoolData::of(String::new(), vec![factors::Pool { level: "all runs".to_string(), tps }])
+        PoolData::of(String::new(), vec![factors::LevelPool { level: "all runs".to_string(), tps }])
     });
     let keys = targets.into_iter().chain(&labels).chain(others);
     all.into_iter().chain(keys.filter_map(of)).take(POOLS_MAX).collect()
 }
 
 impl PoolData {
-    fn of(title: String, pools: Vec<factors::Pool>) -> PoolData {
+    fn of(title: String, pools: Vec<factors::LevelPool>) -> PoolData {
         let at = |tps: &[f64], q: f64| stats::quantile(tps, q).unwrap_or(0.0);
         PoolData {
             title,
@@ -184,7 +184,7 @@ fn spreads(study: &Study) -> String {
             })
             .collect();
         let heads = ["Level", "Runs", "Lowest", "Quartile", "Median", "Quartile", "Highest"];
-        let figure = Figure {
+        let figure = ChartFigure {
             id: &format!("spread-{n}"),
             title: &if pool.levels.len() == 1 {
                 "All runs".to_string()

@@ -5,7 +5,7 @@ mod flame;
 pub(in crate::html) mod profile;
 mod top_statements;
 
-use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
+use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
 use analysis::summary::proof::{Proof, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
@@ -91,7 +91,7 @@ fn evidence(limiter: &Limiter) -> String {
     format!("<ul class=\"evidence\" aria-label=\"Evidence\">\n{rows}</ul>\n")
 }
 
-fn row(figure: &Figure) -> String {
+fn row(figure: &LimiterFigure) -> String {
     let class = figure.speaks_for.map_or("none".to_string(), |name| format!("c{}", colour(name)));
     format!(
         "<li><span>{}</span><svg class=\"bar {class}\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
@@ -223,7 +223,7 @@ fn colour(name: Bottleneck) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use analysis::summary::proof::{Kind, Outcome};
+    use analysis::summary::proof::{ProofKind, ProofOutcome};
 
     use super::*;
 
@@ -257,7 +257,7 @@ mod tests {
     fn what_ifs_of_too_few_pairs_leave_no_confidence_in_the_strip() {
         let proof = |n_pairs| Proof {
             limiter: Bottleneck::WalSync,
-            kind: Kind::Lift,
+            kind: ProofKind::Lift,
             change: "synchronous_commit=off".to_string(),
             side_effect: String::new(),
             predicted: None,
@@ -268,7 +268,7 @@ mod tests {
             server_cpu_us: None,
             n_pairs,
             share: None,
-            outcome: Outcome::Undecided,
+            outcome: ProofOutcome::Undecided,
             overruled: None,
             next: None,
             measured_in: None,
@@ -286,7 +286,12 @@ mod tests {
     #[test]
     fn a_figure_is_a_bar_as_long_as_its_share() {
         let figure = |share, speaks_for| {
-            row(&Figure { label: "waiting for <x>".to_string(), share, of: "sessions at work", speaks_for })
+            row(&LimiterFigure {
+                label: "waiting for <x>".to_string(),
+                share,
+                of: "sessions at work",
+                speaks_for,
+            })
         };
         for (share, speaks_for, parts) in [
             (

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use analysis::run::imports::PANEL;
-use analysis::summary::{Resources, RunSummary, Second, Series};
+use analysis::summary::{ResourceUsage, RunSummary, Second, TelemetrySeries};
 use serde::Serialize;
 
 use super::timeline::under_load;
-use crate::html::thinning::{self, Point};
+use crate::html::thinning::{self, SeriesPoint};
 use crate::prose::phrases;
 
 /// More processors than this are drawn as a range.
@@ -81,7 +81,7 @@ pub(super) struct Line {
     /// Name for the legend.
     pub(super) name: String,
     /// Points in the order of time.
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<SeriesPoint>,
 }
 
 /// All charts of a run that have a point.
@@ -138,7 +138,7 @@ fn per_second(seconds: &[Second], name: &str, value: impl Fn(&Second) -> Option<
 }
 
 /// What sessions at work are compared with: all clients, and the processors of the server's machine.
-fn guides(used: &Resources, n_clients: Option<u32>) -> Vec<Guide> {
+fn guides(used: &ResourceUsage, n_clients: Option<u32>) -> Vec<Guide> {
     let of_host = used.n_cpus.filter(|_| used.server_cpu.is_some());
     let n_cpus = of_host.or(used.remote.as_ref().map(|remote| remote.n_cpus)).filter(|n| *n > 0);
     let guide =
@@ -147,12 +147,13 @@ fn guides(used: &Resources, n_clients: Option<u32>) -> Vec<Guide> {
 }
 
 /// Telemetry by panel and unit, in a fixed order of panels, so that all runs look the same.
-fn telemetry(series: &[Series], guides: &[Guide]) -> Vec<Panel> {
-    let (cores, others): (Vec<&Series>, Vec<&Series>) =
+fn telemetry(series: &[TelemetrySeries], guides: &[Guide]) -> Vec<Panel> {
+    let (cores, others): (Vec<&TelemetrySeries>, Vec<&TelemetrySeries>) =
         series.iter().partition(|s| s.panel == "cpu" && is_core(&s.name));
     // Sessions by what they do say what a count of them says.
     let is_sampled = others.iter().any(|s| s.panel == "sessions");
-    let others: Vec<&Series> = others.into_iter().filter(|s| !(is_sampled && s.panel == "server")).collect();
+    let others: Vec<&TelemetrySeries> =
+        others.into_iter().filter(|s| !(is_sampled && s.panel == "server")).collect();
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for s in &others {
         if !keys.contains(&(s.panel.as_str(), s.unit.as_str())) {
@@ -173,7 +174,7 @@ fn telemetry(series: &[Series], guides: &[Guide]) -> Vec<Panel> {
     panels
 }
 
-fn processors(cores: &[&Series]) -> Option<Panel> {
+fn processors(cores: &[&TelemetrySeries]) -> Option<Panel> {
     let is_many = cores.len() > MAX_CORES;
     Some(Panel {
         title: "Processors".to_string(),
@@ -186,7 +187,7 @@ fn processors(cores: &[&Series]) -> Option<Panel> {
 }
 
 /// Each processor as a row of cells; one processor is its line.
-fn heat_map(cores: &[&Series]) -> Option<Panel> {
+fn heat_map(cores: &[&TelemetrySeries]) -> Option<Panel> {
     let is_drawn = cores.len() > 1;
     is_drawn.then(|| Panel {
         title: "Each processor".to_string(),
@@ -263,7 +264,7 @@ fn unit_words(unit: &str) -> String {
     if unit == "1" { String::new() } else { unit.to_string() }
 }
 
-fn line(series: &Series) -> Line {
+fn line(series: &TelemetrySeries) -> Line {
     let points =
         series.points.iter().map(|(t, value)| (*t, Some(*value).filter(|v| v.is_finite()))).collect();
     Line { name: series.name.clone(), points }
@@ -285,9 +286,9 @@ fn align(lines: &mut [Line]) -> bool {
 }
 
 /// Thins lines that are stacked: all at the same times, where their sum is extreme.
-pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
+pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<SeriesPoint>> {
     let n_points = lines.iter().map(|line| line.points.len()).min().unwrap_or(0);
-    let sums: Vec<Point> = (0..n_points)
+    let sums: Vec<SeriesPoint> = (0..n_points)
         .map(|i| (i as f64, Some(lines.iter().filter_map(|line| line.points[i].1).sum())))
         .collect();
     let kept = thinning::thin(&sums, limit);
@@ -295,10 +296,10 @@ pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
 }
 
 /// Makes rows of a heat map of lines: the mean of each stretch, because extremes of two neighbours would look like change.
-pub(super) fn rows_of_cells(lines: &[Line]) -> Vec<Vec<Point>> {
+pub(super) fn rows_of_cells(lines: &[Line]) -> Vec<Vec<SeriesPoint>> {
     let (most, fewest) = CELLS_OF_ROW;
     let n_cells = (CELLS_MAX / lines.len().max(1)).min(most).max(fewest);
-    let mean = |stretch: &[Point]| {
+    let mean = |stretch: &[SeriesPoint]| {
         let known: Vec<f64> = stretch.iter().filter_map(|(_, value)| *value).collect();
         let middle = stretch.iter().map(|(t, _)| t).sum::<f64>() / stretch.len() as f64;
         let value = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
@@ -312,7 +313,7 @@ pub(super) fn rows_of_cells(lines: &[Line]) -> Vec<Vec<Point>> {
 }
 
 /// Many processors as three lines: the least busy, the median and the busiest at each moment.
-fn range_of(cores: &[&Series]) -> Vec<Line> {
+fn range_of(cores: &[&TelemetrySeries]) -> Vec<Line> {
     let n_points = cores.iter().map(|core| core.points.len()).min().unwrap_or(0);
     let names = ["idlest", "middle", "busiest"];
     let mut lines = names.map(|name| Line { name: format!("{name} of {}", cores.len()), points: Vec::new() });
@@ -336,8 +337,8 @@ mod tests {
 
     #[test]
     fn many_processors_become_their_range() {
-        let cores: Vec<Series> = (0..16)
-            .map(|i| Series {
+        let cores: Vec<TelemetrySeries> = (0..16)
+            .map(|i| TelemetrySeries {
                 panel: "cpu".to_string(),
                 name: format!("cpu{i}"),
                 unit: "%".to_string(),
@@ -355,7 +356,7 @@ mod tests {
     #[test]
     fn a_heat_map_has_a_bounded_number_of_cells_which_are_means() {
         let points =
-            (0..1000).map(|t| (f64::from(t), Some(f64::from(t % 2) * 100.0))).collect::<Vec<Point>>();
+            (0..1000).map(|t| (f64::from(t), Some(f64::from(t % 2) * 100.0))).collect::<Vec<SeriesPoint>>();
         let lines: Vec<Line> =
             (0..128).map(|i| Line { name: format!("cpu{i}"), points: points.clone() }).collect();
         let rows = rows_of_cells(&lines);
@@ -372,7 +373,7 @@ mod tests {
 
     #[test]
     fn panels_stand_in_a_fixed_order() {
-        let series = |panel: &str, name: &str, unit: &str| Series {
+        let series = |panel: &str, name: &str, unit: &str| TelemetrySeries {
             panel: panel.to_string(),
             name: name.to_string(),
             unit: unit.to_string(),
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_resources_that_were_used_most_are_drawn_against_their_ceilings() {
-        let resource = |i: u32| Series {
+        let resource = |i: u32| TelemetrySeries {
             panel: "ceilings".to_string(),
             name: format!("resource {i}"),
             unit: "%".to_string(),
@@ -424,19 +425,19 @@ mod tests {
 
     #[test]
     fn sessions_are_compared_with_clients_and_the_servers_processors() {
-        let check = |resources: Resources, n_clients, expected: &[(&str, f64)]| {
+        let check = |resources: ResourceUsage, n_clients, expected: &[(&str, f64)]| {
             let guides = guides(&resources, n_clients);
             let found: Vec<(&str, f64)> =
                 guides.iter().map(|guide| (guide.name.as_str(), guide.value)).collect();
             assert_eq!(found, expected);
         };
-        let observed = Resources { n_cpus: Some(2), server_cpu: Some(1.0), ..Resources::default() };
+        let observed = ResourceUsage { n_cpus: Some(2), server_cpu: Some(1.0), ..ResourceUsage::default() };
         check(observed.clone(), Some(32), &[("32 clients", 32.0), ("2 processors", 2.0)]);
         check(observed, None, &[("2 processors", 2.0)]);
         // The machine that was observed is the driver's.
-        let elsewhere = Resources { n_cpus: Some(2), ..Resources::default() };
+        let elsewhere = ResourceUsage { n_cpus: Some(2), ..ResourceUsage::default() };
         check(elsewhere.clone(), Some(1), &[("1 client", 1.0)]);
         let remote = Some(RemoteResources { n_cpus: 16, ..RemoteResources::default() });
-        check(Resources { remote, ..elsewhere }, Some(1), &[("1 client", 1.0), ("16 processors", 16.0)]);
+        check(ResourceUsage { remote, ..elsewhere }, Some(1), &[("1 client", 1.0), ("16 processors", 16.0)]);
     }
 }

@@ -7,7 +7,7 @@ use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 use super::escape::text;
 use super::factors::scalability;
 use super::lead::{badge, badge_of};
-use super::{Figure, folded, table};
+use super::{ChartFigure, folded, table};
 use crate::axis::Axis;
 use crate::csv;
 use crate::prose::counters as told;
@@ -54,7 +54,7 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         return panels(axis, "throughput", &title, &note) + &folded(&title, &table);
     }
     let height = if study.cases.len() == 1 { "mid" } else { "tall" };
-    Figure { id: "throughput", title: &title, note: &note, height, table: &table }.html()
+    ChartFigure { id: "throughput", title: &title, note: &note, height, table: &table }.html()
 }
 
 /// Small multiples on one scale.
@@ -67,7 +67,7 @@ fn panels(axis: &Axis, id: &str, title: &str, note: &str) -> String {
     );
     for (n, name) in axis.panels.iter().enumerate() {
         let id = format!("{id}-{n}");
-        html.push_str(&Figure { id: &id, title: name, note: "", height: "mid", table: "" }.html());
+        html.push_str(&ChartFigure { id: &id, title: name, note: "", height: "mid", table: "" }.html());
     }
     html + "</div>\n"
 }
@@ -89,20 +89,26 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
     }
     if study.cases.len() == 1 {
         let note = "milliseconds, log scale; all runs that count together, single runs thin";
-        return Figure { id: "latency", title: "Latency by percentile", note, height: "tall", table: &table }
-            .html();
+        return ChartFigure {
+            id: "latency",
+            title: "Latency by percentile",
+            note,
+            height: "tall",
+            table: &table,
+        }
+        .html();
     }
     let note = "milliseconds, log scale; all runs of a case together";
     if axis.groups.len() == 1 {
         let title = format!("Latency by {}", if axis.title.is_empty() { "case" } else { &axis.title });
-        return Figure { id: "latency", title: &title, note, height: "tall", table: &table }.html();
+        return ChartFigure { id: "latency", title: &title, note, height: "tall", table: &table }.html();
     }
     let mut html = format!("{}<div class=\"trio\">", group_keys(axis));
     for percentile in ["p50", "p95", "p99"] {
         let id = format!("latency-{percentile}");
         let title = format!("{percentile} latency by {}", axis.title);
         html.push_str(
-            &Figure { id: &id, title: &title, note: "ms, log scale", height: "mid", table: "" }.html(),
+            &ChartFigure { id: &id, title: &title, note: "ms, log scale", height: "mid", table: "" }.html(),
         );
     }
     html + "</div>" + &folded("Latency", &table)

@@ -1,11 +1,11 @@
 //! Thins long series for the page. The full data is in the run directory.
 
 /// One point of a series: seconds since `go`, and the value, if any.
-pub(crate) type Point = (f64, Option<f64>);
+pub(crate) type SeriesPoint = (f64, Option<f64>);
 
 /// Reduces a series to about `limit` points and keeps every spike: the smallest and largest value of each stretch, and
 /// any gap in it. Averages would hide what a reader looks for.
-pub(crate) fn thin(points: &[Point], limit: usize) -> Vec<Point> {
+pub(crate) fn thin(points: &[SeriesPoint], limit: usize) -> Vec<SeriesPoint> {
     let limit = limit.max(6);
     if points.len() <= limit {
         return points.to_vec();
@@ -14,12 +14,12 @@ pub(crate) fn thin(points: &[Point], limit: usize) -> Vec<Point> {
     points.chunks(per_stretch).flat_map(extremes).collect()
 }
 
-fn extremes(stretch: &[Point]) -> Vec<Point> {
+fn extremes(stretch: &[SeriesPoint]) -> Vec<SeriesPoint> {
     let valued = || stretch.iter().filter(|(_, value)| value.is_some_and(f64::is_finite));
     let low = valued().min_by(|a, b| a.1.partial_cmp(&b.1).expect("finite values compare"));
     let high = valued().max_by(|a, b| a.1.partial_cmp(&b.1).expect("finite values compare"));
     let gap = stretch.iter().find(|(_, value)| value.is_none());
-    let mut kept: Vec<Point> = [low, high, gap].into_iter().flatten().copied().collect();
+    let mut kept: Vec<SeriesPoint> = [low, high, gap].into_iter().flatten().copied().collect();
     kept.sort_by(|a, b| a.0.total_cmp(&b.0));
     kept.dedup_by(|a, b| a.0 == b.0);
     kept
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn spikes_and_gaps_survive() {
-        let mut points: Vec<Point> =
+        let mut points: Vec<SeriesPoint> =
             (0..36_000).map(|t| (f64::from(t), Some(100.0 + f64::from(t % 7)))).collect();
         points[17_001].1 = Some(9999.0);
         points[20_002].1 = Some(-1.0);

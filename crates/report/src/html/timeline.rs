@@ -122,7 +122,7 @@ fn picture(run: &RunSummary, spark: &Spark) -> String {
     let end = seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
     let (width, height) = SPARK;
     let x = |t: f64| t / end * width;
-    let points: Vec<thinning::Point> =
+    let points: Vec<thinning::SeriesPoint> =
         seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
     let y = |tps: Option<f64>| height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
     let mut path = String::new();

@@ -2,7 +2,9 @@
 
 mod ahead;
 
-use analysis::case::answer::{Against, Answer, Decider, Group, LevelResult, Settles, Standing};
+use analysis::case::answer::{
+    AgainstBest, Decider, FactorAnswer, Group, LevelResult, LevelStanding, Settles,
+};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
@@ -16,7 +18,7 @@ const CLIENTS: &str = keys::workload::CLIENTS.name;
 const CLAUSES_MAX: usize = 3;
 
 /// The answer in one or two sentences, without a final period.
-pub(crate) fn words(study: &Study, answer: &Answer) -> String {
+pub(crate) fn words(study: &Study, answer: &FactorAnswer) -> String {
     let group = &answer.groups[answer.lead];
     let words = Words { study, answer };
     let mut text = match group.levels.as_slice() {
@@ -40,7 +42,7 @@ pub(crate) fn words(study: &Study, answer: &Answer) -> String {
 
 struct Words<'a> {
     study: &'a Study,
-    answer: &'a Answer,
+    answer: &'a FactorAnswer,
 }
 
 impl Words<'_> {
@@ -128,7 +130,7 @@ impl Words<'_> {
         let Some(against) = other.against_best else { return self.open(group) };
         let names: Vec<String> = group.levels.iter().map(|level| level.level.clone()).collect();
         match against.standing {
-            Standing::Open => match group.behind_so_far().as_slice() {
+            LevelStanding::Open => match group.behind_so_far().as_slice() {
                 [] => self.open(group),
                 behind => format!(
                     "{} {}{}{}",
@@ -138,13 +140,13 @@ impl Words<'_> {
                     ahead::no_verdict(self.study, behind)
                 ),
             },
-            Standing::Same => format!(
+            LevelStanding::Same => format!(
                 "{} differ by less than 2 % ({}, {})",
                 self.list(&names),
                 interval(&against),
                 phrases::plural(against.n_blocks, "block")
             ),
-            Standing::Worse | Standing::ProvisionallyWorse => format!(
+            LevelStanding::Worse | LevelStanding::ProvisionallyWorse => format!(
                 "{} {}{}{}",
                 self.list(std::slice::from_ref(&best.level)),
                 self.ahead(&against, &other.level),
@@ -264,7 +266,7 @@ impl Words<'_> {
             .plateau()
             .into_iter()
             .filter_map(|level| level.against_best)
-            .filter(|against| against.standing == Standing::Open);
+            .filter(|against| against.standing == LevelStanding::Open);
         // The largest difference, and of equal ones the most blocks: a number that is too high for advice is above all others.
         let effort = |settles: &Settles| settles.more_blocks.unwrap_or(usize::MAX);
         let order =
@@ -286,7 +288,7 @@ impl Words<'_> {
     }
 
     /// `is 12 % faster than 13 (95 % interval +8.1 to +16 %, 6 blocks)`.
-    fn ahead(&self, against: &Against, other: &str) -> String {
+    fn ahead(&self, against: &AgainstBest, other: &str) -> String {
         let change = format::percent((against.ratio - 1.0).abs());
         let verb = match self.answer.by {
             Decider::P99 => format!("has a p99 {change} lower than"),
@@ -299,7 +301,7 @@ impl Words<'_> {
     }
 
     /// `6.1 % above 17, the next (+3.0 to +9.1 %, 6 blocks)`.
-    fn difference(&self, against: &Against, next: &str) -> String {
+    fn difference(&self, against: &AgainstBest, next: &str) -> String {
         let change = format::percent((against.ratio - 1.0).abs());
         let below = if self.answer.by == Decider::P99 { "below" } else { "above" };
         format!(
@@ -311,7 +313,7 @@ impl Words<'_> {
     }
 
     /// `: 2,369 tps against 885 tps`, or that the medians say something else than the ratio.
-    fn medians(&self, against: &Against, best: &LevelResult, other: &LevelResult) -> String {
+    fn medians(&self, against: &AgainstBest, best: &LevelResult, other: &LevelResult) -> String {
         let [a, b] = [best, other].map(|level| self.value(level.median));
         match agree(against, [best.median, other.median]) {
             true => format!(": {a} against {b}"),
@@ -320,8 +322,8 @@ impl Words<'_> {
     }
 
     /// The blocks that a verdict still needs.
-    fn provisional(&self, against: &Against) -> String {
-        if against.standing != Standing::ProvisionallyWorse {
+    fn provisional(&self, against: &AgainstBest) -> String {
+        if against.standing != LevelStanding::ProvisionallyWorse {
             return String::new();
         }
         let missing = stats::PAIRS_MIN.saturating_sub(against.n_blocks);
@@ -485,7 +487,7 @@ fn is_highest(levels: &[&str], best: usize) -> bool {
 /// ` so far (3 blocks)`; empty once there are enough blocks for a verdict.
 fn so_far(group: &Group) -> String {
     let against = group.levels.iter().filter_map(|level| level.against_best);
-    let provisional = against.filter(|against| against.standing == Standing::ProvisionallyWorse);
+    let provisional = against.filter(|against| against.standing == LevelStanding::ProvisionallyWorse);
     let fewest = provisional.map(|against| against.n_blocks).min();
     fewest.map_or(String::new(), |n| format!(" so far ({})", phrases::plural(n, "block")))
 }
@@ -501,7 +503,7 @@ fn of_runs(level: &LevelResult) -> String {
 }
 
 /// The interval of a ratio as a change: `+8.1 to +16.0 %`, or `2.2 to 2.4 times`.
-fn interval(against: &Against) -> String {
+fn interval(against: &AgainstBest) -> String {
     if against.ratio >= 2.0 {
         let [low, high] = [against.low, against.high].map(format::significant);
         return format!("95 % interval {low} to {high} times");
@@ -512,15 +514,17 @@ fn interval(against: &Against) -> String {
 
 /// Whether the ratio within blocks is that of the medians, as far as a reader would notice: 2 % is what `Same` means, too, and
 /// which of two numbers is higher is plain to see.
-fn agree(against: &Against, [best, other]: [f64; 2]) -> bool {
+fn agree(against: &AgainstBest, [best, other]: [f64; 2]) -> bool {
     let of_medians = best / other;
     (of_medians / against.ratio - 1.0).abs() <= 0.02 && (of_medians >= 1.0) == (against.ratio >= 1.0)
 }
 
 /// `in 3 of 3 blocks`; once a verdict is reached only their number matters.
-fn in_blocks(against: &Against) -> String {
+fn in_blocks(against: &AgainstBest) -> String {
     match against.standing {
-        Standing::ProvisionallyWorse => format!("in {} of {} blocks", against.n_better, against.n_blocks),
+        LevelStanding::ProvisionallyWorse => {
+            format!("in {} of {} blocks", against.n_better, against.n_blocks)
+        }
         _ => phrases::plural(against.n_blocks, "block"),
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod offered;
 
-use analysis::summary::capacity::{CaseCapacity, Outcome, ProbeSummary, ProbeVerdict};
+use analysis::summary::capacity::{CaseCapacity, ProbeSummary, ProbeVerdict, SearchOutcome};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 
 use crate::prose::{format, phrases};
@@ -118,7 +118,7 @@ fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
 }
 
 fn is_unreachable(run: &RunSummary) -> bool {
-    run.capacity.as_ref().is_some_and(|capacity| capacity.outcome == Outcome::Unreachable)
+    run.capacity.as_ref().is_some_and(|capacity| capacity.outcome == SearchOutcome::Unreachable)
 }
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ pub(crate) struct FindingGroup<'a> {
     /// The most severe of all.
     pub(crate) severity: Severity,
     /// The occurrences, most severe and largest first.
-    pub(crate) found: Vec<Found<'a>>,
+    pub(crate) found: Vec<Occurrence<'a>>,
 }
 
 /// One occurrence of a finding.
 #[derive(Debug, Clone)]
-pub(crate) struct Found<'a> {
+pub(crate) struct Occurrence<'a> {
     /// The run, case or experiment of the finding.
     pub(crate) about: About<'a>,
     pub(crate) finding: &'a Finding,
@@ -40,10 +40,10 @@ pub(crate) enum About<'a> {
     Run(u32, String),
 }
 
-impl<'a> Found<'a> {
+impl<'a> Occurrence<'a> {
     /// An occurrence with the finding's own severity.
-    pub(crate) fn new(about: About<'a>, finding: &'a Finding) -> Found<'a> {
-        Found { about, finding, severity: finding.severity }
+    pub(crate) fn new(about: About<'a>, finding: &'a Finding) -> Occurrence<'a> {
+        Occurrence { about, finding, severity: finding.severity }
     }
 }
 
@@ -83,7 +83,7 @@ impl FindingGroup<'_> {
     }
 
     /// The occurrence that represents all: the most severe, and of those the one with the largest figure.
-    pub(crate) fn example(&self) -> &Found<'_> {
+    pub(crate) fn example(&self) -> &Occurrence<'_> {
         &self.found[0]
     }
 
@@ -138,18 +138,17 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
         let of_case = study.cases.iter().find(|summary| summary.case.id == case);
         of_case.map_or_else(|| format!("case {case}"), |summary| summary.label.clone())
     };
-    let whole = study.findings.iter().map(|finding| Found::new(About::Experiment, finding));
-    let of_cases = study
-        .cases
-        .iter()
-        .flat_map(|case| case.findings.iter().map(move |finding| Found::new(About::Case(case), finding)));
+    let whole = study.findings.iter().map(|finding| Occurrence::new(About::Experiment, finding));
+    let of_cases = study.cases.iter().flat_map(|case| {
+        case.findings.iter().map(move |finding| Occurrence::new(About::Case(case), finding))
+    });
     let of_runs = study.runs.iter().flat_map(|run| {
         let label = label_of(run.case);
         // It does not affect the numbers: another attempt counts instead.
         let heaviest = if run.replaced_by.is_some() { Severity::Note } else { Severity::Void };
-        run.findings.iter().map(move |finding| Found {
+        run.findings.iter().map(move |finding| Occurrence {
             severity: finding.severity.min(heaviest),
-            ..Found::new(About::Run(run.run, label.clone()), finding)
+            ..Occurrence::new(About::Run(run.run, label.clone()), finding)
         })
     });
     let mut groups: Vec<FindingGroup> = Vec::new();

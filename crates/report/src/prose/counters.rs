@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analysis::summary::{CaseSummary, Counters, RunSummary, Study};
+use analysis::summary::{CaseSummary, CounterSummary, RunSummary, Study};
 
 use crate::prose::format;
 
@@ -46,7 +46,7 @@ pub(crate) fn words(name: &str) -> String {
 }
 
 /// The number of an event per transaction; of the task clock, microseconds.
-pub(crate) fn per_transaction(counters: &Counters, name: &str) -> Option<f64> {
+pub(crate) fn per_transaction(counters: &CounterSummary, name: &str) -> Option<f64> {
     let scale = if name == "task_clock" { 1e6 } else { 1.0 };
     counters.event(name)?.per_transaction.map(|n| n * scale)
 }

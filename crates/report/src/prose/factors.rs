@@ -11,20 +11,20 @@ use crate::axis;
 use crate::prose::{counters, format};
 
 /// A row about one case.
-pub(crate) struct Row<'a, const N: usize> {
+pub(crate) struct CaseRow<'a, const N: usize> {
     pub(crate) case: &'a CaseSummary,
     /// The cells after the case's name, as plain text.
     pub(crate) cells: [String; N],
 }
 
 /// Cases against a baseline.
-pub(crate) struct Against<'a> {
+pub(crate) struct AgainstBaseline<'a> {
     /// What is compared: NOPM, or median transactions per second.
     pub(crate) what: &'static str,
     /// Description of the baseline.
     pub(crate) of: String,
     /// For each case: the score, per cent of the baseline, the difference, and the name of the baseline.
-    pub(crate) rows: Vec<Row<'a, 4>>,
+    pub(crate) rows: Vec<CaseRow<'a, 4>>,
     /// For each case its instructions per cycle, and these in per cent of the baseline's; empty where no case has any.
     pub(crate) ipc: Vec<[String; 2]>,
 }
@@ -40,7 +40,7 @@ pub(crate) const MONEY_HEADS: [&str; 6] = [
 ];
 
 /// Each case against the baseline; `None` without one.
-pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
+pub(crate) fn against(study: &Study) -> Option<AgainstBaseline<'_>> {
     let baseline = factors::baseline(study)?;
     let is_tpcc = study.cases.iter().any(|case| case.tpcc.is_some());
     let counterparts = Counterparts::new(study, baseline);
@@ -55,7 +55,7 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         };
         let percent = percent.map_or("-".to_string(), |percent| format!("{percent:.1} %"));
         let name = base.map_or("-".to_string(), |base| base.label.clone());
-        Row { case, cells: [score, percent, difference, name] }
+        CaseRow { case, cells: [score, percent, difference, name] }
     };
     let keys = factors::chosen(study);
     let words =
@@ -73,7 +73,7 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         chosen => format!("the case with {} and otherwise the same levels{why}", chosen.join(", ")),
     };
     let what = if is_tpcc { "NOPM" } else { "Median tps" };
-    Some(Against { what, of, rows: study.cases.iter().map(row).collect(), ipc: ipc(study, baseline) })
+    Some(AgainstBaseline { what, of, rows: study.cases.iter().map(row).collect(), ipc: ipc(study, baseline) })
 }
 
 /// Factors in which the cases differ.
@@ -91,7 +91,7 @@ pub(crate) fn is_by_label(study: &Study) -> bool {
     study.plan.baseline != 0 && factors::chosen(study).iter().any(|key| key.starts_with(LABEL))
 }
 
-/// Heads of the columns of [`Against::ipc`].
+/// Heads of the columns of [`AgainstBaseline::ipc`].
 pub(crate) const IPC_HEADS: [&str; 2] = ["IPC", "IPC of baseline"];
 
 fn ipc(study: &Study, baseline: &CaseSummary) -> Vec<[String; 2]> {
@@ -128,7 +128,7 @@ fn signed(percent: f64) -> String {
 }
 
 /// Throughput against price, if prices are given.
-pub(crate) fn money(study: &Study) -> Vec<Row<'_, 6>> {
+pub(crate) fn money(study: &Study) -> Vec<CaseRow<'_, 6>> {
     let frontier = prices::frontier(study);
     let row = |case: &'_ CaseSummary| -> Option<[String; 6]> {
         let money = prices::of_case(case)?;
@@ -150,5 +150,5 @@ pub(crate) fn money(study: &Study) -> Vec<Row<'_, 6>> {
             format!("{mark}{}", labels.join(", ")),
         ])
     };
-    study.cases.iter().filter_map(|case| Some(Row { case, cells: row(case)? })).collect()
+    study.cases.iter().filter_map(|case| Some(CaseRow { case, cells: row(case)? })).collect()
 }

@@ -1,7 +1,7 @@
 //! The fitted law of scalability, as text.
 
 use analysis::summary::Study;
-use analysis::summary::scalability::{Figure, Fit, Scalability};
+use analysis::summary::scalability::{EstimatedFigure, Fit, Scalability};
 
 use crate::axis;
 use crate::prose::{format, phrases};
@@ -37,7 +37,7 @@ fn of_fit(fit: &Fit) -> String {
     )
 }
 
-fn with_interval(figure: Figure, words: fn(f64) -> String) -> String {
+fn with_interval(figure: EstimatedFigure, words: fn(f64) -> String) -> String {
     match figure.interval {
         Some((low, high)) => format!("{} ({} to {})", words(figure.point), words(low), words(high)),
         None => words(figure.point),

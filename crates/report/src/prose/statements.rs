@@ -16,18 +16,18 @@ const KINDS: usize = 3;
 pub(crate) struct OfCase {
     /// `Top statements (16 clients)`; without the case where there is only one.
     pub(crate) title: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<StatementLine>,
 }
 
 /// One statement.
-pub(crate) struct Line {
+pub(crate) struct StatementLine {
     /// `1.30 sessions (WAL 1.10, CPU 0.20), 4.1 ms`; empty if nothing is known.
     pub(crate) figures: String,
     /// In one line, shortened.
     pub(crate) text: String,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for StatementLine {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.figures.as_str() {
             "" => f.write_str(&self.text),
@@ -49,7 +49,7 @@ pub(crate) fn of(study: &Study) -> Option<OfCase> {
     })
 }
 
-fn line(statement: &TopStatement) -> Line {
+fn line(statement: &TopStatement) -> StatementLine {
     let text = short(&phrases::one_line(&statement.text));
     let mean = statement.mean_s().map(|s| format!("{} ms", format::ms(1e9 * s)));
     let sessions = statement.sessions.map(|n| {
@@ -62,7 +62,7 @@ fn line(statement: &TopStatement) -> Line {
         format!("{n:.2} sessions{parts}")
     });
     let figures: Vec<String> = sessions.into_iter().chain(mean).collect();
-    Line { figures: figures.join(", "), text }
+    StatementLine { figures: figures.join(", "), text }
 }
 
 fn short(text: &str) -> String {

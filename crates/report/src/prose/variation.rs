@@ -1,7 +1,7 @@
 //! How much the runs of a case vary, why, and how to reduce it: text for all forms of the report.
 
 use analysis::summary::CaseSummary;
-use analysis::summary::variation::{Origin, Spread};
+use analysis::summary::variation::{Spread, VarianceShares};
 
 use crate::prose::{format, phrases};
 
@@ -23,7 +23,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// `81 % between restarts, 12 % between runs, 7.0 % within them`.
-pub(crate) fn origin(origin: &Origin) -> String {
+pub(crate) fn origin(origin: &VarianceShares) -> String {
     let restarts =
         origin.restarts.map_or(String::new(), |part| format!("{} between restarts, ", format::percent(part)));
     let each = if origin.is_each_restarted { " with their restarts" } else { "" };
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(of(0.012, Some([0.008, 0.025])), "1.2 % (0.80 to 2.5 %)");
         assert_eq!(of(0.41, None), "41 %");
         let shares = |restarts, is_each_restarted| {
-            origin(&Origin { restarts, runs: 0.12, within: 0.07, is_each_restarted })
+            origin(&VarianceShares { restarts, runs: 0.12, within: 0.07, is_each_restarted })
         };
         assert_eq!(shares(Some(0.81), false), "81 % between restarts, 12 % between runs, 7.0 % within them");
         assert_eq!(shares(None, true), "12 % between runs with their restarts, 7.0 % within them");

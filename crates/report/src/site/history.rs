@@ -1,11 +1,11 @@
 //! The page of histories: each case's runs in order of time, and where their level changed.
 
-use analysis::history::{Change, History, Point};
+use analysis::history::{History, HistoryPoint, LevelChange};
 
-use super::{Link, Page, Site, encoded, links};
+use super::{BarLink, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::data::{self, HistoryData};
-use crate::html::{Figure, table};
+use crate::html::{ChartFigure, table};
 use crate::prose::format;
 use crate::prose::phrases::plural;
 
@@ -26,7 +26,7 @@ pub fn history(
     name: &str,
     histories: &[History],
     left_out: &[String],
-    back: &[Link],
+    back: &[BarLink],
     tool_version: &str,
 ) -> Page {
     let mut main = format!(
@@ -87,7 +87,7 @@ fn section(n: usize, history: &History) -> String {
             format!("<ul class=\"changes\">{items}</ul>\n")
         }
     };
-    let figure = Figure {
+    let figure = ChartFigure {
         id: &format!("history-{n}"),
         title: "Throughput of each run",
         note: "tps, in order of time; line: the median of a level",
@@ -105,7 +105,7 @@ fn section(n: usize, history: &History) -> String {
 }
 
 fn rows(history: &History) -> String {
-    let row = |point: &Point| {
+    let row = |point: &HistoryPoint| {
         vec![
             text(&format::utc(point.t_unix_ns)),
             text(&format::tps(point.tps)),
@@ -123,7 +123,7 @@ fn rows(history: &History) -> String {
 }
 
 /// `2026-11-20 11:49 UTC: median 4,800 to 5,000 tps (+4.2 %, p = 1.2e-5), 18.1 to 18.2`.
-fn words(change: &Change) -> String {
+fn words(change: &LevelChange) -> String {
     let (from, to) = (&change.last_before.revision, &change.first_after.revision);
     let revisions = if from == to { String::new() } else { format!(", server {from} to {to}") };
     format!(
@@ -137,7 +137,7 @@ fn words(change: &Change) -> String {
 }
 
 /// The conditions that differ around a change, one a line.
-fn conditions(change: &Change) -> String {
+fn conditions(change: &LevelChange) -> String {
     if change.conditions.is_empty() {
         return format!("<br>{}.", text(&change.no_condition()));
     }
@@ -151,12 +151,12 @@ fn conditions(change: &Change) -> String {
     format!("<ul>{items}</ul>")
 }
 
-fn percent(change: &Change) -> String {
+fn percent(change: &LevelChange) -> String {
     format::signed(change.after / change.before - 1.0)
 }
 
 fn chart(history: &History) -> HistoryData {
-    let at = |point: &Point| history.points.iter().position(|known| known == point);
+    let at = |point: &HistoryPoint| history.points.iter().position(|known| known == point);
     let starts: Vec<usize> = history.changes.iter().filter_map(|change| at(&change.first_after)).collect();
     let ends = starts.iter().copied().chain([history.points.len()]);
     let levels = [0].into_iter().chain(starts.iter().copied()).zip(ends).filter(|(from, to)| from < to);
@@ -180,7 +180,7 @@ fn chart(history: &History) -> HistoryData {
 
 #[cfg(test)]
 mod tests {
-    use analysis::history::{Condition, Pending};
+    use analysis::history::{DifferingCondition, Pending};
 
     use super::*;
 
@@ -202,21 +202,21 @@ mod tests {
 
     #[test]
     fn conditions_that_differ_around_a_change_have_a_line_each() {
-        let point = Point {
+        let point = HistoryPoint {
             experiment: "day 1".to_string(),
             run: 1,
             t_unix_ns: 1,
             revision: "18.1".to_string(),
             tps: 1000.0,
         };
-        let condition = Condition {
+        let condition = DifferingCondition {
             what: "table <t>".to_string(),
             before: "heap".to_string(),
             after: "UNLOGGED".to_string(),
             n_before: [8, 8],
             n_after: [7, 8],
         };
-        let change = |conditions: Vec<Condition>| Change {
+        let change = |conditions: Vec<DifferingCondition>| LevelChange {
             last_before: point.clone(),
             first_after: point.clone(),
             before: 1000.0,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_change_that_was_not_found_is_not_denied() {
-        let point = |run: u32| Point {
+        let point = |run: u32| HistoryPoint {
             experiment: "day 1".to_string(),
             run,
             t_unix_ns: u64::from(run),

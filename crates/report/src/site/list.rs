@@ -2,7 +2,7 @@
 
 use analysis::finding::Grade;
 
-use super::{Link, Page, Site, encoded, links};
+use super::{BarLink, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::lead::badge;
 use crate::prose::format;
@@ -13,7 +13,7 @@ const N_NAMES: usize = 4;
 
 /// One result, in short.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
+pub struct ListedResult {
     /// Name of its directory, by which it is addressed.
     pub name: String,
     /// Name of the experiment.
@@ -46,16 +46,16 @@ pub struct Entry {
 
 /// What is wanted of the list; empty: everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ListFilter {
     /// Words, all of which an entry has somewhere.
     pub words: String,
-    /// By the name of a [`Choice`]: the value wanted.
+    /// By the name of a [`FilterChoice`]: the value wanted.
     pub values: Vec<(&'static str, String)>,
 }
 
 /// A property by which the list is filtered, with its values.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct FilterChoice {
     /// Name in addresses.
     pub name: &'static str,
     /// Name for people.
@@ -68,19 +68,19 @@ pub struct Choice {
 #[derive(Debug, Clone, Copy)]
 pub struct ListInput<'a> {
     /// The entries that are wanted, newest first.
-    pub entries: &'a [&'a Entry],
+    pub entries: &'a [&'a ListedResult],
     /// Number of all entries.
     pub n_all: usize,
     /// Search and filters.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a ListFilter,
     /// The filters that there are.
-    pub choices: &'a [Choice],
+    pub choices: &'a [FilterChoice],
     /// Results that cannot be read, with the reason.
     pub damaged: &'a [String],
     /// The directory.
     pub place: &'a str,
     /// Links of the bar.
-    pub links: &'a [Link<'a>],
+    pub links: &'a [BarLink<'a>],
     /// Version of the pgdyno that serves.
     pub tool_version: &'a str,
 }
@@ -100,7 +100,7 @@ pub fn list(input: &ListInput) -> Page {
 
 /// The form, which works without its script, too.
 fn search(input: &ListInput) -> String {
-    let select = |choice: &Choice| {
+    let select = |choice: &FilterChoice| {
         let wanted =
             input.wanted.values.iter().find(|(name, _)| *name == choice.name).map(|(_, value)| value);
         let option = |value: &String| {
@@ -146,7 +146,7 @@ fn found(input: &ListInput) -> String {
     html
 }
 
-fn table(entries: &[&Entry]) -> String {
+fn table(entries: &[&ListedResult]) -> String {
     // Roles are written out, because a narrow screen shows rows as blocks, which takes a table's own roles away.
     let mut html = String::with_capacity(entries.len() * 900);
     html.push_str(
@@ -161,7 +161,7 @@ fn table(entries: &[&Entry]) -> String {
     html
 }
 
-fn row(entry: &Entry) -> String {
+fn row(entry: &ListedResult) -> String {
     let address = encoded(&entry.name);
     let name = text(&entry.name);
     let title = match entry.title.as_str() {
@@ -202,7 +202,7 @@ fn row(entry: &Entry) -> String {
     )
 }
 
-fn facts(entry: &Entry) -> String {
+fn facts(entry: &ListedResult) -> String {
     let facts = [&entry.workload, &entry.version, &entry.machine];
     let shown = facts.iter().filter(|fact| !fact.is_empty());
     shown.map(|fact| format!("<span title=\"{}\">{}</span>", text(fact), text(&few(fact)))).collect()

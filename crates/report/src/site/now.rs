@@ -4,16 +4,16 @@ use analysis::finding::Finding;
 use analysis::summary::limiter::Limiter;
 use analysis::summary::{RunSummary, Second};
 
-use super::{Link, Page, Site, encoded, links};
+use super::{BarLink, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::data;
 use crate::html::lead::{self, tiles};
-use crate::prose::condense::{About, FindingGroup, Found};
+use crate::prose::condense::{About, FindingGroup, Occurrence};
 use crate::prose::{format, phrases};
 
 /// The state of an experiment that is being measured.
 #[derive(Debug, Clone, Default)]
-pub struct Now {
+pub struct ExperimentState {
     /// Number of the run, if one is under way.
     pub run: Option<u32>,
     /// Runs in total, with those that are repeated.
@@ -80,7 +80,7 @@ impl NowFigures {
 }
 
 /// The part of the page that says what happens now, with the figures of the last second.
-pub fn now(now: &Now) -> String {
+pub fn now(now: &ExperimentState) -> String {
     let run = match now.run {
         Some(run) => format!("<b>Run {run} of {}</b><span>{}</span>", now.n_runs, text(&now.label)),
         None => format!("<b>{} of {}</b>", now.n_ended, phrases::plural(now.n_runs, "run")),
@@ -133,8 +133,11 @@ pub fn findings_so_far(run: u32, label: &str, findings: &[Finding]) -> String {
     }
     let item = |found: &Finding| {
         let about = About::Run(run, label.to_string());
-        let group =
-            FindingGroup { id: found.id, severity: found.severity, found: vec![Found::new(about, found)] };
+        let group = FindingGroup {
+            id: found.id,
+            severity: found.severity,
+            found: vec![Occurrence::new(about, found)],
+        };
         lead::finding(&group, 1)
     };
     format!("<ul class=\"findings\">\n{}</ul>\n", findings.iter().map(item).collect::<String>())
@@ -152,11 +155,11 @@ pub struct LivePage<'a> {
     /// Number of the host whose runs are shown, of those that are measured side by side.
     pub lane: usize,
     /// These hosts; none if there is only one.
-    pub lanes: &'a [Link<'a>],
+    pub lanes: &'a [BarLink<'a>],
 }
 
 /// The page of an experiment that is being measured.
-pub fn live(page: &LivePage, back: &[Link], tool_version: &str) -> Page {
+pub fn live(page: &LivePage, back: &[BarLink], tool_version: &str) -> Page {
     let LivePage { name, title, may_stop, lane, lanes } = *page;
     let hosts = match lanes.is_empty() {
         true => String::new(),

@@ -1,7 +1,7 @@
 //! The plan of an experiment: which runs have ended, which is under way, and what comes next.
 
 use super::now::span;
-use super::{Link, Page, Site, links};
+use super::{BarLink, Page, Site, links};
 use crate::escape::text;
 use crate::html::{named, table};
 use crate::prose::format;
@@ -19,12 +19,12 @@ pub struct RunOfPlan {
     /// Label of its case.
     pub label: String,
     /// State.
-    pub state: Next,
+    pub state: RunProgress,
 }
 
 /// How far a run is.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Next {
+pub enum RunProgress {
     /// It waits, and will begin in about so many seconds, if that is known.
     #[default]
     Waits,
@@ -51,7 +51,8 @@ pub fn plan(input: &PlanInput) -> String {
     if runs.is_empty() {
         return "<p class=\"quiet\">Nothing is planned.</p>\n".to_string();
     }
-    let first_open = runs.iter().position(|run| !matches!(run.state, Next::Ended(..))).unwrap_or(runs.len());
+    let first_open =
+        runs.iter().position(|run| !matches!(run.state, RunProgress::Ended(..))).unwrap_or(runs.len());
     let from = first_open.saturating_sub(n_shown / 3).min(runs.len().saturating_sub(n_shown));
     let to = (from + n_shown).min(runs.len());
     let rows: Vec<Vec<String>> = runs[from..to].iter().map(row).collect();
@@ -69,21 +70,21 @@ pub fn plan(input: &PlanInput) -> String {
     html
 }
 
-fn class(state: &Next) -> &'static str {
+fn class(state: &RunProgress) -> &'static str {
     match state {
-        Next::Waits | Next::In(_) => "next",
-        Next::Running => "running",
-        Next::Ended(..) => "done",
+        RunProgress::Waits | RunProgress::In(_) => "next",
+        RunProgress::Running => "running",
+        RunProgress::Ended(..) => "done",
     }
 }
 
 fn row(run: &RunOfPlan) -> Vec<String> {
     let state = match &run.state {
-        Next::Waits => "waits".to_string(),
-        Next::In(s) => format!("in about {}", span(*s)),
-        Next::Running => "running".to_string(),
-        Next::Ended(Some(s), words) => format!("{words}, after {}", span(*s)),
-        Next::Ended(None, words) => words.clone(),
+        RunProgress::Waits => "waits".to_string(),
+        RunProgress::In(s) => format!("in about {}", span(*s)),
+        RunProgress::Running => "running".to_string(),
+        RunProgress::Ended(Some(s), words) => format!("{words}, after {}", span(*s)),
+        RunProgress::Ended(None, words) => words.clone(),
     };
     let block = if run.block == 0 { "-".to_string() } else { run.block.to_string() };
     vec![run.run.to_string(), text(&run.label), block, text(&state)]
@@ -101,7 +102,7 @@ pub struct PlanHead<'a> {
 }
 
 /// The page of the plan of an experiment.
-pub fn page(head: &PlanHead, runs: &[RunOfPlan], back: &[Link], tool_version: &str) -> Page {
+pub fn page(head: &PlanHead, runs: &[RunOfPlan], back: &[BarLink], tool_version: &str) -> Page {
     let PlanHead { title, made_unix_ns, start } = *head;
     let start = start.map_or(String::new(), |to| {
         format!(

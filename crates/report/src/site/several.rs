@@ -2,7 +2,7 @@
 
 use analysis::summary::{CaseSummary, Study};
 
-use super::{Link, Page, Site, encoded, links};
+use super::{BarLink, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::lead::badge;
 use crate::html::{named, table};
@@ -21,7 +21,7 @@ pub struct Several<'a> {
 }
 
 /// The page; each result but the first is compared with the first by a link.
-pub fn several(results: &[Several], back: &[Link], tool_version: &str) -> Page {
+pub fn several(results: &[Several], back: &[BarLink], tool_version: &str) -> Page {
     let heads: Vec<String> = results.iter().map(|one| headline::title(one.study)).collect();
     let heads: Vec<&str> = [""].into_iter().chain(heads.iter().map(String::as_str)).collect();
     let mut rows = vec![

@@ -1,6 +1,6 @@
 //! Comparisons as text.
 
-use analysis::comparison::{MARGIN, Side};
+use analysis::comparison::{ComparedSide, MARGIN};
 use analysis::explain::{compare, compare_repeat};
 use report::{ComparisonInput, Measured};
 
@@ -9,7 +9,7 @@ use crate::synthetic::{self, Shape};
 #[test]
 fn comparisons_in_one_markdown_text_are_apart() {
     let (study, data) = synthetic::make(&Shape { clients: vec![8, 16], ..Shape::default() });
-    let side = |case| Side { data: &data, study: &study, case };
+    let side = |case| ComparedSide { data: &data, study: &study, case };
     let cases = compare(&[(side(1), side(2)), (side(2), side(1))], MARGIN);
     assert!(cases.iter().all(|case| !case.findings.is_empty()), "a list ends each");
     let experiments = [Measured { name: "x", study: &study, data: &data, commands: &[] }];
@@ -24,8 +24,8 @@ fn comparisons_in_one_markdown_text_are_apart() {
 fn the_sides_of_a_repetition_are_called_theirs_and_here_everywhere() {
     let (study, data) = synthetic::make(&Shape { clients: vec![8, 16], ..Shape::default() });
     let (other, other_data) = (study.clone(), data.clone());
-    let theirs = Side { data: &data, study: &study, case: 1 };
-    let here = Side { data: &other_data, study: &other, case: 2 };
+    let theirs = ComparedSide { data: &data, study: &study, case: 1 };
+    let here = ComparedSide { data: &other_data, study: &other, case: 2 };
     let cases = compare_repeat(&[(theirs, here)], MARGIN);
     let one = |name| Measured { name, study: &study, data: &data, commands: &[] };
     let experiments = [one("again/original"), one("again")];

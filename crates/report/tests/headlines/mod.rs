@@ -1,7 +1,7 @@
 //! The answer in one sentence, for made-up throughputs of levels by block.
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::summary::capacity::{CaseCapacity, Rate};
+use analysis::summary::capacity::{CaseCapacity, RateEstimate};
 use analysis::summary::tpcc::TpccSummary;
 use analysis::summary::{LatencySummary, Second, Study};
 use model::load::Pace;
@@ -413,7 +413,7 @@ fn a_search_gives_its_rate_with_its_interval() {
     let mut search = |n_not_limiting| {
         study.cases[0].capacity = Some(CaseCapacity {
             target,
-            rate: Rate { point: 2340.0, low: 2250.0, high: 2410.0 },
+            rate: RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 },
             n_runs: 3,
             n_unreachable: 0,
             n_not_limiting,
@@ -435,8 +435,8 @@ fn a_search_counts_the_runs_without_a_rate() {
     let mut study = study(&["18"], &[8, 16], &[&[0.0, 1000.0, 1200.0], &[500.0, 501.0, 499.0]]);
     study.runs.iter_mut().filter(|run| run.tps == Some(0.0)).for_each(|run| run.grade = Grade::Void);
     for (case, (rate, n_unreachable)) in study.cases.iter_mut().zip([
-        (Rate { point: 1000.0, low: 0.0, high: 1250.0 }, 1),
-        (Rate { point: 500.0, low: 480.0, high: 520.0 }, 0),
+        (RateEstimate { point: 1000.0, low: 0.0, high: 1250.0 }, 1),
+        (RateEstimate { point: 500.0, low: 480.0, high: 520.0 }, 0),
     ]) {
         case.case.workload.pace = Pace::Highest { target };
         case.tps_median = Some(rate.point);

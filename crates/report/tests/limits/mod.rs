@@ -1,6 +1,6 @@
 //! What limited the cases, in every form of the report.
 
-use model::run::profile::{Profile, ProfileRecord, unfold};
+use model::run::profile::{ProfileRecord, StoredProfile, unfold};
 use report::Input;
 
 use crate::synthetic::{self, Shape};
@@ -63,7 +63,7 @@ fn the_strip_has_a_named_row_for_each_group() {
 fn the_change_by_subsystem_has_the_direction_of_the_graphs_and_says_which() {
     let versions = ["16", "18"].map(str::to_string).to_vec();
     let (mut study, mut data) = synthetic::make(&Shape { versions, clients: vec![8], ..Shape::default() });
-    let profile = |case, stacks: &str| Profile {
+    let profile = |case, stacks: &str| StoredProfile {
         record: ProfileRecord { case, n_samples: 1000, ..ProfileRecord::default() },
         stacks: unfold(stacks),
     };

@@ -1,6 +1,6 @@
 //! The rates that a search for the highest rate tried, in every form of the report.
 
-use analysis::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
+use analysis::summary::capacity::{Capacity, ProbeSummary, ProbeVerdict, RateEstimate, SearchOutcome};
 use report::Input;
 
 use crate::synthetic::{self, Shape};
@@ -22,8 +22,8 @@ fn search() -> Capacity {
     };
     Capacity {
         target: "p99 <= 10ms".parse().unwrap(),
-        outcome: Outcome::Found,
-        rate: Some(Rate { point: 2340.0, low: 2250.0, high: 2410.0 }),
+        outcome: SearchOutcome::Found,
+        rate: Some(RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 }),
         ceiling_per_s: 4000.0,
         probes: vec![probe(2000.0, ProbeVerdict::Holds), probe(2400.0, ProbeVerdict::Misses)],
     }

@@ -1,6 +1,6 @@
 //! Comparisons of made-up studies, as pages.
 
-use analysis::comparison::{Figure, MARGIN, Pairing, Side};
+use analysis::comparison::{ComparedFigure, ComparedSide, MARGIN, Pairing};
 use analysis::explain::{compare, compare_duet};
 use analysis::summary::Study;
 use model::FORMAT;
@@ -12,14 +12,14 @@ use super::Random;
 
 /// The cases 1 and 2 of a study as a comparison of pairs, as a duet, and as two experiments: name and page of each.
 pub(crate) fn comparisons(study: &Study, data: &ExperimentData) -> Vec<(&'static str, String)> {
-    let side = |case| Side { data, study, case };
+    let side = |case| ComparedSide { data, study, case };
     let floor = NoiseFloor {
         t_unix_ns: 1_795_175_000_000_000_000,
         hostname: "bench1".to_string(),
         workload: "tpcb".to_string(),
         n_clients: 8,
         n_pairs: 20,
-        figure: Figure::Throughput,
+        figure: ComparedFigure::Throughput,
         half_width: 0.011,
         detectable: Some(0.016),
     };
@@ -34,7 +34,7 @@ pub(crate) fn comparisons(study: &Study, data: &ExperimentData) -> Vec<(&'static
     assert_eq!(pairs[0].pairing, Pairing::Blocks);
     let duet = [compare_duet(side(1), side(2), &duet(), MARGIN)];
     let (other, other_data) = (study.clone(), data.clone());
-    let other_side = Side { data: &other_data, study: &other, case: 2 };
+    let other_side = ComparedSide { data: &other_data, study: &other, case: 2 };
     let apart = compare(&[(side(1), other_side)], MARGIN);
     assert_eq!(apart[0].pairing, Pairing::None);
     vec![

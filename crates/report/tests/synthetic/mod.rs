@@ -6,11 +6,11 @@ mod records;
 use std::collections::BTreeMap;
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
-use analysis::summary::variation::{Origin, Spread, Variation};
+use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
+use analysis::summary::variation::{Spread, VarianceShares, Variation};
 use analysis::summary::{
-    CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
-    Study, TopStatement,
+    CaseSummary, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, Second, StatementSummary, Study,
+    TelemetrySeries, TimelineMark, TopStatement,
 };
 pub(crate) use compared::comparisons;
 use model::experiment::Prepare;
@@ -320,10 +320,10 @@ fn statements(shape: &Shape, service_ns: f64, n: u64, random: &mut Random) -> Ve
     labels.into_iter().enumerate().map(entry).collect()
 }
 
-fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
+fn resources(shape: &Shape, tps: f64, clients: f64) -> ResourceUsage {
     let cpus = f64::from(shape.n_cpus);
     let server_cpu = (tps * 620e-6).min(cpus * 0.8);
-    Resources {
+    ResourceUsage {
         n_cpus: Some(shape.n_cpus),
         host_busy: Some(((server_cpu + 0.3) / cpus).min(1.0)),
         busiest_cpu: Some(0.93),
@@ -374,7 +374,7 @@ const LIMITS: [Shown; 7] = [
     ("ceilings", "writes of the data device (of 12,000/s measured)", "%", 21.0, 3.1, 0.1),
 ];
 
-fn series_of(all: &[Shown], length_s: u32, checkpoint: f64, random: &mut Random) -> Vec<Series> {
+fn series_of(all: &[Shown], length_s: u32, checkpoint: f64, random: &mut Random) -> Vec<TelemetrySeries> {
     let mut of = |&(panel, name, unit, level, at_checkpoint, noise): &Shown| {
         let points = (0..length_s).map(|t| {
             let at = f64::from(t) + 0.5;
@@ -382,7 +382,7 @@ fn series_of(all: &[Shown], length_s: u32, checkpoint: f64, random: &mut Random)
             let value = (level * factor * random.around(1.0, noise)).max(0.0);
             (at, if unit == "%" { value.min(100.0) } else { value })
         });
-        Series {
+        TelemetrySeries {
             panel: panel.to_string(),
             name: name.to_string(),
             unit: unit.to_string(),
@@ -392,8 +392,14 @@ fn series_of(all: &[Shown], length_s: u32, checkpoint: f64, random: &mut Random)
     all.iter().map(&mut of).collect()
 }
 
-fn series(shape: &Shape, length_s: u32, tps: f64, checkpoint: f64, random: &mut Random) -> Vec<Series> {
-    let mut all: Vec<Series> = Vec::new();
+fn series(
+    shape: &Shape,
+    length_s: u32,
+    tps: f64,
+    checkpoint: f64,
+    random: &mut Random,
+) -> Vec<TelemetrySeries> {
+    let mut all: Vec<TelemetrySeries> = Vec::new();
     let mut add = |panel: &str, name: &str, unit: &str, level: f64, at_checkpoint: f64, noise: f64| {
         let shown = (panel, name, unit, level, at_checkpoint, noise);
         all.extend(series_of(&[shown], length_s, checkpoint, random));
@@ -456,7 +462,12 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
             tps: cv.map(|cv| Spread { cv, interval: Some([0.5 * cv, 2.1 * cv]) }),
             per_cpu_s: Some(2_400.0),
             per_cpu_s_spread: Some(Spread { cv: 0.004, interval: Some([0.003, 0.009]) }),
-            origin: Some(Origin { restarts: None, runs: 0.81, within: 0.19, is_each_restarted: true }),
+            origin: Some(VarianceShares {
+                restarts: None,
+                runs: 0.81,
+                within: 0.19,
+                is_each_restarted: true,
+            }),
             runs_for_one_percent: Some(9),
         },
         latency: of_case.first().and_then(|run| run.latency),
@@ -519,8 +530,8 @@ fn note(id: &'static str, evidence: &str, advice: &str) -> Finding {
     Finding { id, severity: Severity::Note, evidence: evidence.to_string(), advice: advice.to_string() }
 }
 
-fn mark(from_s: f64, to_s: f64, kind: &str, text: &str) -> Mark {
-    Mark { from_s, to_s, kind: kind.to_string(), text: text.to_string() }
+fn mark(from_s: f64, to_s: f64, kind: &str, text: &str) -> TimelineMark {
+    TimelineMark { from_s, to_s, kind: kind.to_string(), text: text.to_string() }
 }
 
 /// A small generator (Knuth's MMIX constants): the same numbers everywhere.
@@ -542,8 +553,12 @@ impl Random {
 
 /// Few clients limit at first, then WAL, then locks of rows.
 fn limiter(n_clients: u32) -> Limiter {
-    let figure =
-        |label: &str, share, of, speaks_for| Figure { label: label.to_string(), share, of, speaks_for };
+    let figure = |label: &str, share, of, speaks_for| LimiterFigure {
+        label: label.to_string(),
+        share,
+        of,
+        speaks_for,
+    };
     let (name, confidence) = match n_clients {
         0..4 => (Bottleneck::OfferedLoad, Confidence::Low),
         4..64 => (Bottleneck::WalSync, Confidence::Medium),

@@ -1,6 +1,6 @@
 //! What each run used, in the table of runs.
 
-use analysis::summary::{RemoteResources, Resources, Study, UnknownFigure};
+use analysis::summary::{RemoteResources, ResourceUsage, Study, UnknownFigure};
 
 use crate::page;
 use crate::synthetic::{self, Shape};
@@ -31,7 +31,7 @@ fn what_each_run_used_most_stands_next_to_its_result() {
     // As an exporter on the server's machine saw it; nothing else was observed.
     for run in &mut study.runs {
         let remote = RemoteResources { busy: Some(0.5), ..RemoteResources::default() };
-        run.resources = Resources { remote: Some(remote), ..Resources::default() };
+        run.resources = ResourceUsage { remote: Some(remote), ..ResourceUsage::default() };
     }
     let (of_remote, first) = heads(&study);
     assert!(of_remote.contains("Host busy") && first.contains("50 %"), "{of_remote} {first}");

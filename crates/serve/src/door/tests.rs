@@ -3,10 +3,10 @@
 use axum::http::{HeaderName, HeaderValue};
 
 use super::*;
-use crate::Patience;
+use crate::ConnectionBounds;
 
-fn door(listen: &str, wants_token: bool) -> Door {
-    let options = Options {
+fn door(listen: &str, wants_token: bool) -> RequestGuard {
+    let options = ServeOptions {
         root: ".".into(),
         listen: listen.parse().unwrap(),
         wants_token,
@@ -16,9 +16,9 @@ fn door(listen: &str, wants_token: bool) -> Door {
         may_control: false,
         machine: String::new(),
         tool_version: "0",
-        patience: Patience::default(),
+        patience: ConnectionBounds::default(),
     };
-    Door::new(options.listen, &options).unwrap()
+    RequestGuard::new(options.listen, &options).unwrap()
 }
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -28,12 +28,12 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-fn status(door: &Door, method: Method, pairs: &[(&str, &str)]) -> u16 {
+fn status(door: &RequestGuard, method: Method, pairs: &[(&str, &str)]) -> u16 {
     match door.check(&method, &headers(pairs), false) {
         Ok(()) => 200,
-        Err(Refusal::Never(status, _)) => status.as_u16(),
-        Err(Refusal::NeedsToken) => 401,
-        Err(Refusal::Elsewhere(_)) => 307,
+        Err(RequestRefusal::Never(status, _)) => status.as_u16(),
+        Err(RequestRefusal::NeedsToken) => 401,
+        Err(RequestRefusal::Elsewhere(_)) => 307,
     }
 }
 
@@ -76,7 +76,8 @@ fn without_a_token_only_the_user_who_serves_and_root_come_in() {
         let said = door("127.0.0.1:8437", false).check_user(user);
         match (&said, without_token) {
             (Ok(()), Ok(())) => {}
-            (Err(Refusal::Never(StatusCode::FORBIDDEN, reason)), Err(words)) if reason.contains(words) => {}
+            (Err(RequestRefusal::Never(StatusCode::FORBIDDEN, reason)), Err(words))
+                if reason.contains(words) => {}
             _ => panic!("{user:?}: {said:?}"),
         }
         // Whoever has the token may read, and is asked for it.
@@ -128,7 +129,7 @@ fn the_token_is_asked_for_at_an_address_and_not_at_localhost() {
         ("[::1]:8437", "localhost:8437", "http://[::1]:8437"),
     ] {
         let found = door(listen, true).check(&Method::GET, &headers(&[("host", host)]), true);
-        assert_eq!(found, Err(Refusal::Elsewhere(expected.to_string())), "{host} at {listen}");
+        assert_eq!(found, Err(RequestRefusal::Elsewhere(expected.to_string())), "{host} at {listen}");
     }
     assert_eq!(status(&door("127.0.0.1:8437", false), Method::GET, &[("host", "localhost:8437")]), 200);
 }

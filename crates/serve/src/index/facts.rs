@@ -7,7 +7,7 @@ use analysis::finding::Grade;
 use model::experiment::case::ServerSource;
 use model::experiment::plan::RunState;
 use model::secret::hide_text;
-use report::site::Entry;
+use report::site::ListedResult;
 use serde::Deserialize;
 
 /// The file with the answer.
@@ -90,7 +90,7 @@ struct HostHead {
 }
 
 /// Reads the facts of the result in `dir`, or says why they cannot be read.
-pub(super) fn read(dir: &Path, name: &str) -> Result<Entry, String> {
+pub(super) fn read(dir: &Path, name: &str) -> Result<ListedResult, String> {
     let plan: PlanHead = files::read(&dir.join(store::names::PLAN), HEAD_BYTES_MAX)
         .map_err(|error| error.to_string())
         .and_then(|bytes| store::parse_record(&bytes))
@@ -104,7 +104,7 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<Entry, String> {
     let is_completed =
         |(run, state): &(&u32, &RunState)| planned.contains(run) && **state == RunState::Completed;
     let machine = if answer.machine.is_empty() { machine(dir) } else { answer.machine };
-    Ok(Entry {
+    Ok(ListedResult {
         name: name.to_string(),
         experiment: short(&plan.name),
         title: short(&plan.title),

@@ -94,14 +94,14 @@ fn nothing_outside_of_the_root_has_a_name() {
 
 #[test]
 fn words_and_values_are_searched_together() {
-    let entry = Entry {
+    let entry = ListedResult {
         name: "2026-versions".to_string(),
         experiment: "versions".to_string(),
         version: "PostgreSQL 15, PostgreSQL 18".to_string(),
         workload: "tpcc".to_string(),
         grade: Some(Grade::Doubtful),
         headline: "Version 18 is faster".to_string(),
-        ..Entry::default()
+        ..ListedResult::default()
     };
     for (query, expected) in [
         (&[][..], true),

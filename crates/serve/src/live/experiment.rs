@@ -10,7 +10,7 @@ use anyhow::Result;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::secret::hide_text;
-use report::site::{self, Next, Now, PlanInput, RunOfPlan};
+use report::site::{self, ExperimentState, PlanInput, RunOfPlan, RunProgress};
 
 use super::run::FollowedRun;
 use super::{Shown, lock};
@@ -33,7 +33,7 @@ pub(super) struct FollowedExperiment {
     state: Vec<StateLine>,
     stamp: (i64, i64, u64),
     /// What pgdyno said last: what it does besides loads, and how long it expects to take.
-    said: Option<model::run::now::Now>,
+    said: Option<model::run::now::CurrentActivity>,
     /// The runs that others repeat, by their numbers.
     again: BTreeMap<u32, u32>,
     run: Option<FollowedRun>,
@@ -253,14 +253,14 @@ impl FollowedExperiment {
         let mut runs = Vec::with_capacity(numbers.len());
         for run in numbers {
             let state = match last.get(&run) {
-                Some(line) if line.state == RunState::Started && is_written => Next::Running,
-                Some(line) => Next::Ended(lengths.get(&run).copied(), ended(line)),
+                Some(line) if line.state == RunState::Started && is_written => RunProgress::Running,
+                Some(line) => RunProgress::Ended(lengths.get(&run).copied(), ended(line)),
                 None if is_written && expected_s > 0.0 => {
                     let wait_s = &mut wait_s[self.lane_of(run)];
                     *wait_s += expected_s;
-                    Next::In(*wait_s - expected_s)
+                    RunProgress::In(*wait_s - expected_s)
                 }
-                None => Next::Waits,
+                None => RunProgress::Waits,
             };
             let block = blocks.get(&run).copied().unwrap_or_default();
             runs.push(RunOfPlan { run, block, label: self.label(run), state });
@@ -279,16 +279,16 @@ impl FollowedExperiment {
         vec![("now", site::now(&self.now(&runs))), ("findings", findings), ("plan", plan)]
     }
 
-    fn now(&self, runs: &[RunOfPlan]) -> Now {
+    fn now(&self, runs: &[RunOfPlan]) -> ExperimentState {
         let current = self.current(self.lane);
-        let n_ended = runs.iter().filter(|run| matches!(run.state, Next::Ended(..))).count();
+        let n_ended = runs.iter().filter(|run| matches!(run.state, RunProgress::Ended(..))).count();
         let expected_s = self.expected_s();
         let run = self.run.as_ref().filter(|run| Some(run.number) == current);
         let load_left_s = run.and_then(FollowedRun::load_left_s);
         let since_s = current.map_or(0.0, |number| self.since_begin_s(number));
         let of_current_s = (expected_s - since_s).max(load_left_s.unwrap_or(0.0)).max(0.0);
         let last_begins_s = runs.iter().filter_map(|run| match run.state {
-            Next::In(s) => Some(s + expected_s),
+            RunProgress::In(s) => Some(s + expected_s),
             _ => None,
         });
         // By the clock, a load may be late.
@@ -296,7 +296,7 @@ impl FollowedExperiment {
         let by_runs_s = (expected_s > 0.0).then_some(last_begins_s.fold(of_current_s, f64::max));
         let share_of_run = if expected_s > 0.0 { (since_s / expected_s).min(0.99) } else { 0.0 };
         let n_done = n_ended as f64 + if current.is_some() { share_of_run } else { 0.0 };
-        Now {
+        ExperimentState {
             run: current,
             n_runs: runs.len(),
             n_ended,
@@ -410,7 +410,7 @@ mod tests {
             experiment.read_plan().unwrap();
             let runs = experiment.runs();
             let waits = runs.iter().filter_map(|run| match run.state {
-                Next::In(s) => Some(s.round()),
+                RunProgress::In(s) => Some(s.round()),
                 _ => None,
             });
             (experiment.now(&runs).left_s.map(f64::round), waits.collect::<Vec<f64>>())
@@ -419,8 +419,13 @@ mod tests {
         let t_unix_ns = now_unix_ns();
         let ends_unix_ns = vec![t_unix_ns + 340_000_000_000];
         let doing = "restore".to_string();
-        dir.write_now(&model::run::now::Now { format: model::FORMAT, t_unix_ns, doing, ends_unix_ns })
-            .unwrap();
+        dir.write_now(&model::run::now::CurrentActivity {
+            format: model::FORMAT,
+            t_unix_ns,
+            doing,
+            ends_unix_ns,
+        })
+        .unwrap();
         let (left_s, waits) = expected();
         assert!((330.0..=340.0).contains(&left_s.unwrap()), "{left_s:?}: with what precedes each load");
         assert!(waits[0] == 0.0 && (160.0..=170.0).contains(&waits[1]), "{waits:?}");
@@ -481,7 +486,7 @@ mod tests {
             let waits: Vec<f64> = runs
                 .iter()
                 .filter_map(|run| match run.state {
-                    Next::In(s) => Some((s / 10.0).round()),
+                    RunProgress::In(s) => Some((s / 10.0).round()),
                     _ => None,
                 })
                 .collect();

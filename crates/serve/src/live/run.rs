@@ -15,7 +15,7 @@ use analysis::summary::limiter::Limiter;
 use model::experiment::plan::RunState;
 use model::run::{RunData, RunRecord};
 use report::site::{LiveCharts, NowFigures};
-use store::{Fresh, RunFollow};
+use store::{NewRecords, RunFollow};
 
 use super::Shown;
 use super::experiment::{now_unix_ns, stamp};
@@ -254,7 +254,7 @@ impl FollowedLoad {
 }
 
 /// Adds what is new, and forgets what is before second `from_s`.
-fn keep(data: &mut RunData, fresh: &Fresh, from_s: u32) {
+fn keep(data: &mut RunData, fresh: &NewRecords, from_s: u32) {
     data.intervals.extend(fresh.intervals.iter().cloned());
     data.histograms.extend(fresh.histograms.iter().cloned());
     data.ticks.extend(fresh.ticks.iter().cloned());

@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use report::site::{self, Page};
 
-use super::{ALL, Failure, Shared, Site, answer, query, quick, redirect};
-use crate::{Again, Consent, Question};
+use super::{ALL, Failure, PageSources, Shared, answer, query, quick, redirect};
+use crate::{Again, ConsentQuestion, MeasureConsent};
 
 /// Asks whoever measures to stop, as Ctrl-C does.
 pub(super) async fn stop(State(site): Shared, Path(name): Path<String>) -> Response {
@@ -56,29 +56,29 @@ const SIZE: &str = "size";
 const NUMBER_BYTES_MAX: usize = 64;
 
 /// A consent in addresses.
-fn word(consent: &Consent) -> String {
+fn word(consent: &MeasureConsent) -> String {
     match consent {
-        Consent::Commands(list) => format!("{COMMANDS}{list}"),
-        Consent::Size => SIZE.to_string(),
+        MeasureConsent::Commands(list) => format!("{COMMANDS}{list}"),
+        MeasureConsent::Size => SIZE.to_string(),
     }
 }
 
 /// The consent that a word of an address gives. The number of a list comes back as it was shown, and becomes a word of a command.
-fn consent(word: &str) -> Option<Consent> {
+fn consent(word: &str) -> Option<MeasureConsent> {
     let is_number = |text: &&str| {
         (1..=NUMBER_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     match word.strip_prefix(COMMANDS) {
-        Some(list) => Some(list).filter(is_number).map(|list| Consent::Commands(list.to_string())),
-        None => (word == SIZE).then_some(Consent::Size),
+        Some(list) => Some(list).filter(is_number).map(|list| MeasureConsent::Commands(list.to_string())),
+        None => (word == SIZE).then_some(MeasureConsent::Size),
     }
 }
 
 /// The last of each kind: a list that has changed is asked about again.
-fn consents(query: Option<&str>) -> Result<Vec<Consent>, Failure> {
+fn consents(query: Option<&str>) -> Result<Vec<MeasureConsent>, Failure> {
     let pairs = query::pairs(query)?;
     let given = pairs.iter().filter(|(key, _)| key == "accept").filter_map(|(_, value)| consent(value));
-    let mut all: Vec<Consent> = Vec::new();
+    let mut all: Vec<MeasureConsent> = Vec::new();
     for consent in given {
         all.retain(|known| std::mem::discriminant(known) != std::mem::discriminant(&consent));
         all.push(consent);
@@ -87,17 +87,17 @@ fn consents(query: Option<&str>) -> Result<Vec<Consent>, Failure> {
 }
 
 /// The page that asks for one more consent.
-fn asked(site: &Site, name: &str, given: &[Consent], asked: &Question) -> Page {
-    let Question { consent, text } = asked;
+fn asked(site: &PageSources, name: &str, given: &[MeasureConsent], asked: &ConsentQuestion) -> Page {
+    let ConsentQuestion { consent, text } = asked;
     let all: Vec<String> =
         given.iter().chain([consent]).map(|consent| format!("accept={}", word(consent))).collect();
-    let question = site::Question {
+    let question = site::PageQuestion {
         title: "May it do this?",
         reason: &model::secret::hide_text(text),
         to: &format!("/again/{}?{}", site::encoded(name), all.join("&")),
         button: match consent {
-            Consent::Commands(_) => "Allow it, and measure",
-            Consent::Size => "Measure it all the same",
+            MeasureConsent::Commands(_) => "Allow it, and measure",
+            MeasureConsent::Size => "Measure it all the same",
         },
     };
     site::question(&question, &[ALL], site.options.tool_version)
@@ -111,9 +111,9 @@ enum Change {
 }
 
 /// Does something and goes on to another page.
-async fn changed<F>(site: Arc<Site>, change: F) -> Response
+async fn changed<F>(site: Arc<PageSources>, change: F) -> Response
 where
-    F: FnOnce(&Site) -> Result<Change, Failure> + Send + 'static,
+    F: FnOnce(&PageSources) -> Result<Change, Failure> + Send + 'static,
 {
     let result = site.on_thread(&site.quick, move |site| {
         if !site.options.may_control {

@@ -19,19 +19,19 @@ use report::site;
 
 use super::answer;
 use super::listener::Arrival;
-use crate::Options;
-use crate::door::{CHALLENGE, Door, Refusal};
+use crate::ServeOptions;
+use crate::door::{CHALLENGE, RequestGuard, RequestRefusal};
 
 /// The check of each request.
 #[derive(Debug)]
 pub(crate) struct Front {
-    door: Door,
+    door: RequestGuard,
     tool_version: &'static str,
 }
 
 impl Front {
-    pub(crate) fn new(address: SocketAddr, options: &Options) -> Result<Front> {
-        let door = Door::new(address, options).context("nobody could come in")?;
+    pub(crate) fn new(address: SocketAddr, options: &ServeOptions) -> Result<Front> {
+        let door = RequestGuard::new(address, options).context("nobody could come in")?;
         Ok(Front { door, tool_version: options.tool_version })
     }
 
@@ -70,12 +70,12 @@ async fn guarded(State(front): Shared, request: Request, next: Next) -> Response
     let checked = checked.and_then(|()| front.door.check(request.method(), request.headers(), is_free));
     let mut response = match checked {
         Ok(()) => next.run(request).await,
-        Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
-        Err(Refusal::Elsewhere(address)) => {
+        Err(RequestRefusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
+        Err(RequestRefusal::Elsewhere(address)) => {
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
             Redirect::temporary(&format!("{address}{path}")).into_response()
         }
-        Err(Refusal::NeedsToken) => {
+        Err(RequestRefusal::NeedsToken) => {
             let mut response =
                 (StatusCode::UNAUTHORIZED, answer(site::login(front.tool_version))).into_response();
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));

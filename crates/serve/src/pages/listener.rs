@@ -22,7 +22,7 @@ use tokio::time::Sleep;
 
 use super::front::Front;
 use crate::door::is_loopback;
-use crate::{Patience, neighbour};
+use crate::{ConnectionBounds, neighbour};
 
 /// Pause after an error, as when the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,12 +38,12 @@ pub(super) struct Bounded {
     places: Arc<Semaphore>,
     /// The places of other users of this machine; one more is closed at once.
     places_of_others: Arc<Semaphore>,
-    patience: Patience,
+    patience: ConnectionBounds,
     front: Arc<Front>,
 }
 
 impl Bounded {
-    pub(super) fn new(listener: TcpListener, patience: Patience, front: Arc<Front>) -> Bounded {
+    pub(super) fn new(listener: TcpListener, patience: ConnectionBounds, front: Arc<Front>) -> Bounded {
         let places = Arc::new(Semaphore::new(patience.connections_max));
         let n_others = if front.wants_token() { STRANGERS_MAX } else { REFUSED_MAX };
         let places_of_others = Arc::new(Semaphore::new(n_others.min(patience.connections_max)));
@@ -56,7 +56,11 @@ impl Bounded {
         neighbour::user_at(from, to)
     }
 
-    async fn place_for(&self, user: Option<u32>, is_local: bool) -> Option<(OwnedSemaphorePermit, Patience)> {
+    async fn place_for(
+        &self,
+        user: Option<u32>,
+        is_local: bool,
+    ) -> Option<(OwnedSemaphorePermit, ConnectionBounds)> {
         if self.front.serves(user) || self.front.wants_token() && !is_local {
             let place = self.places.clone().acquire_owned().await.ok()?;
             return Some((place, self.patience));
@@ -64,7 +68,7 @@ impl Bounded {
         let place = self.places_of_others.clone().try_acquire_owned().ok()?;
         let patience = match self.front.wants_token() {
             true => self.patience,
-            false => Patience { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience },
+            false => ConnectionBounds { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience },
         };
         Some((place, patience))
     }
@@ -122,7 +126,7 @@ impl Connected<IncomingStream<'_, Bounded>> for Arrival {
 pub(super) struct Connection {
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
-    patience: Patience,
+    patience: ConnectionBounds,
     arrival: Arrival,
     /// When the head of a request has to be there.
     due: Pin<Box<Sleep>>,
@@ -134,7 +138,7 @@ impl Connection {
     fn new(
         (stream, user): (TcpStream, Option<u32>),
         place: OwnedSemaphorePermit,
-        patience: Patience,
+        patience: ConnectionBounds,
     ) -> Connection {
         let due = Box::pin(tokio::time::sleep(patience.request));
         let arrival = Arrival { user, ..Arrival::default() };

@@ -12,7 +12,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use model::load::pages::{AnswerPart, Asked, PIECES_MAX};
+use model::load::pages::{AnswerPart, PIECES_MAX, PageRequest};
 use report::site;
 use tokio::sync::mpsc;
 
@@ -56,7 +56,7 @@ impl Drop for UnderWay {
 
 async fn relayed(State(relay): State<Arc<Relay>>, request: Request) -> Response {
     let last_event = request.headers().get("last-event-id").and_then(|value| value.to_str().ok());
-    let asked = Asked {
+    let asked = PageRequest {
         id: 0,
         is_post: request.method() == Method::POST,
         address: request.uri().path_and_query().map_or_else(|| "/".to_string(), ToString::to_string),

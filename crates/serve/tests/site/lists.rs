@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use model::experiment::plan::Plan;
 use serde_json::json;
-use testbed::browser::{Look, Tab};
+use testbed::browser::{Tab, WindowLook};
 
 use crate::place::{Place, plan};
 
-const WIDE: Look = Look { width: 1280, height: 900, is_dark: false };
-const NARROW: Look = Look { width: 390, height: 800, is_dark: true };
+const WIDE: WindowLook = WindowLook { width: 1280, height: 900, is_dark: false };
+const NARROW: WindowLook = WindowLook { width: 390, height: 800, is_dark: true };
 
 /// So many results of three experiments, with their answers.
 fn many(n: u64) -> Place {

@@ -10,9 +10,9 @@ use model::load::interval::{Counts, Interval};
 use model::run::RunRecord;
 use model::telemetry::reading::{Tick, TickSource};
 use serde_json::json;
-use serve::{Makers, Options, Patience};
+use serve::{ConnectionBounds, Makers, ServeOptions};
 use store::{ExperimentDir, RunWriter};
-use testbed::browser::{Look, Tab};
+use testbed::browser::{Tab, WindowLook};
 
 use crate::place::{MAKERS, Place, get, plan, status};
 
@@ -82,7 +82,7 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     let serving = place.serve();
     let address = serving.address;
     let directory = tempfile::tempdir().unwrap();
-    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: true });
+    let mut tab = Tab::open(directory.path(), WindowLook { width: 1280, height: 900, is_dark: true });
     tab.go(&format!("http://{address}/live"));
     tab.wait_for(&format!("{POINTS} > 20"));
     assert_eq!(tab.eval("location.pathname"), json!("/live/now"));
@@ -100,15 +100,16 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     drop(serving);
     tab.wait_for("document.getElementById('line').classList.contains('lost')");
     (0..3).for_each(|_| run.second(900));
-    let serving = serve::start(Options { listen: address, ..place.options() }, MAKERS).unwrap();
+    let serving = serve::start(ServeOptions { listen: address, ..place.options() }, MAKERS).unwrap();
     tab.wait_for(&format!("{tps} === '900' && !document.getElementById('line').classList.contains('lost')"));
     // No second is missing, and none is there twice.
     let times = "data.runs[0].panels[0].lines[0].points.map((point) => Math.floor(point[0])).join()";
     let expected: Vec<String> = (0..run.n_written).map(|t| t.to_string()).collect();
     tab.wait_for(&format!("{times} === '{}'", expected.join(",")));
-    for look in
-        [Look { width: 390, height: 800, is_dark: false }, Look { width: 1280, height: 900, is_dark: true }]
-    {
+    for look in [
+        WindowLook { width: 390, height: 800, is_dark: false },
+        WindowLook { width: 1280, height: 900, is_dark: true },
+    ] {
         tab.resize(look);
         // Charts take their new width a moment later.
         tab.wait_for("document.documentElement.scrollWidth === document.documentElement.clientWidth");
@@ -225,8 +226,8 @@ fn a_page_does_not_continue_with_the_points_of_another_follower() {
     let place = Place::new();
     let mut run = Run::begin(&place, 60);
     (0..4).for_each(|_| run.second(100));
-    let patience = Patience { linger: Duration::from_millis(50), ..Patience::default() };
-    let serving = serve::start(Options { patience, ..place.options() }, MAKERS).unwrap();
+    let patience = ConnectionBounds { linger: Duration::from_millis(50), ..ConnectionBounds::default() };
+    let serving = serve::start(ServeOptions { patience, ..place.options() }, MAKERS).unwrap();
     let mut first = Stream::open(serving.address, "");
     let (_, id) = first.next("whole");
     drop(first);
@@ -268,7 +269,7 @@ fn a_server_that_ends_with_a_run_sends_its_report_before_and_says_nothing_of_oth
         ..MAKERS
     };
     let serving =
-        serve::start(Options { companion: Some("now".to_string()), ..place.options() }, makers).unwrap();
+        serve::start(ServeOptions { companion: Some("now".to_string()), ..place.options() }, makers).unwrap();
     let address = serving.address;
     let (mut own, mut other) = (Stream::open(address, ""), Stream::of(address, "other/events", ""));
     own.next("part");

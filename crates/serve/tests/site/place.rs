@@ -8,7 +8,7 @@ use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, Work
 use model::experiment::plan::{Plan, RunSpec};
 use model::load::Window;
 use report::site::{self, Page};
-use serve::{Again, Consent, Makers, Options, Patience, Question, Serving};
+use serve::{Again, ConnectionBounds, ConsentQuestion, Makers, MeasureConsent, ServeOptions, Serving};
 use store::ExperimentDir;
 
 /// Results, kept as long as this is.
@@ -26,15 +26,15 @@ pub(crate) const MAKERS: Makers = Makers {
     history: |experiment, dirs, links| Ok(says(&format!("history of {experiment}: {}", dirs.len()), links)),
     stop: |_| anyhow::bail!("stopped by the test"),
     again: |_, _, consents| match consents {
-        [] => Ok(Again::Asks(Question {
-            consent: Consent::Commands("1a2b".to_string()),
+        [] => Ok(Again::Asks(ConsentQuestion {
+            consent: MeasureConsent::Commands("1a2b".to_string()),
             text: "It would do this:\nhooks: rm <b>x</b>".to_string(),
         })),
         _ => anyhow::bail!("begun by the test"),
     },
 };
 
-fn says(words: &str, links: &[site::Link]) -> Page {
+fn says(words: &str, links: &[site::BarLink]) -> Page {
     site::notice("Asked", words, links, "0")
 }
 
@@ -74,8 +74,8 @@ impl Place {
         path
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> ServeOptions {
+        ServeOptions {
             root: self.path().to_path_buf(),
             listen: "127.0.0.1:0".parse().unwrap(),
             wants_token: false,
@@ -85,7 +85,7 @@ impl Place {
             may_control: false,
             machine: String::new(),
             tool_version: "0",
-            patience: Patience::default(),
+            patience: ConnectionBounds::default(),
         }
     }
 

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use model::load::pages::{AnswerPart, Asked, PIECE_BYTES_MAX, PIECES_MAX, PagesCommand, PagesLine};
-use serve::{Answering, Elsewhere, Options, Serving};
+use model::load::pages::{AnswerPart, PIECE_BYTES_MAX, PIECES_MAX, PageRequest, PagesCommand, PagesLine};
+use serve::{Answering, Elsewhere, ServeOptions, Serving};
 
 use crate::place::{MAKERS, Place, ask, get, plan, status};
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Pipe {
 }
 
 impl Pipe {
-    fn to(options: Options) -> Pipe {
+    fn to(options: ServeOptions) -> Pipe {
         let sinks: Arc<Mutex<HashMap<u64, Sink>>> = Arc::default();
         let of_end = sinks.clone();
         let say = move |line: PagesLine| {
@@ -47,20 +47,20 @@ impl Pipe {
         Pipe { answering, sinks, n_asked: Arc::default(), is_lost: Arc::default() }
     }
 
-    fn serve(&self, options: &Options) -> Serving {
+    fn serve(&self, options: &ServeOptions) -> Serving {
         serve::start_relay(options, Box::new(self.clone())).unwrap()
     }
 }
 
 impl Elsewhere for Pipe {
-    fn ask(&self, asked: Asked, mut sink: Sink) -> u64 {
+    fn ask(&self, asked: PageRequest, mut sink: Sink) -> u64 {
         let id = self.n_asked.fetch_add(1, Ordering::Relaxed);
         if self.is_lost.load(Ordering::Relaxed) {
             sink(AnswerPart::Lost("the pipe to <b>db1</b> has ended".to_string()));
             return id;
         }
         self.sinks.lock().unwrap().insert(id, sink);
-        self.answering.carry_out(PagesCommand::Ask(Asked { id, ..asked }));
+        self.answering.carry_out(PagesCommand::Ask(PageRequest { id, ..asked }));
         id
     }
 
@@ -81,8 +81,8 @@ fn pages_of_another_machine_are_as_those_of_this_one() {
     for i in 0..600 {
         place.add(&format!("one-{i:03}"), &plan("x", 1, (1, 2)), "{}");
     }
-    let pipe = Pipe::to(Options { machine: "db1".to_string(), may_control: true, ..place.options() });
-    let serving = pipe.serve(&Options { may_control: true, ..place.options() });
+    let pipe = Pipe::to(ServeOptions { machine: "db1".to_string(), may_control: true, ..place.options() });
+    let serving = pipe.serve(&ServeOptions { may_control: true, ..place.options() });
     let (at, token) = (serving.address, serving.token.clone().unwrap());
     assert_eq!(status(&get(at, "/", "")), "401", "the token is asked for here");
     let shown = format!("Authorization: Bearer {token}\r\n");

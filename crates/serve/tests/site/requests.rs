@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use model::experiment::plan::Plan;
 use model::experiment::target::lane::Lane;
-use report::site::{self, Link, Page};
-use serve::{Makers, Options, Patience, Serving};
+use report::site::{self, BarLink, Page};
+use serve::{ConnectionBounds, Makers, ServeOptions, Serving};
 
 use crate::place::{MAKERS, Place, ask, get, plan, status};
 
@@ -96,7 +96,7 @@ fn other_users_of_the_machine_need_a_token() {
     assert!(refused.contains("for the user who serves them; with --token"), "{refused}");
     assert!(!refused.contains("report of one"), "{refused}");
     assert_eq!(status(&ask_as(0, &serving)), "200");
-    let with_token = serve::start(Options { wants_token: true, ..place.options() }, MAKERS).unwrap();
+    let with_token = serve::start(ServeOptions { wants_token: true, ..place.options() }, MAKERS).unwrap();
     assert_eq!(status(&ask_as(65534, &with_token)), "401");
 }
 
@@ -108,7 +108,7 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
         return;
     }
     let place = Place::new();
-    let patience = Patience { connections_max: 3, ..Patience::default() };
+    let patience = ConnectionBounds { connections_max: 3, ..ConnectionBounds::default() };
     let many_as_nobody = |serving: &Serving| {
         let (ip, port) = (serving.address.ip(), serving.address.port());
         let script = format!(
@@ -123,7 +123,7 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
         neighbour
     };
     // Also where they may show a token.
-    let with_token = Options { patience, wants_token: true, ..place.options() };
+    let with_token = ServeOptions { patience, wants_token: true, ..place.options() };
     let serving = serve::start(with_token, MAKERS).unwrap();
     let mut neighbour = many_as_nobody(&serving);
     let begun = Instant::now();
@@ -132,7 +132,7 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
     drop(neighbour.stdin.take());
     neighbour.wait().unwrap();
 
-    let serving = serve::start(Options { patience, ..place.options() }, MAKERS).unwrap();
+    let serving = serve::start(ServeOptions { patience, ..place.options() }, MAKERS).unwrap();
     let (ip, port) = (serving.address.ip(), serving.address.port());
     let mut neighbour = many_as_nobody(&serving);
     expect_room(&serving);
@@ -159,7 +159,7 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
 fn whoever_may_control_needs_the_token_and_the_right_origin() {
     let place = Place::new();
     place.add("one", &plan("x", 1, (1, 2)), "{}");
-    let serving = serve::start(Options { may_control: true, ..place.options() }, MAKERS).unwrap();
+    let serving = serve::start(ServeOptions { may_control: true, ..place.options() }, MAKERS).unwrap();
     let (at, token) = (serving.address, serving.token.clone().unwrap());
     let closed = get(at, "/", "");
     assert_eq!(status(&closed), "401");
@@ -200,11 +200,12 @@ fn connections_that_say_or_take_nothing_keep_nobody_out_for_long_and_the_server_
     let place = Place::new();
     place.add("one", &plan("x", 1, (1, 2)), "{}");
     let short = Duration::from_millis(400);
-    let patience = Patience { connections_max: 3, request: short, stall: short, ..Patience::default() };
+    let patience =
+        ConnectionBounds { connections_max: 3, request: short, stall: short, ..ConnectionBounds::default() };
     // More than any socket holds.
-    let long = |_: &Path, _: &[Link]| Ok(Page { html: "x".repeat(16 << 20), policy: String::new() });
+    let long = |_: &Path, _: &[BarLink]| Ok(Page { html: "x".repeat(16 << 20), policy: String::new() });
     let makers = Makers { result: long, ..MAKERS };
-    let serving = serve::start(Options { patience, ..place.options() }, makers).unwrap();
+    let serving = serve::start(ServeOptions { patience, ..place.options() }, makers).unwrap();
     let take_places = |bytes: &str| -> Vec<TcpStream> {
         let open = |_| {
             let mut stream = TcpStream::connect(serving.address).unwrap();
@@ -232,7 +233,7 @@ fn pages_whose_readers_have_left_are_not_drawn() {
     static N_DRAWN: AtomicUsize = AtomicUsize::new(0);
     let place = Place::new();
     place.add("one", &plan("x", 1, (1, 2)), "{}");
-    let slow = |_: &Path, _: &[Link]| {
+    let slow = |_: &Path, _: &[BarLink]| {
         N_DRAWN.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_secs(1));
         Ok(Page { html: String::new(), policy: String::new() })
@@ -252,7 +253,7 @@ fn pages_whose_readers_have_left_are_not_drawn() {
 fn lists_and_live_pages_do_not_wait_for_reports() {
     let place = Place::new();
     place.add("one", &plan("x", 1, (1, 2)), "{}");
-    let slow = |_: &Path, _: &[Link]| {
+    let slow = |_: &Path, _: &[BarLink]| {
         std::thread::sleep(Duration::from_secs(8));
         Ok(Page { html: String::new(), policy: String::new() })
     };
@@ -281,7 +282,7 @@ fn the_error_of_an_address_that_is_in_use_names_the_option_that_was_given() {
     let place = Place::new();
     let listen = place.serve();
     for (companion, option) in [(None, "with --listen"), (Some("now".to_string()), "with --live=")] {
-        let options = Options { listen: listen.address, companion, ..place.options() };
+        let options = ServeOptions { listen: listen.address, companion, ..place.options() };
         let error = serve::start(options, MAKERS).unwrap_err().to_string();
         assert!(error.ends_with(option), "{error}");
     }

@@ -8,7 +8,7 @@ use super::refused::{is_meant, reason_for_good};
 
 /// What a user has allowed to be changed on servers by URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowed<'a> {
+pub enum AllowedChange<'a> {
     /// Nothing.
     Nothing,
     /// What `--allow-changes` covers, and these settings by name.
@@ -17,13 +17,13 @@ pub enum Allowed<'a> {
     Everything,
 }
 
-impl Allowed<'_> {
+impl AllowedChange<'_> {
     /// Why a setting needs a consent of its own.
     pub fn refusal(self, name: &str) -> Option<String> {
         let is_named = match self {
-            Allowed::Nothing => false,
-            Allowed::Changes(names) => names.iter().any(|named| named.eq_ignore_ascii_case(name)),
-            Allowed::Everything => true,
+            AllowedChange::Nothing => false,
+            AllowedChange::Changes(names) => names.iter().any(|named| named.eq_ignore_ascii_case(name)),
+            AllowedChange::Everything => true,
         };
         let reason = by_name_only(name).filter(|_| !is_named)?;
         Some(format!("server.settings.{name} is changed only with --allow-setting {name}: {reason}"))
@@ -276,7 +276,7 @@ pub fn by_name_only(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use testbed::{Options, Server};
+    use testbed::{ClusterOptions, TestServer};
 
     use super::*;
 
@@ -338,7 +338,7 @@ mod tests {
     /// Each row names only settings of its own categories: none was put there by mistake, or has moved.
     #[test]
     fn a_real_server_has_the_settings_of_each_row_in_its_categories() {
-        let server = Server::start(&Options::default());
+        let server = TestServer::start(&ClusterOptions::default());
         let rows =
             server.admin("postgres").query("select name, category from pg_catalog.pg_settings").unwrap();
         let mut n_of_row = [0; TAKEN.len()];

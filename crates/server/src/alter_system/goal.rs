@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use wire::{Conninfo, Session, quote_ident, quote_literal};
 
-use super::journal::Entry;
+use super::journal::ChangedSetting;
 use super::state::{self, AUTO_CONF, Now};
 
 /// How long a server may take to read its configuration again. It is idle, and needs milliseconds.
@@ -41,7 +41,7 @@ impl Goal {
         }
     }
 
-    pub(super) fn to_put_back(name: &str, entry: &Entry, now: Now) -> Goal {
+    pub(super) fn to_put_back(name: &str, entry: &ChangedSetting, now: Now) -> Goal {
         let effective = Some(entry.effective.clone());
         Goal { name: name.to_string(), entry: entry.entry.clone(), effective, now, is_without_restart: false }
     }
@@ -57,7 +57,7 @@ impl Goal {
     }
 
     /// Whether the value in effect is one that we set.
-    pub(super) fn is_ours_in_effect(&self, entry: &Entry) -> bool {
+    pub(super) fn is_ours_in_effect(&self, entry: &ChangedSetting) -> bool {
         entry.set.iter().any(|set| self.now.kind.is_same_exactly(set, &self.now.value))
     }
 
@@ -249,7 +249,8 @@ mod tests {
         };
         assert!(!set("user", "8MB", "4096") && !set("postmaster", "8MB", "8192"));
         assert!(set("postmaster", "8MB", "4096"));
-        let entry = Entry { entry: None, effective: "4096".to_string(), needs_restart: true, set: vec![] };
+        let entry =
+            ChangedSetting { entry: None, effective: "4096".to_string(), needs_restart: true, set: vec![] };
         let back = |is: &str| Goal::to_put_back("x", &entry, now("postmaster", is, None));
         assert!(back("8192").needs_restart() && !back("4096").needs_restart());
         assert_eq!(back("8192").lack().unwrap(), "it is 8192 instead of 4096");

@@ -12,13 +12,13 @@ use model::release::{Release, functions};
 use serde::{Deserialize, Serialize};
 use wire::Session;
 
-use super::journal::{Entry, Journal, Standing};
+use super::journal::{ChangedSetting, SettingsJournal, Standing};
 use super::state::{self, Files};
 use crate::database::facts::ask;
 
 /// What tells one server from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ServerIdentity {
     /// Identifies the cluster; copies of its disk and its standbys have the same.
     pub system_identifier: String,
     /// The server's data directory.
@@ -46,12 +46,12 @@ pub struct Identity {
 )]
 pub(super) struct Another(String);
 
-impl Identity {
+impl ServerIdentity {
     /// That of the server of a session.
     ///
     /// # Errors
     /// When the server does not tell who it is.
-    pub(super) fn of(session: &mut Session) -> Result<Identity> {
+    pub(super) fn of(session: &mut Session) -> Result<ServerIdentity> {
         let release = Release::new(session.server_version_num());
         let (file, written) = (release.name(functions::WAL_FILE), release.name(functions::WAL_WRITTEN));
         let walfile = format!("pg_catalog.{file}(pg_catalog.{written}())");
@@ -62,7 +62,7 @@ impl Identity {
         );
         let rows = session.query(&sql).context("the server does not tell whether it is a standby")?;
         let data_directory = state::data_directory(session)?;
-        Ok(Identity {
+        Ok(ServerIdentity {
             system_identifier: state::system_identifier(session)?,
             inodes: inodes(session, &data_directory),
             data_directory,
@@ -73,7 +73,7 @@ impl Identity {
     }
 
     /// What differs apart from the address, in words; none if nothing does. What one of the two does not know is no difference.
-    fn difference(&self, now: &Identity) -> Option<String> {
+    fn difference(&self, now: &ServerIdentity) -> Option<String> {
         let role = |is_in_recovery: bool| if is_in_recovery { "a standby" } else { "a primary" }.to_string();
         let pairs = [
             ("system identifier", Some(&self.system_identifier), Some(&now.system_identifier)),
@@ -93,7 +93,7 @@ impl Identity {
     }
 
     /// Whether both have one data directory and one address. All loopback addresses are one; over a Unix socket there is none.
-    pub(super) fn is_at_one_place_with(&self, other: &Identity) -> bool {
+    pub(super) fn is_at_one_place_with(&self, other: &ServerIdentity) -> bool {
         let is_here = |address: &Option<String>| {
             address.as_ref().is_none_or(|address| address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()))
         };
@@ -101,7 +101,7 @@ impl Identity {
         is_one && self.difference(other).is_none()
     }
 
-    fn moved(&self, now: &Identity) -> Option<String> {
+    fn moved(&self, now: &ServerIdentity) -> Option<String> {
         differs("address", self.address.clone()?, now.address.clone()?)
     }
 }
@@ -125,8 +125,8 @@ fn differs(what: &str, before: String, now: String) -> Option<String> {
 
 /// Fails with [`Another`] unless the server of `session` is the one of the journal. A server may have got another address: it is
 /// the same if it has the entries that the journal says.
-pub(super) fn check(session: &mut Session, journal: &Journal) -> Result<()> {
-    let now = Identity::of(session)?;
+pub(super) fn check(session: &mut Session, journal: &SettingsJournal) -> Result<()> {
+    let now = ServerIdentity::of(session)?;
     if let Some(difference) = journal.server.difference(&now) {
         return Err(Another(difference).into());
     }
@@ -136,8 +136,8 @@ pub(super) fn check(session: &mut Session, journal: &Journal) -> Result<()> {
 }
 
 /// As [`check`], for a server that was just restarted, which may have got another address by that.
-pub(super) fn check_restarted(session: &mut Session, journal: &mut Journal) -> Result<()> {
-    let now = Identity::of(session)?;
+pub(super) fn check_restarted(session: &mut Session, journal: &mut SettingsJournal) -> Result<()> {
+    let now = ServerIdentity::of(session)?;
     if let Some(difference) = journal.server.difference(&now) {
         return Err(Another(difference).into());
     }
@@ -146,7 +146,7 @@ pub(super) fn check_restarted(session: &mut Session, journal: &mut Journal) -> R
 }
 
 /// Whether at least one entry is ours, and none is somebody else's.
-fn has_entries(settings: &BTreeMap<String, Entry>, files: &Files) -> bool {
+fn has_entries(settings: &BTreeMap<String, ChangedSetting>, files: &Files) -> bool {
     let standings = || settings.iter().map(|(name, entry)| entry.standing(files.entry(name)));
     standings().any(|standing| standing == Standing::Ours)
         && standings().all(|standing| standing != Standing::Foreign)
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_copy_at_another_address_is_at_another_place() {
-        let at = |address: Option<&str>| Identity {
+        let at = |address: Option<&str>| ServerIdentity {
             system_identifier: "7".to_string(),
             data_directory: "/data".to_string(),
             address: address.map(str::to_string),
-            ..Identity::default()
+            ..ServerIdentity::default()
         };
         let check = |a, b, expected| assert_eq!(at(a).is_at_one_place_with(&at(b)), expected, "{a:?} {b:?}");
         check(Some("10.0.0.1"), Some("10.0.0.1"), true);
@@ -185,13 +185,13 @@ mod tests {
         check(Some("127.0.0.1"), Some("::1"), true);
         check(Some("127.0.0.1"), None, true);
         check(Some("10.0.0.1"), None, false);
-        let elsewhere = Identity { data_directory: "/other".to_string(), ..at(None) };
+        let elsewhere = ServerIdentity { data_directory: "/other".to_string(), ..at(None) };
         assert!(!at(None).is_at_one_place_with(&elsewhere));
     }
 
     #[test]
     fn another_server_at_the_same_address_is_recognized() {
-        let primary = Identity {
+        let primary = ServerIdentity {
             system_identifier: "7".to_string(),
             data_directory: "/data".to_string(),
             is_in_recovery: Some(false),
@@ -199,44 +199,44 @@ mod tests {
             address: Some("10.0.0.1".to_string()),
             inodes: Some("1/2".to_string()),
         };
-        let check = |now: Identity, expected: Option<&str>| {
+        let check = |now: ServerIdentity, expected: Option<&str>| {
             let difference = primary.difference(&now).or_else(|| primary.moved(&now));
             assert_eq!(difference.as_deref(), expected, "{now:?}");
         };
         let same = || primary.clone();
         check(same(), None);
-        check(Identity { address: None, ..same() }, None);
-        check(Identity { inodes: None, ..same() }, None);
+        check(ServerIdentity { address: None, ..same() }, None);
+        check(ServerIdentity { inodes: None, ..same() }, None);
         check(
-            Identity { inodes: Some("1/3".to_string()), ..same() },
+            ServerIdentity { inodes: Some("1/3".to_string()), ..same() },
             Some("place of the data on disk `1/3` instead of `1/2`"),
         );
-        check(Identity { is_in_recovery: None, timeline: None, ..same() }, None);
+        check(ServerIdentity { is_in_recovery: None, timeline: None, ..same() }, None);
         check(
-            Identity { system_identifier: "8".to_string(), ..same() },
+            ServerIdentity { system_identifier: "8".to_string(), ..same() },
             Some("system identifier `8` instead of `7`"),
         );
         check(
-            Identity { data_directory: "/other".to_string(), ..same() },
+            ServerIdentity { data_directory: "/other".to_string(), ..same() },
             Some("data directory `/other` instead of `/data`"),
         );
         check(
-            Identity { is_in_recovery: Some(true), timeline: None, ..same() },
+            ServerIdentity { is_in_recovery: Some(true), timeline: None, ..same() },
             Some("role `a standby` instead of `a primary`"),
         );
         check(
-            Identity { timeline: Some("00000002".to_string()), ..same() },
+            ServerIdentity { timeline: Some("00000002".to_string()), ..same() },
             Some("timeline `00000002` instead of `00000001`"),
         );
         check(
-            Identity { address: Some("10.0.0.2".to_string()), ..same() },
+            ServerIdentity { address: Some("10.0.0.2".to_string()), ..same() },
             Some("address `10.0.0.2` instead of `10.0.0.1`"),
         );
     }
 
     #[test]
     fn a_server_with_another_address_is_known_by_what_was_changed_there() {
-        let entry = Entry {
+        let entry = ChangedSetting {
             entry: None,
             effective: "4096".to_string(),
             needs_restart: false,

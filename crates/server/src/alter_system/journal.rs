@@ -11,8 +11,8 @@ use files::Owner;
 use serde::{Deserialize, Serialize};
 use wire::Conninfo;
 
-use super::identity::Identity;
-use super::lock::Taken;
+use super::identity::ServerIdentity;
+use super::lock::SettingsLockTaken;
 
 /// Far more than any experiment sets.
 const BYTES_MAX: u64 = 1 << 20;
@@ -21,12 +21,12 @@ const ASIDE: &str = "left";
 
 /// What was changed on one server, and how it is put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Journal {
+pub struct SettingsJournal {
     /// Version of the format.
     pub format: u32,
     /// Which server it is, together with the place in `target`.
     #[serde(flatten)]
-    pub server: Identity,
+    pub server: ServerIdentity,
     /// How to connect, as libpq keywords without the password.
     pub target: BTreeMap<String, String>,
     /// The command that restarts the server; empty if there is none.
@@ -35,12 +35,12 @@ pub struct Journal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Owner>,
     /// The changed settings by name.
-    pub settings: BTreeMap<String, Entry>,
+    pub settings: BTreeMap<String, ChangedSetting>,
 }
 
 /// A setting that was, or is about to be, changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ChangedSetting {
     /// Its entry in postgresql.auto.conf before; none if there was none.
     pub entry: Option<String>,
     /// The value that was in effect before, in the setting's own unit.
@@ -51,7 +51,7 @@ pub struct Entry {
     pub set: Vec<String>,
 }
 
-impl Journal {
+impl SettingsJournal {
     /// Where the journal of this server is kept. Clusters that are copies of each other differ by their place.
     pub fn path(dir: &Path, system_identifier: &str, conninfo: &Conninfo) -> Result<PathBuf> {
         let place: Vec<String> =
@@ -80,7 +80,7 @@ impl Journal {
         paths.find(|path| fs::symlink_metadata(path).is_err()).expect("numbers do not end")
     }
 
-    /// Keeps these settings of the journal at [`Journal::path_aside`], where nothing is put back from, for the user.
+    /// Keeps these settings of the journal at [`SettingsJournal::path_aside`], where nothing is put back from, for the user.
     ///
     /// # Errors
     /// When that fails.
@@ -90,19 +90,19 @@ impl Journal {
         }
         let mut aside = self.clone();
         aside.settings.retain(|name, _| names.contains(name));
-        aside.write(&Journal::path_aside(path))
+        aside.write(&SettingsJournal::path_aside(path))
     }
 
     /// The other journals of the same server in the directory of this one, those that were set aside included.
     ///
     /// # Errors
     /// When the directory cannot be read.
-    pub(super) fn others(&self, path: &Path) -> Result<Vec<(PathBuf, Journal)>> {
+    pub(super) fn others(&self, path: &Path) -> Result<Vec<(PathBuf, SettingsJournal)>> {
         let dir = path.parent().unwrap_or(Path::new("/"));
-        let all = [Journal::all(dir)?, with_end(dir, ASIDE)?].concat().into_iter();
+        let all = [SettingsJournal::all(dir)?, with_end(dir, ASIDE)?].concat().into_iter();
         let others = all.filter(|other| other != path);
-        let read = others.filter_map(|path| Journal::read(&path).ok().map(|journal| (path, journal)));
-        let is_same = |other: &Journal| {
+        let read = others.filter_map(|path| SettingsJournal::read(&path).ok().map(|journal| (path, journal)));
+        let is_same = |other: &SettingsJournal| {
             other.server.system_identifier == self.server.system_identifier
                 && other.server.data_directory == self.server.data_directory
         };
@@ -118,11 +118,11 @@ impl Journal {
     ///
     /// # Errors
     /// When somebody else could have written it, or it is damaged.
-    pub fn read(path: &Path) -> Result<Journal> {
+    pub fn read(path: &Path) -> Result<SettingsJournal> {
         files::trust::check_directory(path.parent().unwrap_or(Path::new("/")))?;
         let bytes =
             files::trust::read(path, BYTES_MAX).with_context(|| format!("read `{}`", path.display()))?;
-        let journal: Journal = serde_json::from_slice(&bytes).with_context(|| {
+        let journal: SettingsJournal = serde_json::from_slice(&bytes).with_context(|| {
             format!(
                 "`{}` is damaged; put back by hand the settings that it names, then remove it",
                 path.display()
@@ -140,10 +140,10 @@ impl Journal {
     /// Lets what it says be put back.
     ///
     /// # Errors
-    /// [`Taken`] while the process that changed the settings lives: it may only have lost its connection, and with it the lock.
+    /// [`SettingsLockTaken`] while the process that changed the settings lives: it may only have lost its connection, and with it the lock.
     pub(super) fn expect_owner_gone(&self) -> Result<()> {
         match self.by.as_ref().filter(|owner| owner.is_another_that_lives()) {
-            Some(owner) => Err(Taken(owner.words()).into()),
+            Some(owner) => Err(SettingsLockTaken(owner.words()).into()),
             None => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl Journal {
     /// When it is there and cannot be removed.
     pub fn remove(path: &Path) -> Result<()> {
         // There is none if no restart has failed.
-        fs::remove_file(Journal::log_path(path)).ok();
+        fs::remove_file(SettingsJournal::log_path(path)).ok();
         match fs::remove_file(path).and_then(|()| files::sync_parent(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("remove `{}`", path.display()))
@@ -203,7 +203,7 @@ pub(super) enum Standing {
     Foreign,
 }
 
-impl Entry {
+impl ChangedSetting {
     pub(super) fn standing(&self, is: Option<&str>) -> Standing {
         match is {
             _ if is == self.entry.as_deref() => Standing::Back,
@@ -225,20 +225,20 @@ mod tests {
 
     use super::*;
 
-    fn journal() -> Journal {
-        let entry = Entry {
+    fn journal() -> SettingsJournal {
+        let entry = ChangedSetting {
             entry: Some("4MB".to_string()),
             effective: "4096".to_string(),
             needs_restart: false,
             set: vec!["8MB".to_string()],
         };
-        Journal {
+        SettingsJournal {
             format: model::FORMAT,
-            server: Identity {
+            server: ServerIdentity {
                 system_identifier: "7".to_string(),
                 data_directory: "/data".to_string(),
                 is_in_recovery: Some(false),
-                ..Identity::default()
+                ..ServerIdentity::default()
             },
             target: Conninfo::new("db1", 5432, "u", "d").keywords(),
             restart: Vec::new(),
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn only_a_value_that_we_set_is_put_back() {
         let mut entry = journal().settings["work_mem"].clone();
-        let check = |entry: &Entry, is: Option<&str>, expected: Standing| {
+        let check = |entry: &ChangedSetting, is: Option<&str>, expected: Standing| {
             assert_eq!(entry.standing(is), expected, "{entry:?} {is:?}");
         };
         check(&entry, Some("8MB"), Standing::Ours);
@@ -265,7 +265,7 @@ mod tests {
         check(&entry, Some("8MB"), Standing::Foreign);
         entry.note(Some("64MB"), "64MB");
         assert_eq!(entry.set, ["64MB"]);
-        let absent = Entry { entry: None, ..entry };
+        let absent = ChangedSetting { entry: None, ..entry };
         check(&absent, None, Standing::Back);
         check(&absent, Some("4MB"), Standing::Foreign);
     }
@@ -274,23 +274,23 @@ mod tests {
     fn a_journal_is_found_again_unless_others_could_have_written_it() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("settings");
-        assert_eq!(Journal::all(&dir).unwrap(), Vec::<PathBuf>::new());
-        let at = |host: &str| Journal::path(&dir, "7", &Conninfo::new(host, 5432, "u", "d")).unwrap();
+        assert_eq!(SettingsJournal::all(&dir).unwrap(), Vec::<PathBuf>::new());
+        let at = |host: &str| SettingsJournal::path(&dir, "7", &Conninfo::new(host, 5432, "u", "d")).unwrap();
         assert_ne!(at("db1"), at("db2"));
         journal().write(&at("db1")).unwrap();
-        assert_eq!(Journal::all(&dir).unwrap(), [at("db1")]);
-        assert_eq!(Journal::read(&at("db1")).unwrap(), journal());
+        assert_eq!(SettingsJournal::all(&dir).unwrap(), [at("db1")]);
+        assert_eq!(SettingsJournal::read(&at("db1")).unwrap(), journal());
         fs::set_permissions(at("db1"), fs::Permissions::from_mode(0o666)).unwrap();
-        let planted = format!("{:#}", Journal::read(&at("db1")).unwrap_err());
+        let planted = format!("{:#}", SettingsJournal::read(&at("db1")).unwrap_err());
         assert!(planted.contains("every user can write it"), "{planted}");
         fs::remove_file(at("db1")).unwrap();
         files::replace(&at("db1"), files::PRIVATE, b"{}").unwrap();
-        let damaged = Journal::read(&at("db1")).unwrap_err().to_string();
+        let damaged = SettingsJournal::read(&at("db1")).unwrap_err().to_string();
         assert!(damaged.contains("put back by hand the settings that it names"), "{damaged}");
-        Journal { format: 0, ..journal() }.write(&at("db1")).unwrap();
-        assert!(Journal::read(&at("db1")).unwrap_err().to_string().contains("another version"));
-        Journal::remove(&at("db1")).unwrap();
-        Journal::remove(&at("db1")).unwrap();
-        assert_eq!(Journal::all(&dir).unwrap(), Vec::<PathBuf>::new());
+        SettingsJournal { format: 0, ..journal() }.write(&at("db1")).unwrap();
+        assert!(SettingsJournal::read(&at("db1")).unwrap_err().to_string().contains("another version"));
+        SettingsJournal::remove(&at("db1")).unwrap();
+        SettingsJournal::remove(&at("db1")).unwrap();
+        assert_eq!(SettingsJournal::all(&dir).unwrap(), Vec::<PathBuf>::new());
     }
 }

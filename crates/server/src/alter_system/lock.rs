@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Another session has the lock; in words, which one.
 #[derive(Debug, thiserror::Error)]
 #[error("another pgdyno changes settings of this server: {0}; wait until it ends")]
-pub struct Taken(pub String);
+pub struct SettingsLockTaken(pub String);
 
 /// Takes the lock for `session`, which has it until it ends.
 ///
@@ -32,7 +32,10 @@ pub(super) fn take(session: &mut Session) -> Result<()> {
         }
         session.query("select pg_catalog.pg_advisory_unlock_all()")?;
         if begun.elapsed() >= PATIENCE {
-            return Err(Taken(holder.unwrap_or_else(|| "a session that has just ended".to_string())).into());
+            return Err(SettingsLockTaken(
+                holder.unwrap_or_else(|| "a session that has just ended".to_string()),
+            )
+            .into());
         }
         std::thread::sleep(PAUSE);
     }

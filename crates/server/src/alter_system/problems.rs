@@ -6,7 +6,7 @@ use anyhow::Result;
 use model::release::{Release, functions, privileges};
 use wire::{Conninfo, Session, quote_literal};
 
-use super::lock::{self, Taken};
+use super::lock::{self, SettingsLockTaken};
 use super::readers::{self, FOLLOWED};
 use super::refused::refusal;
 use super::staged;
@@ -17,14 +17,14 @@ use crate::database::target::{Flavor, Target};
 
 /// What an experiment wants to change on one server.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct SettingsWish<'a> {
     /// Settings of each case.
     pub cases: &'a [&'a BTreeMap<String, String>],
     /// Whether there is a command that restarts the server.
     pub may_restart: bool,
 }
 
-impl Wish<'_> {
+impl SettingsWish<'_> {
     /// Each name with its levels.
     fn levels(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -39,18 +39,18 @@ impl Wish<'_> {
 ///
 /// # Errors
 /// When the server cannot be reached, or fails.
-pub fn problems(conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
+pub fn problems(conninfo: &Conninfo, wish: SettingsWish) -> Result<Vec<String>> {
     let mut session = state::open(conninfo)?;
     let mut found = of_server(&mut session, conninfo, wish)?;
     if found.is_empty() {
-        found.extend(lock::holder(&mut session)?.map(|holder| Taken(holder).to_string()));
+        found.extend(lock::holder(&mut session)?.map(|holder| SettingsLockTaken(holder).to_string()));
         found.extend(of_settings(&mut session, wish)?);
     }
     Ok(found)
 }
 
 /// Reasons that concern the server and our user, whatever the settings are. If there are any, its settings must not be asked for.
-fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
+fn of_server(session: &mut Session, conninfo: &Conninfo, wish: SettingsWish) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if conninfo.hosts.len() > 1 {
         found.push(format!("{conninfo} names several servers: settings are changed on one; name it"));
@@ -79,7 +79,7 @@ fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<V
 }
 
 /// What our user cannot do, with the statements that allow it.
-fn rights(session: &mut Session, target: &Target, wish: Wish) -> Result<Option<String>> {
+fn rights(session: &mut Session, target: &Target, wish: SettingsWish) -> Result<Option<String>> {
     if is_superuser(session) {
         return Ok(None);
     }
@@ -138,7 +138,7 @@ fn rights_in_a_database(session: &mut Session) -> Result<Vec<String>> {
 }
 
 /// Reasons that concern the settings, and the state in which the server is.
-fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
+fn of_settings(session: &mut Session, wish: SettingsWish) -> Result<Vec<String>> {
     let levels = wish.levels();
     let names: Vec<&str> = levels.keys().copied().collect();
     let now = state::settings(session, &names)?;

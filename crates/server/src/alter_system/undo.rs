@@ -8,14 +8,14 @@ use model::text::prose::shown;
 use wire::{Conninfo, Session};
 
 use super::goal::{self, Goal};
-use super::identity::{self, Identity};
-use super::journal::{Entry, Journal, Standing};
+use super::identity::{self, ServerIdentity};
+use super::journal::{ChangedSetting, SettingsJournal, Standing};
 use super::state::{self, AUTO_CONF, Files};
 use super::{includes, lock, restart};
 
 /// The fate of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoneSetting {
     /// The server, in words.
     pub place: String,
     /// Name of the setting.
@@ -23,14 +23,14 @@ pub struct Undone {
     /// The value now.
     pub now: String,
     /// What becomes of it, if it was not put back.
-    pub fate: Fate,
+    pub fate: UndoOutcome,
     /// Who had changed it, if that was another process, and what became of that one.
     pub left: Option<String>,
 }
 
 /// Whether a setting was put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum UndoOutcome {
     /// It was.
     Back,
     /// It is none of our business any more, and why.
@@ -39,21 +39,21 @@ pub enum Fate {
     Left(String),
 }
 
-impl Undone {
+impl UndoneSetting {
     /// Whether it is still to be put back.
     pub fn is_left(&self) -> bool {
-        matches!(self.fate, Fate::Left(_))
+        matches!(self.fate, UndoOutcome::Left(_))
     }
 
     /// The setting and its fate, in words.
     pub fn words(&self) -> String {
-        let Undone { place, name, now, fate, left } = self;
+        let UndoneSetting { place, name, now, fate, left } = self;
         let now = shown(now);
         let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match fate {
-            Fate::Back => format!("put back setting `{name}` to {now} on {place}{left}"),
-            Fate::Foreign(why) => format!("left setting `{name}` as it is on {place}: {why}"),
-            Fate::Left(why) => format!("not put back: setting `{name}` is {now} on {place}: {why}"),
+            UndoOutcome::Back => format!("put back setting `{name}` to {now} on {place}{left}"),
+            UndoOutcome::Foreign(why) => format!("left setting `{name}` as it is on {place}: {why}"),
+            UndoOutcome::Left(why) => format!("not put back: setting `{name}` is {now} on {place}: {why}"),
         }
     }
 }
@@ -61,9 +61,9 @@ impl Undone {
 /// Puts back what a killed pgdyno has left changed on this server, as far as the journals of `dir` say so.
 ///
 /// # Errors
-/// When another pgdyno changes its settings now ([`lock::Taken`]), or the server or a journal cannot be read.
-pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
-    let paths = Journal::all(dir)?;
+/// When another pgdyno changes its settings now ([`lock::SettingsLockTaken`]), or the server or a journal cannot be read.
+pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<UndoneSetting>> {
+    let paths = SettingsJournal::all(dir)?;
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -75,26 +75,27 @@ pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
     }
     let mut holder = state::open_aside(conninfo)?;
     let named = paths.iter().filter(|path| is_named(path, &system_identifier));
-    lock::take(&mut holder).with_context(|| stays(named.filter_map(|path| Journal::read(path).ok())))?;
+    lock::take(&mut holder)
+        .with_context(|| stays(named.filter_map(|path| SettingsJournal::read(path).ok())))?;
     undo_held(dir, conninfo, &mut holder)
 }
 
 /// As [`undo_left`], for who has the lock: journals are looked for, and read, only now that nobody else writes them.
-pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -> Result<Vec<Undone>> {
+pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -> Result<Vec<UndoneSetting>> {
     let system_identifier = state::system_identifier(holder)?;
-    let own = Journal::path(dir, &system_identifier, conninfo)?;
+    let own = SettingsJournal::path(dir, &system_identifier, conninfo)?;
     let mut undone = Vec::new();
-    for path in Journal::all(dir)? {
+    for path in SettingsJournal::all(dir)? {
         if !is_named(&path, &system_identifier) {
             continue;
         }
-        let mut journal = Journal::read(&path)?;
+        let mut journal = SettingsJournal::read(&path)?;
         // The same server may have several names. A copy of it, or its standby, may by chance have the entries that the journal
         // says: it answers at another address.
         if path == own {
             identity::check(holder, &journal).with_context(|| how_on(&journal, &path))?;
         } else if is_of(holder, &journal)? {
-            journal.server = Identity::of(holder)?;
+            journal.server = ServerIdentity::of(holder)?;
         } else {
             continue;
         }
@@ -106,7 +107,7 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
 }
 
 /// What to say where these journals are another one's, which lives.
-fn stays(journals: impl Iterator<Item = Journal>) -> String {
+fn stays(journals: impl Iterator<Item = SettingsJournal>) -> String {
     let names: Vec<String> = journals.map(|journal| journal.names()).collect();
     format!("settings of the server are left as they are ({})", names.join(", "))
 }
@@ -119,9 +120,10 @@ fn is_named(path: &Path, system_identifier: &str) -> bool {
 /// The error of a server that cannot be reached, with what is changed there, if a journal is of its place.
 pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo) -> Error {
     let keywords = conninfo.keywords();
-    let is_there =
-        |journal: &Journal| ["host", "port"].iter().all(|key| journal.target.get(*key) == keywords.get(*key));
-    let mut read = paths.iter().filter_map(|path| Some((path, Journal::read(path).ok()?)));
+    let is_there = |journal: &SettingsJournal| {
+        ["host", "port"].iter().all(|key| journal.target.get(*key) == keywords.get(*key))
+    };
+    let mut read = paths.iter().filter_map(|path| Some((path, SettingsJournal::read(path).ok()?)));
     match read.find(|(_, journal)| is_there(journal)) {
         Some((path, journal)) => error.context(how_on(&journal, path)),
         None => error,
@@ -129,13 +131,15 @@ pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo)
 }
 
 /// Whether a server has what the journal says that it has, and answers where the server of the journal did.
-fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
+fn is_of(session: &mut Session, journal: &SettingsJournal) -> Result<bool> {
     // Of a primary and its standby, which share an identifier, one is not asked for more than it tells everybody.
-    if !journal.server.could_be(session)? || !journal.server.is_at_one_place_with(&Identity::of(session)?) {
+    if !journal.server.could_be(session)?
+        || !journal.server.is_at_one_place_with(&ServerIdentity::of(session)?)
+    {
         return Ok(false);
     }
     let files = state::files(session, &journal.server.data_directory)?;
-    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+    let standing = |(name, entry): (&String, &ChangedSetting)| entry.standing(files.entry(name));
     Ok(journal.settings.iter().map(standing).all(|standing| standing == Standing::Ours))
 }
 
@@ -143,22 +147,22 @@ fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
 ///
 /// # Errors
 /// As [`undo_left`]; when it is not the server of the journal.
-pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
-    let unlocked = Journal::read(path)?;
+pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<UndoneSetting>> {
+    let unlocked = SettingsJournal::read(path)?;
     let mut holder = state::open_aside(conninfo).with_context(|| how_on(&unlocked, path))?;
     lock::take(&mut holder)?;
     // Another pgdyno may have put them back, and changed others, while this one waited.
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let mut journal = Journal::read(path)?;
+    let mut journal = SettingsJournal::read(path)?;
     journal.expect_owner_gone()?;
     identity::check(&mut holder, &journal).with_context(|| how_on(&journal, path))?;
     undo(&mut journal, path, conninfo, &mut holder)
 }
 
 /// What to say when nothing could be put back.
-pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
+pub(super) fn how_on(journal: &SettingsJournal, path: &Path) -> String {
     let names = journal.names();
     let at_start = journal.settings.iter().filter(|(_, entry)| entry.needs_restart);
     let lines: Vec<String> = at_start.map(|(name, _)| format!("`{name} = ...`")).collect();
@@ -178,18 +182,18 @@ pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
 
 /// Puts back what `journal` names. `holder` has the lock, and keeps it over a restart.
 pub(super) fn undo(
-    journal: &mut Journal,
+    journal: &mut SettingsJournal,
     path: &Path,
     conninfo: &Conninfo,
     holder: &mut Session,
-) -> Result<Vec<Undone>> {
+) -> Result<Vec<UndoneSetting>> {
     let undone = undo_all(journal, path, conninfo, holder).with_context(|| how_on(journal, path))?;
     journal.set_aside(&undone.aside, path).with_context(|| how_on(journal, path))?;
     let undone = undone.all;
     let left: Vec<&str> = undone.iter().filter(|of| of.is_left()).map(|of| of.name.as_str()).collect();
     journal.settings.retain(|name, _| left.contains(&name.as_str()));
     if journal.settings.is_empty() {
-        Journal::remove(path)?
+        SettingsJournal::remove(path)?
     } else {
         journal.write(path)?
     }
@@ -199,15 +203,20 @@ pub(super) fn undo(
 /// What became of the settings of a journal.
 #[derive(Default)]
 struct All {
-    all: Vec<Undone>,
+    all: Vec<UndoneSetting>,
     /// Names of those that have an entry of somebody else: only the journal knows what they were.
     aside: Vec<String>,
 }
 
-fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mut Session) -> Result<All> {
+fn undo_all(
+    journal: &mut SettingsJournal,
+    path: &Path,
+    conninfo: &Conninfo,
+    holder: &mut Session,
+) -> Result<All> {
     let (place, left) = (conninfo.to_string(), journal.by.as_ref().and_then(Owner::left));
     let others = journal.others(path)?;
-    let fate_of = |name: &str, now: &str, fate: Fate| Undone {
+    let fate_of = |name: &str, now: &str, fate: UndoOutcome| UndoneSetting {
         place: place.clone(),
         name: name.to_string(),
         now: now.to_string(),
@@ -222,7 +231,7 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
             let why = "the server does not have it any more".to_string();
-            undone.all.push(fate_of(name, "gone", Fate::Foreign(why)));
+            undone.all.push(fate_of(name, "gone", UndoOutcome::Foreign(why)));
             continue;
         };
         let is = files.entry(name);
@@ -233,10 +242,10 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
             // Whoever uses the server says when it restarts, now that its files are as they were.
             Standing::Back => goal = goal.without_restart(),
             Standing::Foreign => {
-                let aside = Journal::path_aside(path);
+                let aside = SettingsJournal::path_aside(path);
                 let by_hand = format!("{}; `{}` keeps this", by_hand(&goal, entry), aside.display());
                 let why = format!("{}: {by_hand}", foreign(name, is, entry, &others));
-                undone.all.push(fate_of(name, &now.shown, Fate::Foreign(why)));
+                undone.all.push(fate_of(name, &now.shown, UndoOutcome::Foreign(why)));
                 undone.aside.push(name.clone());
                 continue;
             }
@@ -254,12 +263,14 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     for goal in &goals {
         let is = now.get(&goal.name).cloned().unwrap_or_default();
         let fate = match (goal.lack_of(&is), &failure) {
-            (None, _) => Fate::Back,
-            (Some(why), Some(failure)) if goal.needs_restart() => Fate::Left(format!("{why}: {failure:#}")),
-            (Some(why), _) if is.needs_restart() => Fate::Foreign(format!(
+            (None, _) => UndoOutcome::Back,
+            (Some(why), Some(failure)) if goal.needs_restart() => {
+                UndoOutcome::Left(format!("{why}: {failure:#}"))
+            }
+            (Some(why), _) if is.needs_restart() => UndoOutcome::Foreign(format!(
                 "its entry is back, but {why}: until the server restarts, or because another file has changed"
             )),
-            (Some(why), _) if !is.is_from_files() => Fate::Foreign(format!(
+            (Some(why), _) if !is.is_from_files() => UndoOutcome::Foreign(format!(
                 "its entry is back, but {why}, where somebody else has set it meanwhile"
             )),
             (Some(why), _) => {
@@ -276,8 +287,8 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
 }
 
 /// Fails if one of our statements would write the settings of another file into the one that includes it.
-fn expect_nothing_included(journal: &Journal, files: &Files, holder: &mut Session) -> Result<()> {
-    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+fn expect_nothing_included(journal: &SettingsJournal, files: &Files, holder: &mut Session) -> Result<()> {
+    let standing = |(name, entry): (&String, &ChangedSetting)| entry.standing(files.entry(name));
     if !journal.settings.iter().any(|of| standing(of) == Standing::Ours) {
         return Ok(());
     }
@@ -288,22 +299,22 @@ fn expect_nothing_included(journal: &Journal, files: &Files, holder: &mut Sessio
 }
 
 /// What became of a setting of which only the journal knows what it was.
-fn kept_aside(why: &str, path: &Path) -> Fate {
-    Fate::Foreign(format!(
+fn kept_aside(why: &str, path: &Path) -> UndoOutcome {
+    UndoOutcome::Foreign(format!(
         "its entry is back, but {why}: another file has changed, or its settings, which {AUTO_CONF} included, became a part of that file; \
          `{}` keeps what it was",
-        Journal::path_aside(path).display()
+        SettingsJournal::path_aside(path).display()
     ))
 }
 
 /// How to put a setting back without pgdyno.
-fn by_hand(goal: &Goal, entry: &Entry) -> String {
+fn by_hand(goal: &Goal, entry: &ChangedSetting) -> String {
     let then = if entry.needs_restart { "restart the server" } else { "`select pg_reload_conf()`" };
     format!("to put that back yourself, `{}`, then {then}", goal.statement())
 }
 
 /// What to say about a value that is put back and that another pgdyno had set: it is not the user's either.
-fn handed_on(name: &str, entry: &Entry, others: &[(PathBuf, Journal)]) -> Option<String> {
+fn handed_on(name: &str, entry: &ChangedSetting, others: &[(PathBuf, SettingsJournal)]) -> Option<String> {
     let value = entry.entry.as_ref()?;
     let mut of_others = others.iter().filter_map(|(path, journal)| Some((path, journal.settings.get(name)?)));
     let (path, other) = of_others.find(|(_, other)| other.set.contains(value))?;
@@ -315,15 +326,20 @@ fn handed_on(name: &str, entry: &Entry, others: &[(PathBuf, Journal)]) -> Option
 }
 
 /// A session on the server of the journal.
-pub(super) fn open_same(conninfo: &Conninfo, journal: &Journal) -> Result<Session> {
+pub(super) fn open_same(conninfo: &Conninfo, journal: &SettingsJournal) -> Result<Session> {
     let mut session = state::open(conninfo)?;
     identity::check(&mut session, journal)?;
     Ok(session)
 }
 
 /// What to say about a setting that somebody else has changed.
-fn foreign(name: &str, is: Option<&str>, entry: &Entry, others: &[(PathBuf, Journal)]) -> String {
-    let set_by = |(_, journal): &&(PathBuf, Journal)| {
+fn foreign(
+    name: &str,
+    is: Option<&str>,
+    entry: &ChangedSetting,
+    others: &[(PathBuf, SettingsJournal)],
+) -> String {
+    let set_by = |(_, journal): &&(PathBuf, SettingsJournal)| {
         let other = journal.settings.get(name);
         other.is_some_and(|other| other.set.iter().any(|set| Some(set.as_str()) == is))
     };
@@ -349,7 +365,7 @@ fn value_words(value: Option<&str>) -> String {
 /// no error.
 fn reach(
     goals: &[Goal],
-    journal: &mut Journal,
+    journal: &mut SettingsJournal,
     path: &Path,
     conninfo: &Conninfo,
     holder: &mut Session,
@@ -359,7 +375,7 @@ fn reach(
     if goals.iter().any(Goal::needs_restart) {
         ensure!(!journal.restart.is_empty(), "restart the server");
         let called_at = identity::clock(holder)?;
-        restart::restart(&journal.restart, conninfo, &Journal::log_path(path), called_at)?;
+        restart::restart(&journal.restart, conninfo, &SettingsJournal::log_path(path), called_at)?;
         *holder = state::open_aside(conninfo)?;
         lock::take(holder)?;
         identity::check_restarted(holder, journal)?;

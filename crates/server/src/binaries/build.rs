@@ -39,9 +39,9 @@ pub use self::origin::check_address;
 pub use self::sweep::sweep;
 use crate::binaries::Binaries;
 use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
-use crate::binaries::tree::Tree;
+use crate::binaries::tree::TreeListing;
 use crate::process::spawn::spawn;
-use crate::temporary::{self, Found, Temporary};
+use crate::temporary::{self, PathState, Temporary};
 use crate::user::beneath::remove_tree;
 use crate::user::untrusted;
 
@@ -71,7 +71,7 @@ pub(crate) const FACTS_FILE: &str = "pgdyno-build.json";
 
 /// A source tree, as the user names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source<'a> {
+pub struct SourceTree<'a> {
     /// A directory, or a local or remote git repository.
     pub tree: &'a str,
     /// Tag, branch or commit of the repository; `None` builds the directory as it is.
@@ -92,7 +92,7 @@ struct Recipe {
     maker_uid: Option<u32>,
     /// The installed files; empty in a record of a pgdyno that did not list them: then it is built again.
     #[serde(default)]
-    made: Tree,
+    made: TreeListing,
 }
 
 /// The binaries of a source, built if they have not been.
@@ -101,7 +101,7 @@ struct Recipe {
 /// When there is no such source, a tool is missing, the build fails (with its last messages), or `stop` is raised.
 pub fn build(
     cache: &Cache,
-    source: &Source,
+    source: &SourceTree,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(String),
 ) -> Result<Binaries> {
@@ -119,7 +119,7 @@ pub fn build(
 
 /// The build of what the source is now, made if there is none.
 fn find_or_make(
-    source: &Source,
+    source: &SourceTree,
     builds: &Path,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(String),
@@ -132,7 +132,7 @@ fn find_or_make(
         compiler: compiler()?,
         configure: configure_options(),
         maker_uid: origin.maker().uid(),
-        made: Tree::default(),
+        made: TreeListing::default(),
     };
     let place = BuildPlace::of(builds, &recipe);
     if !place.is_built()? {
@@ -149,7 +149,7 @@ fn find_or_make(
 }
 
 /// The source in words.
-pub fn words(source: &Source) -> String {
+pub fn words(source: &SourceTree) -> String {
     match source.revision {
         Some(revision) => format!("`{}` at {revision}", source.tree),
         None => format!("`{}`", source.tree),
@@ -275,7 +275,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
     // Of a pgdyno that was killed: nobody else has the lock of the build.
     let found = temporary::sweep_one(&work);
     ensure!(
-        !matches!(found, Ok(Found::Foreign)),
+        !matches!(found, Ok(PathState::Foreign)),
         "`{}` is in the way, and pgdyno did not make it; move it elsewhere, or remove it",
         work.display()
     );
@@ -301,7 +301,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
         origin.maker().take(home, &theirs, &made, &log, stop)
     })();
     let kept = built.and_then(|()| {
-        recipe.made = Tree::of(&made, FACTS_FILE)?;
+        recipe.made = TreeListing::of(&made, FACTS_FILE)?;
         files::replace(&made.join(FACTS_FILE), 0o644, &serde_json::to_vec_pretty(&recipe)?)?;
         fs::rename(&made, &place.dir)
             .and_then(|()| files::sync_parent(&place.dir))

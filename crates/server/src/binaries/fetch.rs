@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::binaries::pins::{self, Pin, SERIES};
-use crate::binaries::tree::Tree;
+use crate::binaries::tree::TreeListing;
 use crate::binaries::unpack::unpack;
-use crate::binaries::{Binaries, Origin, version_num};
+use crate::binaries::{Binaries, BinariesOrigin, version_num};
 use crate::swept::Swept;
 use crate::temporary::{self, Temporary};
 
@@ -159,7 +159,7 @@ struct Receipt {
     sha256: String,
     /// Empty in a receipt of a pgdyno that did not list the files: then it is fetched again.
     #[serde(default)]
-    tree: Tree,
+    tree: TreeListing,
 }
 
 /// Checks, without the network, that there may be binaries of a version: that its series is known.
@@ -224,9 +224,9 @@ pub fn fetch(
     }
     let archive = download::download(cache, &release, pin, progress)?;
     let sha256 = format!("{:x}", Sha256::digest(&archive));
-    check_hash(&Origin::Fetched { release: release.clone(), sha256: sha256.clone() }, &release, pin)?;
+    check_hash(&BinariesOrigin::Fetched { release: release.clone(), sha256: sha256.clone() }, &release, pin)?;
     progress(FetchProgress::Unpacking { archive_bytes: archive.len() as u64 });
-    install(&archive, &dir, Receipt { release, sha256, tree: Tree::default() })?;
+    install(&archive, &dir, Receipt { release, sha256, tree: TreeListing::default() })?;
     cached(&dir)?.ok_or_else(|| {
         let words =
             format!("`{}` has no receipt of pgdyno; remove it, and it is fetched again", dir.display());
@@ -242,7 +242,7 @@ fn cached(dir: &Path) -> Result<Option<Binaries>, FetchError> {
         format!("`{}` is not as it was fetched; remove it, and it is fetched again", dir.display())
     })?;
     let mut binaries = Binaries::from_bin_dir(&dir.join("bin"))?;
-    binaries.origin = Origin::Fetched { release: receipt.release, sha256: receipt.sha256 };
+    binaries.origin = BinariesOrigin::Fetched { release: receipt.release, sha256: receipt.sha256 };
     Ok(Some(binaries))
 }
 
@@ -267,7 +267,7 @@ pub(crate) const UNTRUSTED: &str = "the cache is not used, because programs are 
 
 /// Compares a directory that pgdyno made with its record, once per process: where nobody else can
 /// write, reading 60 MB again before each run would find nothing more.
-pub(crate) fn verify_once(tree: &Tree, dir: &Path, record: &str) -> anyhow::Result<()> {
+pub(crate) fn verify_once(tree: &TreeListing, dir: &Path, record: &str) -> anyhow::Result<()> {
     static VERIFIED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
     if !verified.contains(dir) {
@@ -277,13 +277,15 @@ pub(crate) fn verify_once(tree: &Tree, dir: &Path, record: &str) -> anyhow::Resu
     Ok(())
 }
 
-fn check_hash(origin: &Origin, release: &str, pin: Option<&Pin>) -> Result<(), FetchError> {
+fn check_hash(origin: &BinariesOrigin, release: &str, pin: Option<&Pin>) -> Result<(), FetchError> {
     match (origin, pin) {
-        (Origin::Fetched { sha256, .. }, Some(pin)) if sha256 != pin.sha256 => Err(FetchError::WrongHash {
-            release: release.to_string(),
-            found: sha256.clone(),
-            expected: pin.sha256.to_string(),
-        }),
+        (BinariesOrigin::Fetched { sha256, .. }, Some(pin)) if sha256 != pin.sha256 => {
+            Err(FetchError::WrongHash {
+                release: release.to_string(),
+                found: sha256.clone(),
+                expected: pin.sha256.to_string(),
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -317,7 +319,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     fs::create_dir(&tree).with_context(context)?;
     fs::set_permissions(&tree, Permissions::from_mode(0o755))?;
     unpack(archive, &tree)?;
-    receipt.tree = Tree::of(&tree, RECEIPT)?;
+    receipt.tree = TreeListing::of(&tree, RECEIPT)?;
     let receipt_path = tree.join(RECEIPT);
     files::replace(&receipt_path, 0o644, &serde_json::to_vec_pretty(&receipt)?)
         .with_context(|| format!("write `{}`", receipt_path.display()))?;

@@ -183,14 +183,14 @@ fn is_trusted(dir: &Path, programs: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binaries::Origin;
+    use crate::binaries::BinariesOrigin;
 
     fn binaries(version: &str, dir: &str) -> Binaries {
         Binaries {
             bin_dir: PathBuf::from(dir),
             version: version.to_string(),
             version_num: version_num(version).unwrap(),
-            origin: Origin::Given,
+            origin: BinariesOrigin::Given,
         }
     }
 

@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 /// All that is below a directory, by path from there: `dir 755`, `link TARGET`, `file 644 SHA-256`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Tree {
+pub(crate) struct TreeListing {
     entries: BTreeMap<String, String>,
 }
 
-impl Tree {
+impl TreeListing {
     /// The contents of `dir` except for the file `record`, which is to hold this.
     ///
     /// # Errors
     /// When something there cannot be read, is neither file, directory nor link, or could be changed by another user.
-    pub(crate) fn of(dir: &Path, record: &str) -> Result<Tree> {
-        let mut tree = Tree::default();
+    pub(crate) fn of(dir: &Path, record: &str) -> Result<TreeListing> {
+        let mut tree = TreeListing::default();
         tree.add(dir, "")?;
         tree.entries.remove(record);
         Ok(tree)
@@ -39,9 +39,9 @@ impl Tree {
     /// Checks that `dir` is as it was recorded.
     ///
     /// # Errors
-    /// As [`Tree::of`], and the first difference.
+    /// As [`TreeListing::of`], and the first difference.
     pub(crate) fn verify(&self, dir: &Path, record: &str) -> Result<()> {
-        let now = Tree::of(dir, record)?;
+        let now = TreeListing::of(dir, record)?;
         let changed = self.entries.iter().find(|(path, entry)| now.entries.get(*path) != Some(entry));
         if let Some((path, entry)) = changed {
             let found =
@@ -131,7 +131,7 @@ mod tests {
             fs::write(dir.join("bin/postgres"), "a").unwrap();
             set(&dir.join("bin/postgres"), 0o755);
             symlink("bin/postgres", dir.join("lib.so")).unwrap();
-            let tree = Tree::of(dir, "record").unwrap();
+            let tree = TreeListing::of(dir, "record").unwrap();
             change(dir);
             let found = tree.verify(dir, "record").map_err(|error| format!("{error:#}"));
             match expected {

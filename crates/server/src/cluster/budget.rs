@@ -20,7 +20,7 @@ use crate::cluster::copy::tree_bytes;
 use crate::cluster::space::FileSystem;
 use crate::cluster::workspace::Workspace;
 use crate::user::beneath::{added_up, remove_tree};
-use crate::user::rights::Rights;
+use crate::user::rights::FileRights;
 
 /// The environment variable that sets the budget.
 pub const VARIABLE: &str = "PGDYNO_CACHE_SIZE";
@@ -29,23 +29,23 @@ const DEFAULT_PERCENT: u64 = 10;
 
 /// How much the cache may keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
+pub struct CacheBudget {
     /// Bytes; `None` means no limit, and nothing is removed.
     pub bytes: Option<u64>,
     /// Where the limit comes from, for messages.
     pub origin: String,
 }
 
-impl Budget {
+impl CacheBudget {
     /// The budget of `cache`: the value of [`VARIABLE`], else a tenth of its disk.
     ///
     /// # Errors
     /// When the variable is not a size, or the disk cannot be inspected.
-    pub fn of(cache: &Cache) -> Result<Budget> {
+    pub fn of(cache: &Cache) -> Result<CacheBudget> {
         let disk_bytes = FileSystem::of(&cache.dir)?.total_bytes;
         match env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
-            Some(text) => Budget::parse(&text.to_string_lossy(), disk_bytes),
-            None => Ok(Budget {
+            Some(text) => CacheBudget::parse(&text.to_string_lossy(), disk_bytes),
+            None => Ok(CacheBudget {
                 bytes: Some(disk_bytes / 100 * DEFAULT_PERCENT),
                 origin: format!("a tenth of the disk; {VARIABLE} sets another"),
             }),
@@ -57,7 +57,7 @@ impl Budget {
         self.bytes == Some(0)
     }
 
-    fn parse(text: &str, disk_bytes: u64) -> Result<Budget> {
+    fn parse(text: &str, disk_bytes: u64) -> Result<CacheBudget> {
         let text = text.trim();
         let percent = text.strip_suffix('%').and_then(|n| n.trim().parse::<u64>().ok());
         let bytes = match (text, percent) {
@@ -73,7 +73,7 @@ impl Budget {
         let bytes = bytes.with_context(|| {
             format!("{origin} is not a size; give one such as `50GB` (kB, MB, GB or TB), `20%` of the disk, `0` or `unlimited`")
         })?;
-        Ok(Budget { bytes, origin })
+        Ok(CacheBudget { bytes, origin })
     }
 }
 
@@ -81,16 +81,16 @@ impl Budget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holdings {
     /// Clusters and builds, the least recently used first, including those in use.
-    pub items: Vec<Item>,
+    pub items: Vec<CachedItem>,
     /// Bytes of everything, including fetched binaries, which stay.
     pub bytes: u64,
 }
 
 /// A cluster or a build that the cache keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct CachedItem {
     /// Cluster or build.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// Name of its directory.
     pub name: String,
     /// All directories with their bytes: WAL and snapshots may be on other devices.
@@ -105,14 +105,14 @@ pub struct Item {
 
 /// Kinds of things that may be removed. Of two with the same last use, a cluster goes before the build that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ItemKind {
     /// A cluster with its WAL and its snapshots.
     Cluster,
     /// Binaries that were built from source.
     Build,
 }
 
-impl Item {
+impl CachedItem {
     /// Bytes of all its directories.
     pub fn bytes(&self) -> u64 {
         added_up(self.places.iter().map(|(_, bytes)| *bytes))
@@ -121,8 +121,8 @@ impl Item {
     /// `cluster NAME, 1.50 GiB`.
     pub fn words(&self) -> String {
         let kind = match self.kind {
-            Kind::Cluster => "cluster",
-            Kind::Build => "build",
+            ItemKind::Cluster => "cluster",
+            ItemKind::Build => "build",
         };
         format!("{kind} `{}`, {}", self.name, bytes(self.bytes() as f64))
     }
@@ -149,8 +149,8 @@ impl Holdings {
             if let Some(bin_dir) = facts.and_then(|facts| facts.labels.get("bin_dir")) {
                 build_used.push((PathBuf::from(bin_dir), entry.last_used));
             }
-            items.push(Item {
-                kind: Kind::Cluster,
+            items.push(CachedItem {
+                kind: ItemKind::Cluster,
                 is_held: facts.is_none()
                     || entry.used_by_pid.or(entry.server_pid).is_some()
                     || entry.used_by_others.is_some(),
@@ -169,13 +169,13 @@ impl Holdings {
         items.sort_by_key(|item| (item.last_used, item.kind));
         Ok(Holdings {
             items,
-            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter())
+            bytes: added_up([tree_bytes(&cache.dir, FileRights::Ours), outside_bytes].into_iter())
                 .saturating_sub(foreign_bytes),
         })
     }
 
     /// Clusters and builds that may be removed now.
-    pub fn idle(&self) -> impl Iterator<Item = &Item> {
+    pub fn idle(&self) -> impl Iterator<Item = &CachedItem> {
         self.items.iter().filter(|item| !item.is_held)
     }
 }
@@ -189,17 +189,17 @@ impl Holdings {
 /// When the cache cannot be read. What cannot be removed is left.
 pub fn make_room(
     cache: &Cache,
-    budget: &Budget,
+    budget: &CacheBudget,
     incoming_bytes: u64,
     needed: &BTreeSet<String>,
     has_room: &dyn Fn() -> Result<bool>,
-) -> Result<Vec<Item>> {
+) -> Result<Vec<CachedItem>> {
     let Some(budget_bytes) = budget.bytes else { return Ok(Vec::new()) };
     let holdings = Holdings::of(cache)?;
     let mut left_bytes = holdings.bytes.saturating_add(incoming_bytes);
     let mut removed = Vec::new();
-    let is_needed = |item: &Item| item.kind == Kind::Cluster && needed.contains(&item.name);
-    let mut items: Vec<&Item> = holdings.idle().collect();
+    let is_needed = |item: &CachedItem| item.kind == ItemKind::Cluster && needed.contains(&item.name);
+    let mut items: Vec<&CachedItem> = holdings.idle().collect();
     items.sort_by_key(|item| is_needed(item));
     for item in items {
         if (left_bytes <= budget_bytes || is_needed(item)) && has_room()? {
@@ -217,11 +217,11 @@ pub fn make_room(
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trimmed {
     /// Items that were removed.
-    pub removed: Vec<Item>,
+    pub removed: Vec<CachedItem>,
     /// By how many bytes the budget is still exceeded.
     pub over_bytes: u64,
     /// Items that stay although they are beyond the budget, because somebody else has used them.
-    pub left: Vec<Item>,
+    pub left: Vec<CachedItem>,
 }
 
 /// Removes what was used least recently until the cache is within its budget. The cluster that was used last stays,
@@ -229,11 +229,11 @@ pub struct Trimmed {
 ///
 /// # Errors
 /// As [`make_room`].
-pub fn trim(cache: &Cache, budget: &Budget) -> Result<Trimmed> {
+pub fn trim(cache: &Cache, budget: &CacheBudget) -> Result<Trimmed> {
     let Some(budget_bytes) = budget.bytes else { return Ok(Trimmed::default()) };
     release_builds();
     let holdings = Holdings::of(cache)?;
-    let newest = holdings.items.iter().rfind(|item| item.kind == Kind::Cluster);
+    let newest = holdings.items.iter().rfind(|item| item.kind == ItemKind::Cluster);
     let mut left_bytes = holdings.bytes;
     let mut removed = Vec::new();
     for item in holdings.idle().filter(|item| budget.keeps_nothing() || Some(*item) != newest) {
@@ -254,10 +254,10 @@ pub fn trim(cache: &Cache, budget: &Budget) -> Result<Trimmed> {
 }
 
 /// Removes one; fails if somebody has begun to use it.
-fn remove(cache: &Cache, item: &Item) -> Result<()> {
+fn remove(cache: &Cache, item: &CachedItem) -> Result<()> {
     match item.kind {
-        Kind::Cluster => Workspace::look_in_cache(cache)?.remove(&item.name),
-        Kind::Build => remove_build(&builds_dir(cache).join(&item.name)),
+        ItemKind::Cluster => Workspace::look_in_cache(cache)?.remove(&item.name),
+        ItemKind::Build => remove_build(&builds_dir(cache).join(&item.name)),
     }
 }
 
@@ -266,7 +266,7 @@ fn builds_dir(cache: &Cache) -> PathBuf {
 }
 
 /// The builds that are complete.
-fn builds(cache: &Cache) -> Vec<Item> {
+fn builds(cache: &Cache) -> Vec<CachedItem> {
     let Ok(entries) = fs::read_dir(builds_dir(cache)) else { return Vec::new() };
     let is_build =
         |path: &PathBuf| !path.is_symlink() && path.join(crate::binaries::build::FACTS_FILE).is_file();
@@ -275,13 +275,13 @@ fn builds(cache: &Cache) -> Vec<Item> {
         .map(|dir| {
             let lock = with_ending(&dir, "lock");
             let changed = |path: &Path| fs::symlink_metadata(path).and_then(|facts| facts.modified());
-            Item {
-                kind: Kind::Build,
+            CachedItem {
+                kind: ItemKind::Build,
                 name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 last_used: changed(&lock).or_else(|_| changed(&dir)).unwrap_or(SystemTime::UNIX_EPOCH),
                 is_held: files::lock_file(&lock).is_ok_and(|file| file.try_lock().is_err()),
                 used_by_others: None,
-                places: vec![(dir.clone(), tree_bytes(&dir, Rights::Ours))],
+                places: vec![(dir.clone(), tree_bytes(&dir, FileRights::Ours))],
             }
         })
         .collect()
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn budgets_are_sizes_and_shares() {
         const GB: u64 = 1 << 30;
-        let of = |text: &str| Budget::parse(text, 200 * GB).map(|budget| budget.bytes);
+        let of = |text: &str| CacheBudget::parse(text, 200 * GB).map(|budget| budget.bytes);
         assert_eq!(of("50GB").unwrap(), Some(50 * GB));
         assert_eq!(of(" 20% ").unwrap(), Some(40 * GB));
         assert_eq!(of("1.5GB").unwrap(), Some(GB + GB / 2));
@@ -336,12 +336,12 @@ mod tests {
         (place, cache)
     }
 
-    fn names(items: &[Item]) -> Vec<&str> {
+    fn names(items: &[CachedItem]) -> Vec<&str> {
         items.iter().map(|item| item.name.as_str()).collect()
     }
 
-    fn budget(bytes: u64) -> Budget {
-        Budget { bytes: Some(bytes), origin: String::new() }
+    fn budget(bytes: u64) -> CacheBudget {
+        CacheBudget { bytes: Some(bytes), origin: String::new() }
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
             || fs::read_dir(builds_dir(&cache)).unwrap().flatten().filter(|e| e.path().is_dir()).count();
         let has_room = || Ok(n_left() <= 1);
         let none = BTreeSet::new();
-        let unlimited = Budget { bytes: None, origin: String::new() };
+        let unlimited = CacheBudget { bytes: None, origin: String::new() };
         assert!(
             make_room(&cache, &unlimited, 0, &none, &has_room).unwrap().is_empty(),
             "nothing may be removed"

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::user::beneath::{Held, added_up};
-use crate::user::rights::Rights;
+use crate::user::beneath::{HeldDir, added_up};
+use crate::user::rights::FileRights;
 
 mod equal;
 mod plan;
@@ -86,23 +86,23 @@ pub(crate) enum Cached {
 
 /// A file or directory, and the rights with which it is touched.
 #[derive(Debug, Clone)]
-pub(crate) struct Side<'a> {
+pub(crate) struct CopySide<'a> {
     pub(crate) path: PathBuf,
-    pub(crate) rights: Rights<'a>,
+    pub(crate) rights: FileRights<'a>,
 }
 
 /// A directory and the one to become equal to it.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree<'a> {
-    pub(crate) from: Side<'a>,
-    pub(crate) to: Side<'a>,
+pub(crate) struct CopyTrees<'a> {
+    pub(crate) from: CopySide<'a>,
+    pub(crate) to: CopySide<'a>,
 }
 
 /// Makes each `to` equal to its `from`: same files, contents and modes; what is in `to` alone is removed, and what is
 /// made there belongs to the user whose rights are used. Files named in `skip` directly in a `from` are left out.
 /// Everything is on disk when this returns. Nothing outside the trees is touched, even if somebody puts links into them
 /// meanwhile.
-pub(crate) fn mirror(trees: &[Tree], skip: &[&str], cached: Cached) -> Result<CopyReport> {
+pub(crate) fn mirror(trees: &[CopyTrees], skip: &[&str], cached: Cached) -> Result<CopyReport> {
     let began = Instant::now();
     let pairs = trees.iter().map(Pair::open).collect::<Result<Vec<_>>>()?;
     let mut jobs = Vec::new();
@@ -135,8 +135,8 @@ pub(crate) fn mirror(trees: &[Tree], skip: &[&str], cached: Cached) -> Result<Co
 }
 
 /// Bytes of all regular files below `dir`, as far as they can be seen with these rights.
-pub(crate) fn tree_bytes(dir: &Path, rights: Rights) -> u64 {
-    rights.act(|| Held::open(dir).map(|held| held.bytes())).unwrap_or(0)
+pub(crate) fn tree_bytes(dir: &Path, rights: FileRights) -> u64 {
+    rights.act(|| HeldDir::open(dir).map(|held| held.bytes())).unwrap_or(0)
 }
 
 fn run(jobs: &[FileJob], tally: &Tally) -> Result<()> {
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn ours(path: &Path) -> Side<'static> {
-        Side { path: path.to_path_buf(), rights: Rights::Ours }
+    fn ours(path: &Path) -> CopySide<'static> {
+        CopySide { path: path.to_path_buf(), rights: FileRights::Ours }
     }
 
     fn text(path: &Path) -> String {
@@ -209,7 +209,7 @@ mod tests {
             write(&to, name, content);
         }
         symlink("b", to.join("other_link")).unwrap();
-        let tree = Tree { from: ours(&from), to: ours(&to) };
+        let tree = CopyTrees { from: ours(&from), to: ours(&to) };
         let report = mirror(std::slice::from_ref(&tree), &["postmaster.pid"], Cached::Stays).unwrap();
         assert_eq!((report.n_files, report.bytes), (4, 13));
         assert_eq!(text(&to.join("a")), "one");
@@ -223,7 +223,7 @@ mod tests {
             let again = mirror(std::slice::from_ref(&tree), &["postmaster.pid"], cached).unwrap();
             assert_eq!(again.written_bytes, 0);
         }
-        assert_eq!(tree_bytes(&to, Rights::Ours), 13);
+        assert_eq!(tree_bytes(&to, FileRights::Ours), 13);
     }
 
     #[test]
@@ -233,14 +233,14 @@ mod tests {
         for name in ["a", "b", "c"] {
             File::create(dir.path().join(name)).unwrap().set_len(i64::MAX as u64 & !0xfff).unwrap();
         }
-        assert_eq!(tree_bytes(dir.path(), Rights::Ours), u64::MAX);
+        assert_eq!(tree_bytes(dir.path(), FileRights::Ours), u64::MAX);
     }
 
     #[test]
     fn the_file_that_could_not_be_copied_is_named() {
         let outer = tempfile::tempdir().unwrap();
         let (from, to) = (ours(&outer.path().join("none")), ours(&outer.path().join("to")));
-        let error = mirror(&[Tree { from, to }], &[], Cached::Stays).unwrap_err();
+        let error = mirror(&[CopyTrees { from, to }], &[], Cached::Stays).unwrap_err();
         assert!(format!("{error:#}").contains("none"), "{error:#}");
     }
 }

@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 
 /// The directory of a cluster, as no copy of it and no other name has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Home {
+pub struct ClusterDir {
     /// Number in its file system.
     pub inode: u64,
     /// Name in the directory of clusters.
     pub name: String,
 }
 
-impl Home {
-    pub(crate) fn of(root: &Path) -> io::Result<Home> {
+impl ClusterDir {
+    pub(crate) fn of(root: &Path) -> io::Result<ClusterDir> {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Home { inode: fs::symlink_metadata(root)?.ino(), name })
+        Ok(ClusterDir { inode: fs::symlink_metadata(root)?.ino(), name })
     }
 
     /// Fails if `root` is another directory. One of the same name that pgdyno has left as it is, `is_as_left`, has moved with its cache: to
@@ -30,13 +30,13 @@ impl Home {
     /// # Errors
     /// Says what it is, and what to do.
     pub(crate) fn expect(&self, root: &Path, is_as_left: impl FnOnce() -> bool) -> Result<()> {
-        let here = Home::of(root).with_context(|| format!("look at `{}`", root.display()))?;
+        let here = ClusterDir::of(root).with_context(|| format!("look at `{}`", root.display()))?;
         if here == *self {
             return Ok(());
         }
         ensure!(
             here.name == self.name,
-            "`{}` is a copy of `{}`, or that one under another name: pgdyno leaves it alone; name it as it was, or remove it yourself",
+            "`{}` is a copy of `{}`, or that one under another name: pgdyno leaves it alone; name it was, or remove it yourself",
             root.display(),
             self.name
         );

@@ -28,7 +28,7 @@ const LEFT_BYTES_MAX: u64 = 1 << 20;
 
 /// The state in which pgdyno left a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct ClusterDigest {
     /// Identifier of the server in the control file.
     system_identifier: u64,
     /// Digest of the control file.
@@ -37,9 +37,9 @@ pub(crate) struct Left {
     pub(crate) tablespaces: BTreeMap<String, String>,
 }
 
-impl Left {
+impl ClusterDigest {
     /// The record of a cluster; `None` if there is none that can be trusted.
-    pub(crate) fn read(root: &Path) -> Option<Left> {
+    pub(crate) fn read(root: &Path) -> Option<ClusterDigest> {
         let text = trust::read(&root.join(LEFT), LEFT_BYTES_MAX).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -51,7 +51,7 @@ pub(crate) fn note(root: &Path, account: &Account) {
     let left = || -> Result<Vec<u8>> {
         let (system_identifier, control) = control_of(&data, account)?;
         let tablespaces = Belonging::of(&data, account, (&data, account))?.versions()?;
-        Ok(serde_json::to_vec(&Left { system_identifier, control, tablespaces })?)
+        Ok(serde_json::to_vec(&ClusterDigest { system_identifier, control, tablespaces })?)
     };
     left().and_then(|text| Ok(files::replace(&root.join(LEFT), files::PRIVATE, &text)?)).ok();
 }
@@ -77,7 +77,7 @@ pub(crate) fn forget(root: &Path) -> Result<()> {
 pub(crate) fn use_of(root: &Path) -> Option<String> {
     let data = root.join("data");
     let account = Account::of_owner(&data).ok()?;
-    let left = Left::read(root);
+    let left = ClusterDigest::read(root);
     // Data that were removed in part have no control file, and one that is damaged says nothing.
     let was = left.as_ref().map(|left| (left.system_identifier, &left.control));
     let now = control_of(&data, &account).ok();
@@ -94,7 +94,9 @@ pub(crate) fn use_of(root: &Path) -> Option<String> {
 /// directory that pgdyno made.
 pub(crate) fn is_as_left(root: &Path) -> bool {
     let data = root.join("data");
-    let (Some(left), Ok(account)) = (Left::read(root), Account::of_owner(&data)) else { return false };
+    let (Some(left), Ok(account)) = (ClusterDigest::read(root), Account::of_owner(&data)) else {
+        return false;
+    };
     let now = control_of(&data, &account);
     left.tablespaces.is_empty() && now.is_ok_and(|now| now == (left.system_identifier, left.control))
 }
@@ -107,7 +109,7 @@ pub(crate) fn expect_none(root: &Path) -> Result<()> {
     let Some(why) = use_of(root) else { return Ok(()) };
     let name = root.file_name().unwrap_or_default().display();
     bail!(
-        "cluster `{}` may hold data of somebody else: {why}; pgdyno leaves it as it is. Save what is needed of it; \
+        "cluster `{}` may hold data of somebody else: {why}; pgdyno leaves it is. Save what is needed of it; \
          `pgdyno server remove --force {name}` removes it, but nothing that another server uses",
         root.display()
     )

@@ -12,13 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use files::trust;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::copy::{Cached, CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
+use crate::cluster::copy::{Cached, CopyReport, CopySide, CopyTrees, can_clone, mirror, tree_bytes};
 use crate::cluster::space::require_space;
 use crate::cluster::tablespaces::Belonging;
 use crate::cluster::{Cluster, ClusterFacts, others};
 use crate::user::account::Account;
 use crate::user::beneath::{added_up, remove_tree};
-use crate::user::rights::Rights;
+use crate::user::rights::FileRights;
 
 const FACTS_FILE: &str = "snapshot.json";
 const FACTS_BYTES_MAX: u64 = 1 << 20;
@@ -97,12 +97,12 @@ impl Cluster {
         let facts = self.snapshot_facts(name)?;
         let dir = self.snapshot_dir(name);
         let account = self.account.clone();
-        let theirs = |path| Side { path, rights: Rights::Of(&account) };
-        let mut trees = vec![Tree { from: ours(dir.join("data")), to: theirs(self.data_dir()) }];
+        let theirs = |path| CopySide { path, rights: FileRights::Of(&account) };
+        let mut trees = vec![CopyTrees { from: ours(dir.join("data")), to: theirs(self.data_dir()) }];
         for (held_as, place) in &facts.outside {
             // The marker, not the snapshot, says where the WAL is.
             let place = if held_as == WAL { self.wal_dir() } else { place.clone() };
-            trees.push(Tree { from: ours(dir.join(held_as)), to: theirs(place) });
+            trees.push(CopyTrees { from: ours(dir.join(held_as)), to: theirs(place) });
         }
         self.expect_own_tablespaces(name, &facts)?;
         let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
@@ -185,10 +185,10 @@ impl Cluster {
             .create(dir)
             .with_context(|| format!("create `{}`", dir.display()))?;
         let outside = self.outside()?;
-        let theirs = |path| Side { path, rights: Rights::Of(&self.account) };
-        let mut trees = vec![Tree { from: theirs(self.data_dir()), to: ours(dir.join("data")) }];
+        let theirs = |path| CopySide { path, rights: FileRights::Of(&self.account) };
+        let mut trees = vec![CopyTrees { from: theirs(self.data_dir()), to: ours(dir.join("data")) }];
         for (held_as, place) in &outside {
-            trees.push(Tree { from: theirs(place.clone()), to: ours(dir.join(held_as)) });
+            trees.push(CopyTrees { from: theirs(place.clone()), to: ours(dir.join(held_as)) });
         }
         if !can_clone(dir) {
             let bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
@@ -220,8 +220,8 @@ impl Cluster {
     }
 }
 
-fn ours(path: PathBuf) -> Side<'static> {
-    Side { path, rights: Rights::Ours }
+fn ours(path: PathBuf) -> CopySide<'static> {
+    CopySide { path, rights: FileRights::Ours }
 }
 
 /// Where the snapshots of the cluster in `root` are.

@@ -1,6 +1,6 @@
 //! Disk space: what is free, what is needed at the peak, and the WAL that must fit.
 //!
-//! One rule for all: `plan`, the start of `run` and the creation of a cluster add up [`Part`]s with [`demands`], and
+//! One rule for all: `plan`, the start of `run` and the creation of a cluster add up [`SpaceNeed`]s with [`demands`], and
 //! refuse with [`Demand::refusal`].
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use model::text::units::size_bytes;
 use crate::cluster::Cluster;
 use crate::cluster::copy::tree_bytes;
 use crate::settings::defaults::{MAX_WAL_SIZE_BYTES, max_wal_bytes, wal_setting};
-use crate::user::rights::Rights;
+use crate::user::rights::FileRights;
 
 /// Space that has to stay free on the WAL's device: below this, a run is ended.
 pub const RESERVE_BYTES: u64 = 256 << 20;
@@ -129,7 +129,7 @@ impl Use {
 
 /// Space for one purpose at its peak, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct SpaceNeed {
     /// The purpose.
     pub what: Use,
     /// A directory on the file system; it need not exist yet.
@@ -209,7 +209,7 @@ impl Demand {
 /// # Errors
 /// When a file system does not report its space.
 pub fn demands(
-    parts: &[Part],
+    parts: &[SpaceNeed],
     reusable: &[(PathBuf, u64)],
     look: &dyn Fn(&Path) -> Result<FileSystem>,
 ) -> Result<Vec<Demand>> {
@@ -289,7 +289,7 @@ pub fn fit_wal(
 ) -> Result<()> {
     let wal_dir = cluster.wal_dir();
     // Existing WAL is used again.
-    let here_bytes = tree_bytes(&wal_dir, Rights::Of(&cluster.account));
+    let here_bytes = tree_bytes(&wal_dir, FileRights::Of(&cluster.account));
     let free_bytes = free_bytes(&wal_dir)?.saturating_add(here_bytes);
     fit_wal_into(free_bytes, room, cluster.binaries.version_num, chosen, settings)
         .with_context(|| format!("WAL directory `{}`", wal_dir.display()))
@@ -412,7 +412,8 @@ mod tests {
             let (device, free_bytes) = if is_fast { (1, 2 * GB) } else { (2, 9 * GB) };
             Ok(FileSystem { device, free_bytes, total_bytes: 10 * GB })
         };
-        let part = |what, place: &str, gb: u64| Part { what, place: PathBuf::from(place), bytes: gb * GB };
+        let part =
+            |what, place: &str, gb: u64| SpaceNeed { what, place: PathBuf::from(place), bytes: gb * GB };
         let parts = [
             part(Use::Data, "/slow/clusters", 5),
             part(Use::Wal, "/fast/wal", 3),

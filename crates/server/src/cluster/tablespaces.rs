@@ -28,9 +28,9 @@ use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
 
 use crate::cluster::control::ControlFile;
-use crate::cluster::others::Left;
+use crate::cluster::others::ClusterDigest;
 use crate::user::account::Account;
-use crate::user::beneath::Held;
+use crate::user::beneath::HeldDir;
 
 /// Directory of the links in a data directory.
 const LINKS: &str = "pg_tblspc";
@@ -97,7 +97,7 @@ impl<'a> Belonging<'a> {
             let dir = link.location.join(&self.name);
             let words = || format!("mark `{}` as a tablespace of this cluster", dir.display());
             let set_mark = || -> io::Result<()> {
-                let held = Held::open(&dir)?;
+                let held = HeldDir::open(&dir)?;
                 if self.is_marked(&held) {
                     return Ok(());
                 }
@@ -132,7 +132,7 @@ impl<'a> Belonging<'a> {
         if self.account.act(|| is_absent(dir))? {
             return Ok(());
         }
-        let is_marked = self.account.act(|| io::Result::Ok(self.is_marked(&Held::open(dir)?)));
+        let is_marked = self.account.act(|| io::Result::Ok(self.is_marked(&HeldDir::open(dir)?)));
         ensure!(
             is_marked.with_context(|| format!("open `{}`", dir.display()))?,
             "`{}` does not carry the mark `{}` of this cluster: another server may have made it",
@@ -146,11 +146,11 @@ impl<'a> Belonging<'a> {
     ///
     /// # Errors
     /// When the links or a directory cannot be read.
-    pub(crate) fn used_by_others(&self, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+    pub(crate) fn used_by_others(&self, left: Option<&ClusterDigest>) -> Result<Vec<(PathBuf, String)>> {
         let mut used = Vec::new();
         for link in self.links()? {
             let dir = link.location.join(&self.name);
-            let is_marked = || io::Result::Ok(self.is_marked(&Held::open(&dir)?));
+            let is_marked = || io::Result::Ok(self.is_marked(&HeldDir::open(&dir)?));
             if link.is_there && self.account.act(is_marked).unwrap_or(false) {
                 used.extend(self.use_of(&link.oid, &dir, left)?.map(|why| (dir, why)));
             }
@@ -158,7 +158,7 @@ impl<'a> Belonging<'a> {
         Ok(used)
     }
 
-    fn use_of(&self, oid: &OsStr, dir: &Path, left: Option<&Left>) -> Result<Option<String>> {
+    fn use_of(&self, oid: &OsStr, dir: &Path, left: Option<&ClusterDigest>) -> Result<Option<String>> {
         if let Some(neighbour) = neighbour::of(dir, &self.data) {
             let (pid, data) = (neighbour.pid, neighbour.data.display());
             return Ok(Some(format!(
@@ -188,7 +188,7 @@ impl<'a> Belonging<'a> {
     }
 
     fn version(&self, dir: &Path) -> Result<String> {
-        let text = self.account.act(|| Held::open(dir)?.versions());
+        let text = self.account.act(|| HeldDir::open(dir)?.versions());
         let text = text.with_context(|| format!("look at the files in `{}`", dir.display()))?;
         Ok(format!("{:x}", Sha256::digest(text)))
     }
@@ -198,7 +198,7 @@ impl<'a> Belonging<'a> {
     ///
     /// # Errors
     /// When one cannot be removed.
-    pub(crate) fn remove(&self, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+    pub(crate) fn remove(&self, left: Option<&ClusterDigest>) -> Result<Vec<(PathBuf, String)>> {
         let used = self.used_by_others(left)?;
         let is_free = |link: &&Link| {
             let dir = link.location.join(&self.name);
@@ -212,7 +212,7 @@ impl<'a> Belonging<'a> {
     }
 
     fn remove_in(&self, location: &Path) -> io::Result<()> {
-        let above = Held::open(location)?;
+        let above = HeldDir::open(location)?;
         let Ok(dir) = above.child(OsStr::new(&self.name)) else { return Ok(()) };
         if !self.is_marked(&dir) {
             return Ok(());
@@ -225,7 +225,7 @@ impl<'a> Belonging<'a> {
         above.remove(OsStr::new(&self.name))
     }
 
-    fn is_marked(&self, dir: &Held) -> bool {
+    fn is_marked(&self, dir: &HeldDir) -> bool {
         [&self.mark, &self.old_mark].into_iter().any(|mark| dir.child(mark).is_ok())
     }
 
@@ -237,7 +237,7 @@ impl<'a> Belonging<'a> {
     fn links(&self) -> Result<Vec<Link>> {
         let dir = self.data.join(LINKS);
         let read = || -> io::Result<Vec<Link>> {
-            let held = match Held::open(&self.data)?.child(OsStr::new(LINKS)) {
+            let held = match HeldDir::open(&self.data)?.child(OsStr::new(LINKS)) {
                 // The data were removed in part.
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
                 held => held?,
@@ -269,7 +269,7 @@ fn is_absent(dir: &Path) -> io::Result<bool> {
 ///
 /// # Errors
 /// As [`Belonging::remove`].
-pub(crate) fn remove_of(data: &Path, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+pub(crate) fn remove_of(data: &Path, left: Option<&ClusterDigest>) -> Result<Vec<(PathBuf, String)>> {
     let Ok(account) = Account::of_owner(data) else { return Ok(Vec::new()) };
     Belonging::of(data, &account, (data, &account)).map_or(Ok(Vec::new()), |belonging| belonging.remove(left))
 }

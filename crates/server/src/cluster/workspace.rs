@@ -16,7 +16,7 @@ use files::trust;
 use sha2::{Digest, Sha256};
 
 use crate::binaries::fetch::Cache;
-use crate::binaries::{Binaries, Origin};
+use crate::binaries::{Binaries, BinariesOrigin};
 use crate::cluster::copy::tree_bytes;
 use crate::cluster::damaged;
 use crate::cluster::snapshot::{SnapshotFacts, snapshots_dir, snapshots_in};
@@ -28,7 +28,7 @@ use crate::process::postmaster::postmaster_of;
 use crate::process_id::ProcessId;
 use crate::swept::Swept;
 use crate::user::account::Account;
-use crate::user::rights::Rights;
+use crate::user::rights::FileRights;
 
 /// Longest name of a cluster's directory.
 const NAME_BYTES_MAX: usize = 80;
@@ -50,8 +50,8 @@ impl ClusterKey {
     /// The key of a cluster of these binaries.
     pub fn new(binaries: &Binaries, parts: BTreeMap<String, String>) -> Result<ClusterKey> {
         let source = match &binaries.origin {
-            Origin::Fetched { release, sha256 } => format!("{release} {sha256}"),
-            Origin::Given => format!("{} {}", binaries.version, binaries.executable_sha256()?),
+            BinariesOrigin::Fetched { release, sha256 } => format!("{release} {sha256}"),
+            BinariesOrigin::Given => format!("{} {}", binaries.version, binaries.executable_sha256()?),
         };
         Ok(ClusterKey { source, parts })
     }
@@ -111,7 +111,7 @@ enum Whose {
 
 /// One cluster of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct WorkspaceCluster {
     /// Name of its directory.
     pub name: String,
     /// The directory.
@@ -186,7 +186,7 @@ impl Workspace {
     }
 
     /// All clusters, by name.
-    pub fn list(&self) -> Result<Vec<Entry>> {
+    pub fn list(&self) -> Result<Vec<WorkspaceCluster>> {
         let mut found = Vec::new();
         let entries = match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
@@ -205,7 +205,7 @@ impl Workspace {
         Ok(found)
     }
 
-    fn entry(&self, name: String, root: PathBuf) -> Entry {
+    fn entry(&self, name: String, root: PathBuf) -> WorkspaceCluster {
         let (facts, problem) = match ClusterFacts::read(&root) {
             Ok(facts) => (Some(facts), None),
             Err(error) => (None, Some(format!("{error:#}"))),
@@ -214,8 +214,9 @@ impl Workspace {
         let owner = Account::of_owner(&data).ok();
         // Our files with our rights, those of the server's user with that user's.
         let of_owner = owner.as_ref().filter(|owner| owner.is_switched);
-        let rights = if is_owned_by_server(&root) { of_owner.map(Rights::Of) } else { Some(Rights::Ours) };
-        Entry {
+        let rights =
+            if is_owned_by_server(&root) { of_owner.map(FileRights::Of) } else { Some(FileRights::Ours) };
+        WorkspaceCluster {
             elsewhere: facts.iter().flat_map(ClusterFacts::holders).map(sized).collect(),
             last_used: self.last_used(&name, &root),
             used_by_others: facts.as_ref().and_then(|_| others::use_of(&root)),
@@ -248,7 +249,7 @@ impl Workspace {
 
     /// Removes clusters that nobody uses and whose creation was never completed; returns them.
     pub fn sweep(&self) -> Result<Vec<Swept>> {
-        let is_broken = |entry: &Entry| match &entry.facts {
+        let is_broken = |entry: &WorkspaceCluster| match &entry.facts {
             Some(facts) => !facts.is_complete,
             None => damaged::is_damaged(&entry.root),
         };
@@ -378,7 +379,7 @@ impl Claim {
 }
 
 fn sized(dir: &Path) -> (PathBuf, u64) {
-    (dir.to_path_buf(), tree_bytes(dir, Rights::Ours))
+    (dir.to_path_buf(), tree_bytes(dir, FileRights::Ours))
 }
 
 fn is_name(name: &str) -> bool {

@@ -9,7 +9,7 @@ use wire::{Session, quote_ident, quote_literal};
 
 use crate::database::facts::version_num;
 use crate::database::relations::{Missing, with_heaps};
-use crate::database::tend::{Detail, seconds, skipped};
+use crate::database::tend::{StepDetail, seconds, skipped};
 
 /// One relation to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct Relation {
 /// kernel's cache and then as much as fits into shared buffers, indexes before tables. Without the extension, a scan leaves a table beyond
 /// a quarter of shared buffers in the kernel's cache. No more is read than the server's `effective_cache_size`, small
 /// relations first.
-pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<StepDetail> {
     let began = Instant::now();
     let version_num = version_num(session)?;
     let extension = session.extension("pg_prewarm").context("look for the extension pg_prewarm")?;
@@ -85,7 +85,7 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
             )
         }
     };
-    Ok(Detail::from([
+    Ok(StepDetail::from([
         ("method".to_string(), method),
         ("relations".to_string(), relations.len().to_string()),
         ("bytes".to_string(), total_bytes.to_string()),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use model::release::{Release, privileges};
-use model::run::rights::{LZ4, Rights};
+use model::run::rights::{LZ4, RoleRights};
 use model::run::server::ServerRecord;
 use wire::session::Extension;
 use wire::{Session, quote_ident, quote_literal};
@@ -18,10 +18,10 @@ const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
 const TRIED: &str = "pgdyno_doctor";
 
 /// What the role of `session` may do on the server of `record`; tables would be created in `schema`.
-pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>) -> Rights {
+pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>) -> RoleRights {
     let role = ask(session, "select current_user").unwrap_or_default();
     let is_superuser = is_superuser(session);
-    let mut rights = Rights::new();
+    let mut rights = RoleRights::new();
     let mut put = |name: &str, right: Result<String, String>| drop(rights.insert(name.to_string(), right));
     let none = |what: &str| format!("role `{role}` {what}");
     put("superuser", if is_superuser { Ok(none("is a superuser")) } else { Err(none("is no superuser")) });

@@ -23,12 +23,12 @@ use self::door::closed_inventory;
 pub use self::door::{Doors, MAINTENANCE};
 use self::inventory::Inventory;
 use self::leftovers::{BIRTHMARK, drop_database};
-pub use self::leftovers::{Fate, clean};
-use self::mark::{Kind, Mark};
+pub use self::leftovers::{LeftoverOutcome, clean};
+use self::mark::{DatabaseMark, DatabaseRole};
 pub use self::mark::{copies, create_database};
-pub use self::strangers::{Loaded, Others, RoutineFacts, holders, others, stranger};
+pub use self::strangers::{LoadedObjects, Others, RoutineFacts, holders, others, stranger};
 use crate::database::facts::version_num;
-use crate::database::tend::{Detail, seconds};
+use crate::database::tend::{StepDetail, seconds};
 
 /// Key of the advisory lock: `pgdz` in ASCII; the other half is a hash of the database's name.
 const LOCK: &str = "1885824122";
@@ -63,7 +63,7 @@ struct Template {
 #[derive(Debug)]
 pub struct Restored {
     /// The method, and how long it took.
-    pub detail: Detail,
+    pub detail: StepDetail,
     /// Why the former database was not dropped, or there is no template for the next time, if so.
     pub kept: Result<()>,
 }
@@ -124,8 +124,12 @@ pub fn keeper(session: &mut Session) -> Result<Option<String>> {
 }
 
 /// What would be lost with the database `name`, or why it cannot be dropped. A comment that equals `mark` is pgdyno's.
-fn obstacle_to_losing(session: &mut Session, name: &str, mark: Option<&Mark>) -> Result<Option<String>> {
-    let sql = obstacle_sql(version_num(session)?, name, &mark.map(Mark::text).unwrap_or_default());
+fn obstacle_to_losing(
+    session: &mut Session,
+    name: &str,
+    mark: Option<&DatabaseMark>,
+) -> Result<Option<String>> {
+    let sql = obstacle_sql(version_num(session)?, name, &mark.map(DatabaseMark::text).unwrap_or_default());
     let rows = session.query(&sql).context("look at the database's properties")?;
     Ok(rows.scalar().map(str::to_string))
 }
@@ -181,8 +185,8 @@ fn maintenance(doors: &Doors, database: &str) -> Result<Session> {
     Ok(maintenance)
 }
 
-fn made_mark(database: &str, oid: u32) -> Mark {
-    Mark { kind: Kind::Made, of: database.to_string(), oid, inventory: None }
+fn made_mark(database: &str, oid: u32) -> DatabaseMark {
+    DatabaseMark { kind: DatabaseRole::Made, of: database.to_string(), oid, inventory: None }
 }
 
 impl Templates {
@@ -260,7 +264,7 @@ impl Templates {
     ///
     /// # Errors
     /// When the server refuses: a privilege is missing, somebody is connected, the disk is full.
-    pub fn make(&mut self, key: &str) -> Result<Detail> {
+    pub fn make(&mut self, key: &str) -> Result<StepDetail> {
         let began = Instant::now();
         self.keep(key)?;
         Ok(self.detail(began))
@@ -315,8 +319,8 @@ impl Templates {
         Release::new(self.version_num).has(catalogs::DATABASE_STRATEGIES)
     }
 
-    fn detail(&self, began: Instant) -> Detail {
-        Detail::from([
+    fn detail(&self, began: Instant) -> StepDetail {
+        StepDetail::from([
             ("method".to_string(), self.method().to_string()),
             ("seconds".to_string(), seconds(began)),
         ])
@@ -342,8 +346,8 @@ impl Templates {
         format!("{}{}", leftovers::prefix(&self.database), &hash[..12])
     }
 
-    fn mark(&self, kind: Kind, of: &Template) -> Mark {
-        Mark { kind, of: self.database.clone(), oid: of.oid, inventory: Some(of.inventory.digest()) }
+    fn mark(&self, kind: DatabaseRole, of: &Template) -> DatabaseMark {
+        DatabaseMark { kind, of: self.database.clone(), oid: of.oid, inventory: Some(of.inventory.digest()) }
     }
 
     /// Copies the database as the template for `key`.
@@ -367,7 +371,7 @@ impl Templates {
         self.session.execute(&sql).with_context(|| format!("copy database {database}"))?;
         let oid = mark::oid_of(&mut self.session, &name)?.with_context(|| format!("`{name}` is gone"))?;
         let kept = Template { name, oid, inventory };
-        let sql = self.mark(Kind::Template, &kept).comment_sql(&kept.name);
+        let sql = self.mark(DatabaseRole::Template, &kept).comment_sql(&kept.name);
         self.made.insert(key.to_string(), kept);
         self.session.execute(&sql).context("mark the template")?;
         Ok(())
@@ -383,7 +387,7 @@ impl Templates {
         };
         self.at_once(&[
             format!("alter database {database} rename to {former}"),
-            self.mark(Kind::Replaced, old).comment_sql(&old.name),
+            self.mark(DatabaseRole::Replaced, old).comment_sql(&old.name),
             format!("alter database {new} rename to {database}"),
             comment,
             format!("alter database {database} with allow_connections true connection limit -1"),
@@ -395,7 +399,7 @@ impl Templates {
     fn expect_same(&mut self, old: &Template) -> Result<()> {
         let mut inside = self.doors.open(&old.name)?;
         let now = closed_inventory(&mut self.session, &mut inside, &old.name, old.oid)?;
-        let mark = self.mark(Kind::Replaced, old);
+        let mark = self.mark(DatabaseRole::Replaced, old);
         let obstacle = obstacle_to_losing(&mut self.session, &old.name, Some(&mark))?;
         match old.inventory.difference(&now).or(obstacle) {
             Some(difference) => Err(self.changed(difference).into()),
@@ -419,7 +423,7 @@ impl Templates {
         };
         let back = [
             format!("alter database {database} rename to {new}"),
-            self.mark(Kind::Replaced, template).comment_sql(&template.name),
+            self.mark(DatabaseRole::Replaced, template).comment_sql(&template.name),
             format!("alter database {former} rename to {database}"),
             comment,
             format!("alter database {database} with allow_connections true"),
@@ -433,8 +437,8 @@ impl Templates {
         })?;
         let Some(found) = leftovers::find(&mut session, &template.name)? else { return Ok(None) };
         Ok(match leftovers::remove(&self.doors, &mut session, &found)? {
-            Fate::Removed => None,
-            Fate::Left(why) => Some(format!("database `{}` is left: {why}", template.name)),
+            LeftoverOutcome::Removed => None,
+            LeftoverOutcome::Left(why) => Some(format!("database `{}` is left: {why}", template.name)),
         })
     }
 
@@ -469,9 +473,9 @@ fn sweep(doors: &Doors, session: &mut Session, database: &str) -> Result<Vec<(St
     let mut left = Vec::new();
     for found in leftovers::list(session, Some(database))? {
         let fate = leftovers::remove(doors, session, &found);
-        match fate.unwrap_or_else(|error| Fate::Left(format!("{error:#}"))) {
-            Fate::Removed => {}
-            Fate::Left(why) => left.push((found.name, why)),
+        match fate.unwrap_or_else(|error| LeftoverOutcome::Left(format!("{error:#}"))) {
+            LeftoverOutcome::Removed => {}
+            LeftoverOutcome::Left(why) => left.push((found.name, why)),
         }
     }
     Ok(left)

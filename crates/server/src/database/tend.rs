@@ -12,7 +12,7 @@ use wire::{Session, quote_ident};
 use crate::database::facts::{ask, may_checkpoint, version_num};
 
 /// Facts of a step, by name.
-pub type Detail = BTreeMap<String, String>;
+pub type StepDetail = BTreeMap<String, String>;
 
 /// Pause between two looks at a server that should become quiet.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
@@ -20,12 +20,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(250);
 const QUIET_LOOKS: u32 = 3;
 
 /// `VACUUM` of each table (`table` or `schema.table`).
-pub fn vacuum(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+pub fn vacuum(session: &mut Session, tables: &[&str]) -> Result<StepDetail> {
     each_table(session, "VACUUM", tables)
 }
 
 /// `ANALYZE` of each table (`table` or `schema.table`).
-pub fn analyze(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+pub fn analyze(session: &mut Session, tables: &[&str]) -> Result<StepDetail> {
     each_table(session, "ANALYZE", tables)
 }
 
@@ -54,20 +54,20 @@ pub fn tend_statistics(session: &mut Session) -> Result<()> {
 }
 
 /// `CHECKPOINT`, so that none is due soon; skipped if the user has no privilege for it.
-pub fn checkpoint(session: &mut Session) -> Result<Detail> {
+pub fn checkpoint(session: &mut Session) -> Result<StepDetail> {
     let version_num = version_num(session)?;
     if !may_checkpoint(session, version_num) {
         return Ok(skipped("the user is neither superuser nor, since 15, in the role pg_checkpoint"));
     }
     let began = Instant::now();
     session.execute("CHECKPOINT").context("CHECKPOINT failed")?;
-    Ok(Detail::from([("seconds".to_string(), seconds(began))]))
+    Ok(StepDetail::from([("seconds".to_string(), seconds(began))]))
 }
 
 /// Waits until the server does nothing but serve this session: no other active session (including another
 /// pgdyno's), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest. If nothing was seen
 /// at work, but something is there of which our user cannot see what it does, whether the server is quiet is `unknown`.
-pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
+pub fn settle(session: &mut Session, deadline: Duration) -> Result<StepDetail> {
     let version_num = version_num(session)?;
     let began = Instant::now();
     let (mut waited_for, mut unseen) = (BTreeSet::new(), BTreeSet::new());
@@ -87,7 +87,7 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
             let quiet =
                 if is_quiet && !unseen.is_empty() { "unknown".to_string() } else { is_quiet.to_string() };
             let mut detail =
-                Detail::from([("seconds".to_string(), seconds(began)), ("quiet".to_string(), quiet)]);
+                StepDetail::from([("seconds".to_string(), seconds(began)), ("quiet".to_string(), quiet)]);
             let mut insert = |name: &str, set: &BTreeSet<String>| {
                 if !set.is_empty() {
                     detail.insert(name.to_string(), list(set));
@@ -152,9 +152,9 @@ fn look(session: &mut Session, version_num: u32) -> Result<Look> {
     Ok(Look { busy, hidden, wal: ask(session, &sql).unwrap_or_default() })
 }
 
-fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<Detail> {
+fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<StepDetail> {
     let began = Instant::now();
-    let mut detail = Detail::new();
+    let mut detail = StepDetail::new();
     session.take_notices();
     for table in tables {
         let table_began = Instant::now();
@@ -179,8 +179,8 @@ pub(crate) fn quote_name(name: &str) -> String {
     }
 }
 
-pub(crate) fn skipped(reason: &str) -> Detail {
-    Detail::from([("skipped".to_string(), reason.to_string())])
+pub(crate) fn skipped(reason: &str) -> StepDetail {
+    StepDetail::from([("skipped".to_string(), reason.to_string())])
 }
 
 pub(crate) fn seconds(since: Instant) -> String {

@@ -10,7 +10,7 @@ use nix::unistd::geteuid;
 
 use crate::swept::Swept;
 use crate::user::account::Account;
-use crate::user::given::{self, Scratch};
+use crate::user::given::{self, ScratchDir};
 
 /// Longest path of a unix socket (`sun_path` without its final zero byte).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -23,14 +23,14 @@ pub(crate) const NAME_BEGIN: &str = "pgdyno-";
 #[derive(Debug)]
 pub(crate) struct SocketDir {
     pub(crate) path: PathBuf,
-    _scratch: Scratch,
+    _scratch: ScratchDir,
 }
 
 impl SocketDir {
     /// Makes a directory that only `account` (and root) can enter.
     pub(crate) fn create(account: &Account) -> Result<SocketDir> {
         let is_short = |base: &Path| {
-            let longest = Scratch::longest_path(base, NAME_BEGIN).join(SOCKET_FILE);
+            let longest = ScratchDir::longest_path(base, NAME_BEGIN).join(SOCKET_FILE);
             ensure!(longest.as_os_str().len() <= SOCKET_PATH_BYTES_MAX, "it is too long");
             Ok(())
         };
@@ -46,18 +46,18 @@ impl SocketDir {
 ///
 /// # Errors
 /// When there is no such place.
-pub(crate) fn scratch(account: &Account) -> Result<Scratch> {
+pub(crate) fn scratch(account: &Account) -> Result<ScratchDir> {
     scratch_where(account, |_| Ok(()))
         .map_err(|tried| anyhow!("no place for temporary files: {tried}; set TMPDIR to a writable path"))
 }
 
 /// Made in the first place that `fits`; the error lists those that were tried.
-fn scratch_where(account: &Account, fits: impl Fn(&Path) -> Result<()>) -> Result<Scratch, String> {
+fn scratch_where(account: &Account, fits: impl Fn(&Path) -> Result<()>) -> Result<ScratchDir, String> {
     let mut tried = Vec::new();
     for base in bases(account) {
         let made = trust::check_place(&base).and_then(|base| {
             fits(&base)?;
-            Scratch::make(&base, NAME_BEGIN, account)
+            ScratchDir::make(&base, NAME_BEGIN, account)
         });
         match made {
             Ok(scratch) => return Ok(scratch),

@@ -15,19 +15,19 @@ use crate::user::account::Account;
 
 /// The files of a server's TLS.
 #[derive(Debug)]
-pub(crate) struct Certificate {
+pub(crate) struct TlsFiles {
     /// The certificate of the authority, for those who verify the server.
     pub(crate) root: String,
     pub(crate) certificate_file: PathBuf,
     pub(crate) key_file: PathBuf,
 }
 
-impl Certificate {
+impl TlsFiles {
     /// Makes a certificate for `address`, and writes it with its key into `dir`, which belongs to the server's user.
     ///
     /// Both certificates are valid for ever: the authority's key is gone when this returns, and drivers whose clocks
     /// are wrong are a matter of other checks.
-    pub(crate) fn make(address: IpAddr, dir: &Path, account: &Account) -> Result<Certificate> {
+    pub(crate) fn make(address: IpAddr, dir: &Path, account: &Account) -> Result<TlsFiles> {
         let signed = Signed::by_new_authority(address).context("make a certificate for server.tls")?;
         let write = |name: &str, text: &str| -> Result<PathBuf> {
             let path = dir.join(name);
@@ -37,7 +37,7 @@ impl Certificate {
                 .with_context(|| format!("write `{}`", path.display()))?;
             Ok(path)
         };
-        Ok(Certificate {
+        Ok(TlsFiles {
             certificate_file: write("server.crt", &signed.certificate)?,
             key_file: write("server.key", &signed.key)?,
             root: signed.root,

@@ -9,7 +9,7 @@ use model::release::{Release, programs};
 use crate::cluster::Cluster;
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
-use crate::running::launch::{Server, StopMode};
+use crate::running::launch::{OwnServer, StopMode};
 
 /// Huge pages of `page_bytes` that the cluster's server with these settings needs. The server must be stopped.
 ///
@@ -21,7 +21,7 @@ pub fn needed(cluster: &Cluster, settings: &BTreeMap<String, String>, page_bytes
     }
     let mut plain = settings.clone();
     plain.insert("huge_pages".to_string(), "off".to_string());
-    let server = Server::start(cluster, &plain)?;
+    let server = OwnServer::start(cluster, &plain)?;
     let peak = peak_bytes(server.pid());
     server.stop(StopMode::Fast)?;
     Ok(peak?.div_ceil(page_bytes))

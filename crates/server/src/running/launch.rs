@@ -24,7 +24,7 @@ use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
-use crate::running::listen::{Door, Listen};
+use crate::running::listen::{ListenAddress, LoadEntrance};
 use crate::running::numa::Binding;
 use crate::settings::check_settings;
 use crate::settings::defaults::log_line_prefix;
@@ -50,7 +50,7 @@ pub struct StartOptions {
     /// Settings by name, all resolved.
     pub settings: BTreeMap<String, String>,
     /// Also listen for drivers on other machines, on a free port.
-    pub listen: Option<Listen>,
+    pub listen: Option<ListenAddress>,
     /// How long the start may take.
     pub deadline: Duration,
     /// NUMA placement of its processes and memory; `None` leaves it to the kernel.
@@ -93,32 +93,35 @@ pub struct StopReport {
 
 /// Our own running server. Dropping it stops it at once.
 #[derive(Debug)]
-pub struct Server {
+pub struct OwnServer {
     child: Child,
     socket: SocketDir,
     data_dir: PathBuf,
     account: Account,
     log_path: PathBuf,
     /// The way in for drivers on other machines.
-    door: Option<Door>,
+    door: Option<LoadEntrance>,
     /// Its end was seen, and recorded in the cluster.
     has_ended: bool,
 }
 
-impl Server {
+impl OwnServer {
     /// Starts the cluster's server with these settings, listening on a unix socket only.
-    pub fn start(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<Server, StartError> {
-        Server::start_with(cluster, &StartOptions { settings: settings.clone(), ..StartOptions::default() })
+    pub fn start(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<OwnServer, StartError> {
+        OwnServer::start_with(
+            cluster,
+            &StartOptions { settings: settings.clone(), ..StartOptions::default() },
+        )
     }
 
     /// Starts the cluster's server and waits until it takes connections.
-    pub fn start_with(cluster: &Cluster, options: &StartOptions) -> Result<Server, StartError> {
+    pub fn start_with(cluster: &Cluster, options: &StartOptions) -> Result<OwnServer, StartError> {
         let before = |error: anyhow::Error| StartError::before(&error, cluster.log_path());
         prepare(cluster, options).map_err(before)?;
         let mut attempts_left = 3;
         loop {
             attempts_left -= 1;
-            let mut server = Server::launch(cluster, options).map_err(before)?;
+            let mut server = OwnServer::launch(cluster, options).map_err(before)?;
             match server.wait_until_ready(options.deadline) {
                 Ok(()) => {
                     server.enter(&options.groups).map_err(before)?;
@@ -141,9 +144,9 @@ impl Server {
     }
 
     /// Connection settings for a load that comes over TCP, if the server listens there. Nobody can connect with them
-    /// before [`Server::admit`].
+    /// before [`OwnServer::admit`].
     pub fn load_conninfo(&self) -> Option<Conninfo> {
-        self.door.as_ref().map(Door::conninfo)
+        self.door.as_ref().map(LoadEntrance::conninfo)
     }
 
     /// Lets the load in from these addresses, and from no other.
@@ -220,7 +223,7 @@ impl Server {
 
     /// Number in the name of its unix socket.
     pub(crate) fn port(&self) -> u16 {
-        self.door.as_ref().map_or(SOCKET_PORT, Door::port)
+        self.door.as_ref().map_or(SOCKET_PORT, LoadEntrance::port)
     }
 
     /// Stops the server and waits for its end. A fast stop that takes too long becomes an immediate one.
@@ -249,11 +252,12 @@ impl Server {
         Ok(children.len() + 1)
     }
 
-    fn launch(cluster: &Cluster, options: &StartOptions) -> Result<Server> {
+    fn launch(cluster: &Cluster, options: &StartOptions) -> Result<OwnServer> {
         let socket = SocketDir::create(&cluster.account)?;
         let version_num = cluster.binaries.version_num;
-        let door =
-            options.listen.map(|listen| Door::new(listen, version_num, &socket.path, &cluster.account));
+        let door = options
+            .listen
+            .map(|listen| LoadEntrance::new(listen, version_num, &socket.path, &cluster.account));
         let door = door.transpose()?;
         let log = new_log(&cluster.log_path())?;
         let mut command =
@@ -265,7 +269,7 @@ impl Server {
             None => vec![("listen_addresses", String::new())],
         };
         let of_all = [
-            ("port", door.as_ref().map_or(SOCKET_PORT, Door::port).to_string()),
+            ("port", door.as_ref().map_or(SOCKET_PORT, LoadEntrance::port).to_string()),
             ("unix_socket_directories", socket.path.to_string_lossy().into_owned()),
             ("unix_socket_permissions", "0700".to_string()),
             ("logging_collector", "off".to_string()),
@@ -284,7 +288,7 @@ impl Server {
         let child =
             crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
-        let server = Server {
+        let server = OwnServer {
             child,
             socket,
             data_dir,
@@ -376,7 +380,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for OwnServer {
     fn drop(&mut self) {
         // Also if the server is gone: one that was killed leaves its shared memory. There is nobody to report an error
         // to; the kernel signals the server again when we end.

@@ -11,7 +11,7 @@ use wire::conninfo::{PasswordSource, SslMode};
 use wire::{Conninfo, Secret, Session, Verifier, quote_ident, quote_literal};
 
 use crate::cluster::DATABASE;
-use crate::running::certificate::Certificate;
+use crate::running::certificate::TlsFiles;
 use crate::user::account::Account;
 
 /// The role of a load that comes over the network. It is no superuser, so that whoever learns its password cannot execute
@@ -24,19 +24,19 @@ const INTERFACE_BYTES_MAX: usize = 15;
 
 /// Where a server listens besides its unix socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listen {
+pub struct ListenAddress {
     /// A private address of this machine.
     pub address: IpAddr,
     /// Whether connections are encrypted, all of them or none.
     pub tls: bool,
 }
 
-impl Listen {
+impl ListenAddress {
     /// The address that `server.listen` names: an address of this machine, or the first private one of an interface.
     ///
     /// # Errors
     /// When the address is not private or not of this machine, or the interface has none that is.
-    pub fn resolve(text: &str, tls: bool) -> Result<Listen> {
+    pub fn resolve(text: &str, tls: bool) -> Result<ListenAddress> {
         check(text)?;
         let (mut of_it, mut others) = (Vec::new(), Vec::new());
         for (interface, address) in own_addresses()? {
@@ -46,7 +46,7 @@ impl Listen {
         }
         of_it.sort_by_key(preference);
         if let Some(&address) = of_it.iter().find(|address| refusal(**address).is_none()) {
-            return Ok(Listen { address, tls });
+            return Ok(ListenAddress { address, tls });
         }
         if !of_it.is_empty() {
             bail!("server.listen: no address of interface `{text}` is private ({})", list(&of_it));
@@ -126,25 +126,30 @@ fn list(addresses: &[IpAddr]) -> String {
 
 /// The entrance of one start of a server for its load.
 #[derive(Debug)]
-pub(crate) struct Door {
-    listen: Listen,
+pub(crate) struct LoadEntrance {
+    listen: ListenAddress,
     port: u16,
     password: Secret,
     version_num: u32,
-    certificate: Option<Certificate>,
+    certificate: Option<TlsFiles>,
 }
 
-impl Door {
+impl LoadEntrance {
     /// Chooses a free port and a password. Files of TLS are written into `dir`, which belongs to `account`.
-    pub(crate) fn new(listen: Listen, version_num: u32, dir: &Path, account: &Account) -> Result<Door> {
+    pub(crate) fn new(
+        listen: ListenAddress,
+        version_num: u32,
+        dir: &Path,
+        account: &Account,
+    ) -> Result<LoadEntrance> {
         let address = listen.address;
         let port = TcpListener::bind((address, 0))
             .and_then(|listener| listener.local_addr())
             .with_context(|| format!("find a free port on {address}"))?
             .port();
         let password = Secret::new(files::random_hex(PASSWORD_BYTES)?);
-        let certificate = listen.tls.then(|| Certificate::make(address, dir, account)).transpose()?;
-        Ok(Door { listen, port, password, version_num, certificate })
+        let certificate = listen.tls.then(|| TlsFiles::make(address, dir, account)).transpose()?;
+        Ok(LoadEntrance { listen, port, password, version_num, certificate })
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -154,7 +159,7 @@ impl Door {
     /// Settings for the server's command line.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = vec![("listen_addresses", self.listen.address.to_string())];
-        if let Some(Certificate { certificate_file, key_file, .. }) = &self.certificate {
+        if let Some(TlsFiles { certificate_file, key_file, .. }) = &self.certificate {
             settings.extend([
                 ("ssl", "on".to_string()),
                 ("ssl_cert_file", certificate_file.display().to_string()),
@@ -256,18 +261,20 @@ mod tests {
             ("db1.example.com.", "not an address or the name"),
             ("a b", "not an address or the name"),
         ] {
-            let error =
-                check(text).and_then(|()| Listen::resolve(text, false).map(drop)).unwrap_err().to_string();
+            let error = check(text)
+                .and_then(|()| ListenAddress::resolve(text, false).map(drop))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
     fn an_address_or_an_interface_of_this_machine_is_found() {
-        let loopback = Listen { address: "127.0.0.1".parse().unwrap(), tls: true };
-        assert_eq!(Listen::resolve("127.0.0.1", true).unwrap(), loopback);
-        assert_eq!(Listen::resolve("lo", true).unwrap(), loopback);
-        let error = Listen::resolve("10.255.255.254", false).unwrap_err().to_string();
+        let loopback = ListenAddress { address: "127.0.0.1".parse().unwrap(), tls: true };
+        assert_eq!(ListenAddress::resolve("127.0.0.1", true).unwrap(), loopback);
+        assert_eq!(ListenAddress::resolve("lo", true).unwrap(), loopback);
+        let error = ListenAddress::resolve("10.255.255.254", false).unwrap_err().to_string();
         assert!(
             error.contains("neither an address nor an interface of this machine; its private addresses are"),
             "{error}"
@@ -286,9 +293,9 @@ mod tests {
     #[test]
     fn only_the_named_addresses_get_in_and_only_as_the_loads_role() {
         let check = |version_num: u32, expected: &str| {
-            let listen = Listen { address: "127.0.0.1".parse().unwrap(), tls: false };
+            let listen = ListenAddress { address: "127.0.0.1".parse().unwrap(), tls: false };
             let nowhere = (Path::new("/nonexistent"), Account::choose().unwrap());
-            let door = Door::new(listen, version_num, nowhere.0, &nowhere.1).unwrap();
+            let door = LoadEntrance::new(listen, version_num, nowhere.0, &nowhere.1).unwrap();
             assert_eq!(door.access(&["10.0.0.7".parse().unwrap(), "fd00::7".parse().unwrap()]), expected);
         };
         let scram = "hostnossl pgdyno pgdyno_load 10.0.0.7/32 scram-sha-256\n\

@@ -14,7 +14,7 @@ use crate::binaries::{Binaries, installed, series, version_num};
 use crate::cluster::{Cluster, DATABASE, RESTORE_LOG, SUPERUSER};
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
-use crate::running::launch::Server;
+use crate::running::launch::OwnServer;
 use crate::user::account::Account;
 
 /// The programs that restoring calls.
@@ -43,7 +43,7 @@ impl Restorer {
     ///
     /// # Errors
     /// When there are none.
-    pub fn of_cluster(cluster: &Cluster, server: &Server) -> Result<Restorer> {
+    pub fn of_cluster(cluster: &Cluster, server: &OwnServer) -> Result<Restorer> {
         let socket_dir = server.socket_dir().display().to_string();
         let conninfo = Conninfo::new(&socket_dir, server.port(), SUPERUSER, DATABASE);
         let mut restorer = Restorer {

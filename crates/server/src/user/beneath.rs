@@ -25,11 +25,11 @@ const ASIDE: &str = "pgdyno-removed-";
 
 /// An open directory, which stays the same one whatever happens to its name.
 #[derive(Debug)]
-pub(crate) struct Held(OwnedFd);
+pub(crate) struct HeldDir(OwnedFd);
 
 /// Facts about one name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct NameFacts {
     pub(crate) kind: FileType,
     pub(crate) uid: u32,
     /// Permissions, including the bits that let a program run with its owner's rights.
@@ -39,43 +39,43 @@ pub(crate) struct Facts {
     pub(crate) changed: (i64, u64),
 }
 
-impl Held {
+impl HeldDir {
     /// The directory at `path`. Links in the path are resolved first, and none is followed when the result is opened:
     /// with a user's rights, only directories are reached that this user could walk to from `/`.
     ///
     /// # Errors
     /// Those of the system, also when the path changes meanwhile.
-    pub(crate) fn open(path: &Path) -> io::Result<Held> {
-        reach(path, Held::step)?.readable()
+    pub(crate) fn open(path: &Path) -> io::Result<HeldDir> {
+        reach(path, HeldDir::step)?.readable()
     }
 
     /// The same, created if it does not exist, with those above it.
-    pub(crate) fn open_or_make(path: &Path) -> io::Result<Held> {
-        reach(path, Held::step_or_make)?.readable()
+    pub(crate) fn open_or_make(path: &Path) -> io::Result<HeldDir> {
+        reach(path, HeldDir::step_or_make)?.readable()
     }
 
     /// The directory of this name in it.
-    pub(crate) fn child(&self, name: &OsStr) -> io::Result<Held> {
+    pub(crate) fn child(&self, name: &OsStr) -> io::Result<HeldDir> {
         open_dir(self.as_fd(), name, OFlags::RDONLY)
     }
 
     /// The same, created if it does not exist.
-    pub(crate) fn child_or_make(&self, name: &OsStr) -> io::Result<Held> {
+    pub(crate) fn child_or_make(&self, name: &OsStr) -> io::Result<HeldDir> {
         self.step_or_make(name)?.readable()
     }
 
     /// The directory that these names lead to.
-    pub(crate) fn descend(&self, way: &Path) -> io::Result<Held> {
+    pub(crate) fn descend(&self, way: &Path) -> io::Result<HeldDir> {
         names_of(way)
             .try_fold(open_dir(self.as_fd(), OsStr::new("."), OFlags::PATH)?, |held, name| held.step(name))
     }
 
     /// Opens a directory only to pass through it, which may be allowed where listing it is not.
-    fn step(&self, name: &OsStr) -> io::Result<Held> {
+    fn step(&self, name: &OsStr) -> io::Result<HeldDir> {
         open_dir(self.as_fd(), name, OFlags::PATH)
     }
 
-    fn step_or_make(&self, name: &OsStr) -> io::Result<Held> {
+    fn step_or_make(&self, name: &OsStr) -> io::Result<HeldDir> {
         match self.step(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 mkdirat(&self.0, name, Mode::RWXU)?;
@@ -85,7 +85,7 @@ impl Held {
         }
     }
 
-    fn readable(&self) -> io::Result<Held> {
+    fn readable(&self) -> io::Result<HeldDir> {
         self.child(OsStr::new("."))
     }
 
@@ -106,7 +106,7 @@ impl Held {
     }
 
     /// Its entries with their facts; those that are gone meanwhile are left out.
-    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Facts)>> {
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, NameFacts)>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.0)? {
             let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_os_string();
@@ -114,7 +114,7 @@ impl Held {
                 continue;
             }
             match statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => entries.push((name, Facts::of(&stat))),
+                Ok(stat) => entries.push((name, NameFacts::of(&stat))),
                 Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -123,8 +123,8 @@ impl Held {
     }
 
     /// The facts about the directory itself.
-    pub(crate) fn facts(&self) -> io::Result<Facts> {
-        Ok(Facts::of(&fstat(&self.0)?))
+    pub(crate) fn facts(&self) -> io::Result<NameFacts> {
+        Ok(NameFacts::of(&fstat(&self.0)?))
     }
 
     /// Where a link in it leads.
@@ -182,7 +182,7 @@ impl Held {
         files.iter().try_for_each(|(name, _)| self.remove_file(name))
     }
 
-    fn remove_from(&self, name: &OsStr, n_deeper: usize, top: &Held) -> io::Result<()> {
+    fn remove_from(&self, name: &OsStr, n_deeper: usize, top: &HeldDir) -> io::Result<()> {
         if !self.is_directory(name)? {
             return self.remove_file(name);
         }
@@ -198,11 +198,11 @@ impl Held {
     }
 
     /// The directory of this name in it, unless something else is mounted there: that is not ours, wherever it is mounted.
-    fn child_to_empty(&self, name: &OsStr) -> io::Result<Held> {
+    fn child_to_empty(&self, name: &OsStr) -> io::Result<HeldDir> {
         let is_mounted =
             || refused(&format!("something is mounted at `{}` in it; unmount it", name.display()));
         match openat2(&self.0, name, DIRECTORY, Mode::empty(), ResolveFlags::NO_XDEV) {
-            Ok(child) => Ok(Held(child)),
+            Ok(child) => Ok(HeldDir(child)),
             Err(Errno::XDEV) => Err(is_mounted()),
             // Linux before 5.6, or a sandbox that does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {
@@ -215,7 +215,7 @@ impl Held {
 
     /// Whether no mount is between it and this directory above it, as far as the system says. What is mounted may be of the same
     /// file system.
-    fn is_mounted_with(&self, above: &Held) -> io::Result<bool> {
+    fn is_mounted_with(&self, above: &HeldDir) -> io::Result<bool> {
         let is_same_file_system = fstat(&self.0)?.st_dev == fstat(&above.0)?.st_dev;
         Ok(is_same_file_system && self.mount_number() == above.mount_number())
     }
@@ -275,15 +275,15 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for HeldDir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Facts {
-    fn of(stat: &rustix::fs::Stat) -> Facts {
-        Facts {
+impl NameFacts {
+    fn of(stat: &rustix::fs::Stat) -> NameFacts {
+        NameFacts {
             kind: FileType::from_raw_mode(stat.st_mode),
             uid: stat.st_uid,
             mode: stat.st_mode & 0o7777,
@@ -293,13 +293,13 @@ impl Facts {
     }
 }
 
-/// Removes the directory at `path` with all its contents, as [`Held::empty`] does; a link in its place is removed itself.
+/// Removes the directory at `path` with all its contents, as [`HeldDir::empty`] does; a link in its place is removed itself.
 /// What is mounted in it stays, and is an error. For contents that another user can have made.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);
     }
-    Held::open(path)?.empty()?;
+    HeldDir::open(path)?.empty()?;
     fs::remove_dir(path)
 }
 
@@ -318,7 +318,7 @@ fn refused(words: &str) -> io::Error {
 }
 
 /// Walks from `/` to `path`, whose links have been resolved, as far as it exists.
-fn reach(path: &Path, step: impl Fn(&Held, &OsStr) -> io::Result<Held>) -> io::Result<Held> {
+fn reach(path: &Path, step: impl Fn(&HeldDir, &OsStr) -> io::Result<HeldDir>) -> io::Result<HeldDir> {
     let path = std::path::absolute(path)?;
     let mut missing: Vec<&OsStr> = Vec::new();
     let mut present = path.as_path();
@@ -345,8 +345,8 @@ fn names_of(path: &Path) -> impl Iterator<Item = &OsStr> {
 /// How directories are opened.
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn open_dir(at: BorrowedFd, name: &OsStr, flags: OFlags) -> io::Result<Held> {
-    Ok(Held(openat(at, name, flags | DIRECTORY, Mode::empty())?))
+fn open_dir(at: BorrowedFd, name: &OsStr, flags: OFlags) -> io::Result<HeldDir> {
+    Ok(HeldDir(openat(at, name, flags | DIRECTORY, Mode::empty())?))
 }
 
 #[cfg(test)]
@@ -369,7 +369,7 @@ mod tests {
             symlink(target, path("tree").join(name)).unwrap();
         }
         symlink(path("elsewhere/kept"), path("tree/file")).unwrap();
-        let tree = Held::open(&path("tree")).unwrap();
+        let tree = HeldDir::open(&path("tree")).unwrap();
         for name in ["link", "magic"] {
             let name = OsStr::new(name);
             assert!(tree.child(name).is_err() && tree.child_or_make(name).is_err(), "{}", name.display());
@@ -386,22 +386,22 @@ mod tests {
         assert_eq!(fs::read(path("elsewhere/kept")).unwrap(), b"kept");
         // Links above the tree are allowed; missing directories are created.
         symlink(path("tree"), path("way")).unwrap();
-        Held::open_or_make(&path("way/new/one")).unwrap();
+        HeldDir::open_or_make(&path("way/new/one")).unwrap();
         assert!(path("tree/new/one").is_dir());
-        assert!(Held::open(&path("way/none")).is_err());
+        assert!(HeldDir::open(&path("way/none")).is_err());
     }
 
     #[test]
     fn what_is_mounted_in_a_directory_is_not_opened_to_be_emptied() {
         let outer = tempfile::tempdir().unwrap();
         fs::create_dir(outer.path().join("plain")).unwrap();
-        assert!(Held::open(outer.path()).unwrap().child_to_empty(OsStr::new("plain")).is_ok());
+        assert!(HeldDir::open(outer.path()).unwrap().child_to_empty(OsStr::new("plain")).is_ok());
         // It is on every machine.
-        let root = Held::open(Path::new("/")).unwrap();
+        let root = HeldDir::open(Path::new("/")).unwrap();
         let words = root.child_to_empty(OsStr::new("proc")).unwrap_err();
         assert!(words.to_string().contains("something is mounted at `proc`"), "{words}");
         // Where the kernel cannot be asked to stay on a mount.
-        let held = Held::open(outer.path()).unwrap();
+        let held = HeldDir::open(outer.path()).unwrap();
         assert!(held.child(OsStr::new("plain")).unwrap().is_mounted_with(&held).unwrap());
         let proc = root.child(OsStr::new("proc")).unwrap();
         assert!(!proc.is_mounted_with(&root).unwrap());
@@ -415,7 +415,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let way: PathBuf = (0..=DEPTH_MAX + 1).map(|_| "d").collect();
         fs::create_dir_all(outer.path().join(way)).unwrap();
-        let held = Held::open(outer.path()).unwrap();
+        let held = HeldDir::open(outer.path()).unwrap();
         fs::write(outer.path().join("d/file"), "1234").unwrap();
         assert_eq!(held.bytes(), 4);
         held.remove(OsStr::new("d")).unwrap();
@@ -427,7 +427,7 @@ mod tests {
     fn directories_are_removed_however_deep_they_are() {
         let outer = tempfile::tempdir_in("/dev/shm").unwrap();
         fs::write(outer.path().join("kept"), "kept").unwrap();
-        let mut deepest = Held::open(outer.path()).unwrap().child_or_make(OsStr::new("tree")).unwrap();
+        let mut deepest = HeldDir::open(outer.path()).unwrap().child_or_make(OsStr::new("tree")).unwrap();
         for n in 0..25_000 {
             deepest = deepest.child_or_make(OsStr::new("d")).unwrap();
             if n % 1000 == 0 {
@@ -435,7 +435,7 @@ mod tests {
             }
         }
         remove_tree(&outer.path().join("tree")).unwrap();
-        let left: Vec<_> = Held::open(outer.path()).unwrap().entries().unwrap();
+        let left: Vec<_> = HeldDir::open(outer.path()).unwrap().entries().unwrap();
         assert!(left.len() == 1 && left[0].0 == "kept", "{left:?}");
         assert!(remove_tree(&outer.path().join("tree")).is_err());
     }

@@ -11,9 +11,9 @@ use files::trust;
 use crate::process_id::ProcessId;
 use crate::swept::Swept;
 use crate::user::account::Account;
-use crate::user::beneath::{Held, remove_tree};
+use crate::user::beneath::{HeldDir, remove_tree};
 
-/// Names the process that uses a [`Scratch`].
+/// Names the process that uses a [`ScratchDir`].
 const OWNER_FILE: &str = "owner.json";
 const OWNER_BYTES_MAX: u64 = 4 << 10;
 const GIVEN: &str = "d";
@@ -39,26 +39,26 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
     let owner = Account::of_owner(dir)?;
     let context =
         || format!("remove the contents of `{}` as user `{}`, its owner", dir.display(), owner.name);
-    owner.act(|| Held::open(dir)?.empty()).with_context(context)?;
+    owner.act(|| HeldDir::open(dir)?.empty()).with_context(context)?;
     fs::remove_dir(dir).with_context(|| format!("remove `{}`", dir.display()))
 }
 
 /// A temporary directory that contains one of the server's user; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchDir {
     /// The outer directory, owned by this process's user.
     pub(crate) outer: PathBuf,
     /// The inner directory, owned by the server's user.
     pub(crate) given: PathBuf,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Creates one in `base`, with this prefix of the name.
-    pub(crate) fn make(base: &Path, name_begin: &str, account: &Account) -> Result<Scratch> {
+    pub(crate) fn make(base: &Path, name_begin: &str, account: &Account) -> Result<ScratchDir> {
         let outer = trust::check_place(base)?.join(format!("{name_begin}{}", files::random_hex(6)?));
         let context = || format!("make `{}`", outer.display());
         make_outer(&outer, account).with_context(context)?;
-        let scratch = Scratch { given: outer.join(GIVEN), outer: outer.clone() };
+        let scratch = ScratchDir { given: outer.join(GIVEN), outer: outer.clone() };
         fs::write(outer.join(OWNER_FILE), serde_json::to_vec(&ProcessId::current())?)
             .with_context(context)?;
         make(&scratch.given, account)?;
@@ -71,7 +71,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         // A later sweep finds what cannot be removed now.
         remove_scratch(&self.outer).ok();
@@ -113,7 +113,7 @@ mod tests {
         let account = Account::choose().unwrap();
         let base = tempfile::tempdir().unwrap();
         fs::write(base.path().join("precious"), "kept").unwrap();
-        let scratch = Scratch::make(base.path(), "t-", &account).unwrap();
+        let scratch = ScratchDir::make(base.path(), "t-", &account).unwrap();
         let (outer, given) = (scratch.outer.clone(), scratch.given.clone());
         symlink(base.path(), given.join("link")).unwrap();
         fs::create_dir(given.join("dir")).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     fn only_our_directories_of_dead_processes_are_swept() {
         let account = Account::choose().unwrap();
         let base = tempfile::tempdir().unwrap();
-        let scratch = Scratch::make(base.path(), "t-", &account).unwrap();
+        let scratch = ScratchDir::make(base.path(), "t-", &account).unwrap();
         assert_eq!(sweep(base.path(), "t-"), Vec::<Swept>::new());
         let dead = ProcessId { start_ticks: 1, ..ProcessId::current() };
         let owner = scratch.outer.join(OWNER_FILE);

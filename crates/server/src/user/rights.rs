@@ -15,27 +15,27 @@ use crate::user::account::Account;
 
 /// The user whose rights to files are used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Rights<'a> {
+pub(crate) enum FileRights<'a> {
     /// The user that pgdyno runs as: for files that only we can replace.
     Ours,
     /// The server's user.
     Of(&'a Account),
 }
 
-impl Rights<'_> {
+impl FileRights<'_> {
     /// Does `work` with these rights.
     pub(crate) fn act<T, E: From<io::Error>>(self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         match self {
-            Rights::Ours => work(),
-            Rights::Of(account) => account.act(work),
+            FileRights::Ours => work(),
+            FileRights::Of(account) => account.act(work),
         }
     }
 
     /// The owner of files that are created with these rights.
     pub(crate) fn uid(self) -> u32 {
         match self {
-            Rights::Of(account) => account.uid,
-            Rights::Ours => nix::unistd::geteuid().as_raw(),
+            FileRights::Of(account) => account.uid,
+            FileRights::Ours => nix::unistd::geteuid().as_raw(),
         }
     }
 }

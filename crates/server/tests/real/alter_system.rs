@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use server::alter_system::{Altering, Fate, Journal, Taken, Undone, Wish, problems, undo_journal, undo_left};
-use testbed::{Options, Server};
+use server::alter_system::{
+    Altering, SettingsJournal, SettingsLockTaken, SettingsWish, UndoOutcome, UndoneSetting, problems,
+    undo_journal, undo_left,
+};
+use testbed::{ClusterOptions, TestServer};
 use wire::Conninfo;
 
 fn wanted(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-fn entries(server: &Server) -> Vec<String> {
+fn entries(server: &TestServer) -> Vec<String> {
     let text = fs::read_to_string(server.path("data/postgresql.auto.conf")).unwrap();
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect()
 }
 
 /// Executes `sql`, lets the server load its configuration, and waits until `is_so` is true.
 #[track_caller]
-fn load(server: &Server, sql: &str, is_so: &str) {
+fn load(server: &TestServer, sql: &str, is_so: &str) {
     server.execute("postgres", sql);
     server.execute("postgres", "select pg_reload_conf()");
     let began = Instant::now();
@@ -33,7 +36,8 @@ fn load(server: &Server, sql: &str, is_so: &str) {
 
 #[test]
 fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
-    let server = Server::start(&Options { settings: &["max_connections=40"], ..Options::default() });
+    let server =
+        TestServer::start(&ClusterOptions { settings: &["max_connections=40"], ..ClusterOptions::default() });
     let asked = wanted(&[
         ("archive_command", "true"),
         ("max_connections", "50"),
@@ -42,7 +46,7 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
         ("work_mem", "much"),
     ]);
     let found = |conninfo: &Conninfo, may_restart: bool| {
-        problems(conninfo, Wish { cases: &[&asked], may_restart }).unwrap()
+        problems(conninfo, SettingsWish { cases: &[&asked], may_restart }).unwrap()
     };
     let expect = |found: &[String], expected: &[&str]| {
         let fits = found.iter().zip(expected).all(|(found, expected)| found.contains(expected));
@@ -67,7 +71,7 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     granted(&server, &Conninfo { dbname: "own".to_string(), ..plain.clone() });
 
     let asked = wanted(&[("work_mem", "8MB")]);
-    let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    let found = || problems(&admin, SettingsWish { cases: &[&asked], may_restart: true }).unwrap();
     expect(&found(), &[]);
     server.execute("postgres", "alter role postgres set work_mem = '6MB'");
     expect(&found(), &["work_mem: its value comes from ALTER ROLE ... SET of this user"]);
@@ -87,10 +91,10 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
 }
 
 /// What somebody has written into a configuration file is not loaded for our settings.
-fn not_loaded(server: &Server, conf: &str) {
+fn not_loaded(server: &TestServer, conf: &str) {
     let (admin, path) = (server.socket("postgres"), server.path("data/postgresql.conf"));
     let asked = wanted(&[("wal_compression", "on")]);
-    let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    let found = || problems(&admin, SettingsWish { cases: &[&asked], may_restart: true }).unwrap();
     // The server writes these values in another way, which is no edit.
     let other_words = "\nmaintenance_work_mem = '0.5GB'\ncheckpoint_timeout = 600\ndatestyle = 'iso,mdy'\n\
                        default_text_search_config = 'english'\nlog_min_messages = debug\n";
@@ -119,12 +123,12 @@ fn not_loaded(server: &Server, conf: &str) {
 }
 
 /// Since 15, a user with the rights that the refusal lists changes settings, and puts them back.
-fn granted(server: &Server, plain: &Conninfo) {
+fn granted(server: &TestServer, plain: &Conninfo) {
     if server.admin("postgres").server_version_num() < 150_000 {
         return;
     }
     let asked = wanted(&[("wal_compression", "on"), ("work_mem", "8MB")]);
-    let wish = Wish { cases: &[&asked], may_restart: false };
+    let wish = SettingsWish { cases: &[&asked], may_restart: false };
     let [refusal] = &problems(plain, wish).unwrap()[..] else { panic!("one reason") };
     let grants = refusal.split_once("each of: ").unwrap().1.split_once(" (to").unwrap().0;
     assert_eq!(grants.split("; ").count(), 9, "{refusal}");
@@ -141,14 +145,14 @@ fn granted(server: &Server, plain: &Conninfo) {
     let (mut altering, _) = Altering::begin(plain, &[], place.path()).unwrap();
     altering.set(&asked).unwrap();
     assert_eq!(entries(server).len(), 2);
-    let words: Vec<String> = altering.put_back().unwrap().iter().map(Undone::words).collect();
+    let words: Vec<String> = altering.put_back().unwrap().iter().map(UndoneSetting::words).collect();
     assert!(words[1].starts_with("put back setting `work_mem` to 4MB on plain@"), "{words:?}");
     assert_eq!(entries(server), Vec::<String>::new());
 }
 
 #[test]
 fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
-    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (server, place) = (TestServer::start(&ClusterOptions::default()), tempfile::tempdir().unwrap());
     let dir = place.path().join("settings");
     let admin = server.socket("postgres");
     let begin = |conninfo: &Conninfo, restart: &[&str]| {
@@ -168,9 +172,12 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     let database = server.database_of("postgres");
     let elsewhere = Conninfo { dbname: database.clone(), ..admin.clone() };
     let error = begin(&elsewhere, &[]).unwrap_err();
-    assert!(error.downcast_ref::<Taken>().is_some() && error.to_string().contains("database `postgres`"));
+    assert!(
+        error.downcast_ref::<SettingsLockTaken>().is_some()
+            && error.to_string().contains("database `postgres`")
+    );
     let asked = wanted(&[("work_mem", "8MB")]);
-    let found = problems(&elsewhere, Wish { cases: &[&asked], may_restart: false }).unwrap();
+    let found = problems(&elsewhere, SettingsWish { cases: &[&asked], may_restart: false }).unwrap();
     assert!(found[0].starts_with("another pgdyno changes settings of this server"), "{found:?}");
 
     // The session that holds it keeps nobody from copying a database; where it had no other one, it is found all the same.
@@ -208,14 +215,14 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
         foreign.contains("somebody else has changed `work_mem` in postgresql.auto.conf to 7MB"),
         "{foreign}"
     );
-    assert_eq!(Journal::all(&dir).unwrap().len(), 1);
+    assert_eq!(SettingsJournal::all(&dir).unwrap().len(), 1);
     // As if it had been killed.
     drop(altering);
     let undone = undo_left(&dir, &admin).unwrap();
     let [work_mem] = &undone[..] else { panic!("{undone:?}") };
-    assert!(matches!(work_mem.fate, Fate::Foreign(_)), "{undone:?}");
+    assert!(matches!(work_mem.fate, UndoOutcome::Foreign(_)), "{undone:?}");
     assert_eq!(entries(&server), ["work_mem = '7MB'"]);
-    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(SettingsJournal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
     is_kept_aside(work_mem, &dir);
     assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
     read_under_the_lock(&server, &dir);
@@ -225,14 +232,14 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
 
 /// What only the journal knew is kept, and the user learns how to put it back.
 #[track_caller]
-fn is_kept_aside(work_mem: &Undone, dir: &Path) {
+fn is_kept_aside(work_mem: &UndoneSetting, dir: &Path) {
     assert!(
         work_mem.words().contains("has `7MB` for it, where pgdyno had set `9MB`"),
         "{}",
         work_mem.words()
     );
     let [kept] = &aside(dir)[..] else { panic!("one journal is kept") };
-    assert_eq!(Journal::read(kept).unwrap().settings["work_mem"].entry, None);
+    assert_eq!(SettingsJournal::read(kept).unwrap().settings["work_mem"].entry, None);
     let by_hand = format!(
         "it had no entry before: to put that back yourself, `alter system reset \"work_mem\"`, then `select pg_reload_conf()`; `{}` \
          keeps this",
@@ -250,7 +257,7 @@ fn aside(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_one_pgdyno_set_on_top_of_anothers_value_loses_no_original() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     let admin = server.socket("postgres");
     load(&server, "alter system set work_mem = '5MB'", "current_setting('work_mem') = '5MB'");
     let caches = tempfile::tempdir().unwrap();
@@ -274,12 +281,12 @@ fn what_one_pgdyno_set_on_top_of_anothers_value_loses_no_original() {
     }
     let [kept] = &aside(&dirs[0])[..] else { panic!("one journal is kept") };
     assert!(words.contains(&kept.display().to_string()), "{words}");
-    assert_eq!(Journal::read(kept).unwrap().settings["work_mem"].entry.as_deref(), Some("5MB"));
+    assert_eq!(SettingsJournal::read(kept).unwrap().settings["work_mem"].entry.as_deref(), Some("5MB"));
     assert_eq!(entries(&server), ["work_mem = '16MB'"]);
     // Whoever sees both says whose value comes back.
     fs::copy(kept, dirs[1].join(kept.file_name().unwrap())).unwrap();
     let second = undo_left(&dirs[1], &admin).unwrap();
-    assert!(second.len() == 1 && second[0].fate == Fate::Back, "{second:?}");
+    assert!(second.len() == 1 && second[0].fate == UndoOutcome::Back, "{second:?}");
     let words = second[0].words();
     assert!(words.contains("`8MB` is what another pgdyno had set; before that it had `5MB`"), "{words}");
     assert_eq!(entries(&server), ["work_mem = '8MB'"]);
@@ -293,12 +300,12 @@ fn what_one_pgdyno_set_on_top_of_anothers_value_loses_no_original() {
 }
 
 /// Who waits for the lock puts back what the journal says then.
-fn read_under_the_lock(server: &Server, dir: &Path) {
+fn read_under_the_lock(server: &TestServer, dir: &Path) {
     load(server, "select", "current_setting('work_mem') = '7MB'");
     let admin = server.socket("postgres");
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     altering.set(&wanted(&[("maintenance_work_mem", "8MB")])).unwrap();
-    let [path] = &Journal::all(dir).unwrap()[..] else { panic!("one journal") };
+    let [path] = &SettingsJournal::all(dir).unwrap()[..] else { panic!("one journal") };
     let undone = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| undo_journal(path, &admin).unwrap());
         std::thread::sleep(Duration::from_millis(500));
@@ -307,12 +314,12 @@ fn read_under_the_lock(server: &Server, dir: &Path) {
         drop(altering);
         waiting.join().unwrap()
     });
-    assert!(undone.len() == 1 && undone[0].fate == Fate::Back, "{undone:?}");
+    assert!(undone.len() == 1 && undone[0].fate == UndoOutcome::Back, "{undone:?}");
     assert_eq!(entries(server), ["work_mem = '7MB'"]);
 }
 
 /// A server that has none of our entries is not restarted, and its journal goes.
-fn restarted_by_others(server: &Server, dir: &Path) {
+fn restarted_by_others(server: &TestServer, dir: &Path) {
     let admin = server.socket("postgres");
     let called = server.path("called");
     let fails = ["sh".to_string(), "-c".to_string(), format!("echo > {}; exit 5", called.display())];
@@ -328,20 +335,20 @@ fn restarted_by_others(server: &Server, dir: &Path) {
     server.start_again();
     let undone = undo_left(dir, &admin).unwrap();
     let [shared_buffers] = &undone[..] else { panic!("{undone:?}") };
-    assert!(matches!(shared_buffers.fate, Fate::Foreign(_)), "{undone:?}");
+    assert!(matches!(shared_buffers.fate, UndoOutcome::Foreign(_)), "{undone:?}");
     assert!(!called.exists(), "the restart command was called");
-    assert_eq!(Journal::all(dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(SettingsJournal::all(dir).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
 /// What answers as a standby is not the primary whose settings were changed: nothing is put back there, and the journal stays.
-fn not_the_same(server: &Server, dir: &Path) {
+fn not_the_same(server: &TestServer, dir: &Path) {
     let admin = server.socket("postgres");
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
     server.make_standby();
     let expected = "another server than the one whose settings were changed answers at this address \
                     (role `a standby` instead of `a primary`)";
-    let [path] = &Journal::all(dir).unwrap()[..] else { panic!("one journal") };
+    let [path] = &SettingsJournal::all(dir).unwrap()[..] else { panic!("one journal") };
     for error in [
         altering.set(&wanted(&[("work_mem", "9MB")])).unwrap_err(),
         altering.put_back().unwrap_err(),
@@ -354,17 +361,17 @@ fn not_the_same(server: &Server, dir: &Path) {
         assert!(format!("{error:#}").contains(expected), "{error:#}");
     }
     assert_eq!(entries(server), ["work_mem = '8MB'"]);
-    assert_eq!(Journal::all(dir).unwrap().len(), 1);
-    Journal::remove(path).unwrap();
+    assert_eq!(SettingsJournal::all(dir).unwrap().len(), 1);
+    SettingsJournal::remove(path).unwrap();
     load(server, "alter system set work_mem = '7MB'", "current_setting('work_mem') = '7MB'");
 }
 
 /// On a standby its own settings are changed, except those that have to be as on the primary.
-fn of_standby(server: &Server, dir: &Path) {
+fn of_standby(server: &TestServer, dir: &Path) {
     let admin = server.socket("postgres");
     not_the_same(server, dir);
     let asked = wanted(&[("max_worker_processes", "4"), ("work_mem", "8MB")]);
-    let found = problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    let found = problems(&admin, SettingsWish { cases: &[&asked], may_restart: true }).unwrap();
     assert!(found.len() == 1 && found[0].contains("a standby stops if it is lower"), "{found:?}");
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
@@ -375,12 +382,13 @@ fn of_standby(server: &Server, dir: &Path) {
 
 #[test]
 fn a_file_that_postgresql_auto_conf_includes_stays_included() {
-    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (server, place) = (TestServer::start(&ClusterOptions::default()), tempfile::tempdir().unwrap());
     let (admin, dir, auto) =
         (server.socket("postgres"), place.path(), server.path("data/postgresql.auto.conf"));
     let asked = wanted(&[("work_mem", "8MB")]);
-    let found =
-        |conninfo: &Conninfo| problems(conninfo, Wish { cases: &[&asked], may_restart: false }).unwrap();
+    let found = |conninfo: &Conninfo| {
+        problems(conninfo, SettingsWish { cases: &[&asked], may_restart: false }).unwrap()
+    };
     let write = |path: &Path, text: &str| {
         fs::write(path, text).unwrap();
         load(&server, "select 1", "true");
@@ -401,7 +409,7 @@ fn a_file_that_postgresql_auto_conf_includes_stays_included() {
     // Somebody may include one after the plan was made.
     expect(&altering.set(&asked).unwrap_err().to_string(), "line 2: `include 'tuned.conf'`");
     assert_eq!(fs::read_to_string(&auto).unwrap(), including);
-    assert_eq!(Journal::all(dir).unwrap().len(), 0);
+    assert_eq!(SettingsJournal::all(dir).unwrap().len(), 0);
 
     if !is_before_grants(&server) {
         // Who cannot read the file sees what is read after its first line.
@@ -438,22 +446,22 @@ fn a_file_that_postgresql_auto_conf_includes_stays_included() {
     expect(&kept, "settings of the server are not put back (work_mem)");
     drop(altering);
     expect(&format!("{:#}", undo_left(dir, &admin).unwrap_err()), "includes another file");
-    assert_eq!(Journal::all(dir).unwrap().len(), 1);
+    assert_eq!(SettingsJournal::all(dir).unwrap().len(), 1);
     assert!(fs::read_to_string(&auto).unwrap().ends_with("include 'tuned.conf'\n"));
     fs::write(&auto, changed).unwrap();
     let undone = undo_left(dir, &admin).unwrap();
-    assert!(undone.len() == 1 && undone[0].fate == Fate::Back, "{undone:?}");
-    assert_eq!(Journal::all(dir).unwrap().len(), 0);
+    assert!(undone.len() == 1 && undone[0].fate == UndoOutcome::Back, "{undone:?}");
+    assert_eq!(SettingsJournal::all(dir).unwrap().len(), 0);
 }
 
 /// Whether single parameters cannot be granted yet.
-fn is_before_grants(server: &Server) -> bool {
+fn is_before_grants(server: &TestServer) -> bool {
     server.ask("postgres", "select current_setting('server_version_num')::int < 150000") == "t"
 }
 
 #[test]
 fn what_a_role_or_database_decides_is_named_as_that() {
-    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (server, place) = (TestServer::start(&ClusterOptions::default()), tempfile::tempdir().unwrap());
     let (admin, dir) = (server.socket("postgres"), place.path());
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     server.execute("postgres", "alter database postgres set work_mem = '6MB'");
@@ -466,7 +474,7 @@ fn what_a_role_or_database_decides_is_named_as_that() {
     altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
     server.execute("postgres", "alter role postgres set work_mem = '7MB'");
     let undone = altering.put_back().unwrap();
-    let words: Vec<String> = undone.iter().map(Undone::words).collect();
+    let words: Vec<String> = undone.iter().map(UndoneSetting::words).collect();
     let expected = "its entry is back, but it is 7168 instead of 4096, which comes from ALTER ROLE ... SET of this user, where";
     assert!(words.len() == 1 && words[0].contains(expected), "{words:?}");
     assert_eq!(entries(&server), Vec::<String>::new());
@@ -474,11 +482,14 @@ fn what_a_role_or_database_decides_is_named_as_that() {
 
 #[test]
 fn lock_tables_stay_as_they_are_where_transactions_may_be_prepared() {
-    let server = Server::start(&Options { settings: &["max_prepared_transactions=2"], ..Options::default() });
+    let server = TestServer::start(&ClusterOptions {
+        settings: &["max_prepared_transactions=2"],
+        ..ClusterOptions::default()
+    });
     let admin = server.socket("postgres");
     for level in ["10", "150"] {
         let asked = wanted(&[("max_locks_per_transaction", level)]);
-        let found = problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+        let found = problems(&admin, SettingsWish { cases: &[&asked], may_restart: true }).unwrap();
         let is_named = |text: &String| text.contains("prepared transactions keep the server from starting");
         assert!(found.iter().any(is_named), "{level}: {found:?}");
     }
@@ -487,11 +498,11 @@ fn lock_tables_stay_as_they_are_where_transactions_may_be_prepared() {
 /// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
 #[test]
 fn what_readers_of_the_wal_would_not_survive_is_refused_unless_they_are_ruled_out() {
-    let server = Server::start(&Options::default());
+    let server = TestServer::start(&ClusterOptions::default());
     let admin = server.socket("postgres");
     let raised = wanted(&[("max_connections", "150")]);
     let found = |conninfo: &Conninfo, asked: &BTreeMap<String, String>| {
-        problems(conninfo, Wish { cases: &[asked], may_restart: true }).unwrap()
+        problems(conninfo, SettingsWish { cases: &[asked], may_restart: true }).unwrap()
     };
     let expect = |asked: &BTreeMap<String, String>, sign: &str| {
         let found = found(&admin, asked);
@@ -561,9 +572,10 @@ fn archiving_and_silent() {
         (&["archive_mode=on", "archive_command=true"][..], Some("it archives its WAL")),
         (&["wal_level=minimal", "max_wal_senders=0", "wal_keep_size=64MB"], None),
     ] {
-        let server = Server::start(&Options { settings, ..Options::default() });
+        let server = TestServer::start(&ClusterOptions { settings, ..ClusterOptions::default() });
         let found =
-            problems(&server.socket("postgres"), Wish { cases: &[&raised], may_restart: true }).unwrap();
+            problems(&server.socket("postgres"), SettingsWish { cases: &[&raised], may_restart: true })
+                .unwrap();
         match sign {
             Some(sign) => assert!(found.len() == 1 && found[0].contains(sign), "{found:?}"),
             None => assert_eq!(found, Vec::<String>::new()),

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use server::{Cluster, CopyMethod, InitOptions, Server, StopMode};
+use server::{Cluster, CopyMethod, InitOptions, OwnServer, StopMode};
 
 use crate::loop_mount::LoopMount;
 use crate::support::{ask, cluster, installed, place, session, settings};
@@ -14,7 +14,7 @@ const FILL: &str = "create table t (i int primary key, x text); insert into t se
 const SUM: &str = "select count(*) || '/' || sum(i) || '/' || max(x) from t";
 
 fn run(cluster: &Cluster, stop: StopMode, statements: &[&str]) -> String {
-    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let mut admin = session(&server.conninfo());
     for statement in statements {
         admin.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -135,7 +135,7 @@ fn only_its_own_is_overwritten(mut cluster: Cluster, space: &Path) {
 }
 
 fn run_all(cluster: &Cluster, statements: &[&str]) {
-    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let mut admin = session(&server.conninfo());
     for statement in statements {
         admin.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -145,7 +145,7 @@ fn run_all(cluster: &Cluster, statements: &[&str]) {
 }
 
 fn ask_of(cluster: &Cluster, sql: &str) -> String {
-    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let answer = ask(&mut session(&server.conninfo()), sql);
     server.stop(StopMode::Fast).unwrap();
     answer
@@ -192,7 +192,7 @@ fn where_blocks_can_be_shared_a_snapshot_is_restored_in_a_second_per_gigabyte() 
 fn a_running_or_crashed_cluster_gives_no_snapshot() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     let refused = |cluster: &Cluster| cluster.snapshot("x").unwrap_err().to_string();
     assert!(refused(&cluster).contains("stop it to take a snapshot"), "{}", refused(&cluster));
     server.stop(StopMode::Immediate).unwrap();
@@ -210,8 +210,8 @@ fn an_interrupted_restore_keeps_the_server_from_starting() {
         .replace("\"is_complete\"", "\"restoring\": \"x\", \"is_complete\"");
     fs::write(&marker, text).unwrap();
     let mut cut_off = Cluster::open(&installed(), &cluster.root).unwrap();
-    let error = Server::start(&cut_off, &settings(&[])).unwrap_err().to_string();
+    let error = OwnServer::start(&cut_off, &settings(&[])).unwrap_err().to_string();
     assert!(error.contains("interrupted; restore it again"), "{error}");
     cut_off.restore("x").unwrap();
-    drop(Server::start(&cut_off, &settings(&[])).unwrap());
+    drop(OwnServer::start(&cut_off, &settings(&[])).unwrap());
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::swept::Swept;
-use server::{Cluster, InitOptions, Server, StartFault, StopMode};
+use server::{Cluster, InitOptions, OwnServer, StartFault, StopMode};
 
 use crate::support::{ask, cluster, installed, place, processes_in, session, settings};
 
 fn fails(cluster: &Cluster, changed: &[(&str, &str)], fault: StartFault, words: &str) {
-    let error = Server::start(cluster, &settings(changed)).unwrap_err();
+    let error = OwnServer::start(cluster, &settings(changed)).unwrap_err();
     let text = error.to_string();
     assert_eq!(error.fault, fault, "{text}");
     assert!(text.contains(words), "{text}");
@@ -63,7 +63,7 @@ fn a_start_that_fails_shows_postgres_messages_and_advice() {
     change("PG_VERSION", b"14\n", StartFault::WrongMajor, "initialized by PostgreSQL version 14");
     change("global/pg_control", &[0; 8192], StartFault::Damaged, "PG_CONTROL_VERSION 0");
     // After all this it still starts, and nothing is left of the attempts.
-    let server = Server::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     server.stop(StopMode::Fast).unwrap();
     assert_eq!(processes_in(place.path()), Vec::<u32>::new());
 }
@@ -72,8 +72,8 @@ fn a_start_that_fails_shows_postgres_messages_and_advice() {
 fn two_servers_cannot_run_on_one_cluster() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
-    let error = Server::start(&cluster, &settings(&[])).unwrap_err().to_string();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
+    let error = OwnServer::start(&cluster, &settings(&[])).unwrap_err().to_string();
     assert!(error.contains(&format!("runs as process {}", server.pid())), "{error}");
     assert!(cluster.clone().remove().is_err());
     assert!(server.data_dir().exists());
@@ -83,13 +83,13 @@ fn two_servers_cannot_run_on_one_cluster() {
 fn a_dropped_server_is_gone_and_its_data_is_recovered() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     let socket = PathBuf::from(&server.conninfo().hosts[0].host);
     session(&server.conninfo()).execute("create table t as select 1 as i").unwrap();
     drop(server);
     assert_eq!(processes_in(place.path()), Vec::<u32>::new());
     assert!(!socket.exists());
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     assert_eq!(ask(&mut session(&server.conninfo()), "select i from t"), "1");
 }
 
@@ -97,7 +97,7 @@ fn a_dropped_server_is_gone_and_its_data_is_recovered() {
 fn the_death_of_a_server_is_noticed_with_its_cause() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let mut server = Server::start(&cluster, &settings(&[])).unwrap();
+    let mut server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     server.check_running().unwrap();
     let segments = dynamic_segments(&processes_in(place.path()));
     assert!(!segments.is_empty() && segments.iter().all(|path| path.exists()), "{segments:?}");
@@ -114,7 +114,7 @@ fn the_death_of_a_server_is_noticed_with_its_cause() {
     assert!(!report.is_clean);
     // The killed one could not remove them, and the next start would not find them.
     assert!(!segments.iter().any(|path| path.exists()), "{segments:?}");
-    let report = Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
+    let report = OwnServer::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     assert!(report.is_clean);
 }
 
@@ -134,7 +134,7 @@ fn dynamic_segments(pids: &[u32]) -> BTreeSet<PathBuf> {
 #[ignore = "run by another test, in a separate process"]
 fn runs_a_server_until_it_is_killed() {
     let root = PathBuf::from(std::env::var_os("PGDYNO_TEST_ROOT").unwrap());
-    let server = Server::start(&Cluster::open(&installed(), &root).unwrap(), &settings(&[])).unwrap();
+    let server = OwnServer::start(&Cluster::open(&installed(), &root).unwrap(), &settings(&[])).unwrap();
     fs::write(root.with_extension("ready"), &server.conninfo().hosts[0].host).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -166,7 +166,7 @@ fn a_killed_pgdyno_takes_its_server_along() {
     let swept = server::process::socket::sweep_sockets();
     assert!(Swept::removed(swept).iter().any(|dir| socket.starts_with(dir)));
     assert!(!socket.exists());
-    Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
+    OwnServer::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use server::fetch;
-use server::{Binaries, Cache, Server, StopMode};
+use server::{Binaries, Cache, OwnServer, StopMode};
 
 use crate::support::{ask, cluster, fetched, installed, place, processes_in, session, settings};
 
@@ -34,7 +34,8 @@ fn a_release_that_the_source_does_not_have_is_refused_by_name() {
 fn lives_and_leaves_nothing(binaries: &Binaries) {
     let place = place();
     let cluster = cluster(binaries, &place);
-    let server = Server::start(&cluster, &settings(&[("work_mem", "5MB")])).unwrap_or_else(|e| panic!("{e}"));
+    let server =
+        OwnServer::start(&cluster, &settings(&[("work_mem", "5MB")])).unwrap_or_else(|e| panic!("{e}"));
     let mut admin = session(&server.conninfo());
     for (name, expected) in [
         ("fsync", "on"),
@@ -112,7 +113,7 @@ fn without_network_or_certificates_a_fetch_says_so_and_cached_binaries_can_be_us
 fn a_crash_ends_every_process_and_loses_no_commit() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     let mut admin = session(&server.conninfo());
     admin.execute("create table kept (n int); insert into kept values (7)").unwrap();
     let n_killed = server.crash().unwrap();
@@ -120,7 +121,7 @@ fn a_crash_ends_every_process_and_loses_no_commit() {
     assert_eq!(processes_in(place.path()), Vec::<u32>::new());
     assert!(admin.execute("select 1").is_err(), "the session is still connected");
 
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     assert!(fs::read_to_string(server.log_path()).unwrap().contains("was not properly shut down"));
     assert_eq!(ask(&mut session(&server.conninfo()), "select n from kept"), "7");
     server.stop(StopMode::Fast).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType};
-use server::{Cluster, Listen, Server, StartOptions, StopMode};
+use server::{Cluster, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::conninfo::SslMode;
 use wire::{Conninfo, Secret, Session, connect};
 
@@ -15,10 +15,10 @@ use crate::support::{ask, cluster, fetched, installed, place, session, settings}
 
 const HERE: &str = "127.0.0.1";
 
-fn start(cluster: &Cluster, tls: bool, more: &[(&str, &str)]) -> (Server, Conninfo) {
-    let listen = Some(Listen::resolve(HERE, tls).unwrap());
+fn start(cluster: &Cluster, tls: bool, more: &[(&str, &str)]) -> (OwnServer, Conninfo) {
+    let listen = Some(ListenAddress::resolve(HERE, tls).unwrap());
     let options = StartOptions { settings: settings(more), listen, ..StartOptions::default() };
-    let server = Server::start_with(cluster, &options).unwrap();
+    let server = OwnServer::start_with(cluster, &options).unwrap();
     let conninfo = server.load_conninfo().unwrap();
     (server, conninfo)
 }
@@ -127,7 +127,7 @@ fn expect_rights_of_a_load(load: &mut Session) {
 }
 
 /// Its certificate is verified, all connections are encrypted, and the key belongs to the server's user alone.
-fn expect_verified_tls(server: &Server, conninfo: &Conninfo) {
+fn expect_verified_tls(server: &OwnServer, conninfo: &Conninfo) {
     let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
     assert_eq!(ask(&mut session(conninfo), sql), "t");
     let with = |change: &dyn Fn(&mut Conninfo)| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use server::cluster::workspace::Workspace;
-use server::{Cluster, InitOptions, Server, StopMode};
+use server::{Cluster, InitOptions, OwnServer, StopMode};
 use testbed::ByHand;
 
 use crate::support::{installed, place, session, settings};
@@ -17,7 +17,7 @@ const FILL: &str = "create table t as select g as i from generate_series(1, 1000
 fn kept(workspace: &Workspace, statements: &[&str]) -> Cluster {
     let root = workspace.dir.join(NAME);
     let cluster = Cluster::create(&installed(), &root, &InitOptions::default()).unwrap();
-    let server = Server::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let mut admin = session(&server.conninfo());
     for statement in statements {
         admin.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -48,7 +48,7 @@ fn expect_left(workspace: &Workspace, cluster: &mut Cluster, reason: &str) {
         format!("{:#}", workspace.remove(NAME).unwrap_err()),
         format!("{:#}", cluster.restore("loaded").unwrap_err()),
         format!("{:#}", Cluster::open(&installed(), &cluster.root).unwrap_err()),
-        Server::start(cluster, &settings(&[])).unwrap_err().to_string(),
+        OwnServer::start(cluster, &settings(&[])).unwrap_err().to_string(),
     ] {
         assert!(why.contains(reason), "{why}");
         assert!(why.contains(&format!("pgdyno server remove --force {NAME}")), "{why}");
@@ -58,7 +58,7 @@ fn expect_left(workspace: &Workspace, cluster: &mut Cluster, reason: &str) {
 
 fn in_ordinary_use(workspace: &Workspace, cluster: &mut Cluster) {
     for stop in [StopMode::Fast, StopMode::Immediate] {
-        let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+        let server = OwnServer::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
         session(&server.conninfo()).execute("update t set i = i + 1").unwrap();
         server.stop(stop).unwrap();
         assert_eq!(workspace.list().unwrap()[0].used_by_others, None);
@@ -74,7 +74,7 @@ fn a_cluster_whose_server_somebody_has_started_is_left() {
     let mut cluster = kept(&workspace, &[FILL]);
     in_ordinary_use(&workspace, &mut cluster);
     // A pgdyno that is killed records nothing, and its cluster is used as ever.
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     server.crash().unwrap();
     in_ordinary_use(&workspace, &mut cluster);
 

@@ -1,7 +1,7 @@
 //! What is negotiated when a connection begins: the version of the protocol, with a server that speaks 3.2 and one that
 //! does not, and how TLS begins, with a server that accepts it at once and one that wants a request first.
 
-use server::{Binaries, Listen, Server, StartOptions, StopMode};
+use server::{Binaries, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::conninfo::ProtocolVersion::{self, V3_0, V3_2};
 use wire::conninfo::SslNegotiation;
 use wire::{ConnectError, Conninfo, SessionError, connect};
@@ -28,7 +28,7 @@ fn is_cancelled(conninfo: &Conninfo) {
 fn spoken(binaries: &Binaries, expected: [(ProtocolVersion, usize); 2], with_3_2: Result<(), &str>) {
     let place = place();
     let cluster = cluster(binaries, &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     let mut conninfo = server.conninfo();
     for (asked, expected) in [V3_0, V3_2].into_iter().zip(expected) {
         conninfo.max_protocol_version = asked;
@@ -63,9 +63,9 @@ fn an_older_server_falls_back_to_protocol_3_0_or_is_refused() {
 fn tls_at_once(binaries: &Binaries) -> Result<(), String> {
     let place = place();
     let cluster = cluster(binaries, &place);
-    let listen = Listen::resolve("127.0.0.1", true).unwrap();
+    let listen = ListenAddress::resolve("127.0.0.1", true).unwrap();
     let options = StartOptions { settings: settings(&[]), listen: Some(listen), ..StartOptions::default() };
-    let server = Server::start_with(&cluster, &options).unwrap();
+    let server = OwnServer::start_with(&cluster, &options).unwrap();
     server.admit(&cluster, &[listen.address]).unwrap();
     let mut conninfo = server.load_conninfo().unwrap();
     assert!(connect(&conninfo).unwrap().tls.is_some());

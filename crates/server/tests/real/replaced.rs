@@ -4,13 +4,13 @@ use std::fs;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
-use server::alter_system::{Altering, Journal, undo_journal, undo_left};
-use testbed::{Options, Server};
+use server::alter_system::{Altering, SettingsJournal, undo_journal, undo_left};
+use testbed::{ClusterOptions, TestServer};
 
 /// As after a restore from a backup, or of a container: data directory, port, identifier and entries are the same.
 #[test]
 fn a_copy_at_the_same_path_and_address_does_not_use_up_the_journal() {
-    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (server, place) = (TestServer::start(&ClusterOptions::default()), tempfile::tempdir().unwrap());
     let (admin, dir) = (server.socket("postgres"), place.path());
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     let wanted = [("work_mem".to_string(), "8MB".to_string())].into();
@@ -26,7 +26,7 @@ fn a_copy_at_the_same_path_and_address_does_not_use_up_the_journal() {
     assert!(copied.success());
     swap("original", "copy");
 
-    let [path] = &Journal::all(dir).unwrap()[..] else { panic!("one journal") };
+    let [path] = &SettingsJournal::all(dir).unwrap()[..] else { panic!("one journal") };
     for error in [
         altering.put_back().unwrap_err(),
         {
@@ -45,5 +45,5 @@ fn a_copy_at_the_same_path_and_address_does_not_use_up_the_journal() {
     swap("copy", "original");
     assert_eq!(undo_left(dir, &admin).unwrap().len(), 1);
     assert_eq!(server.ask("postgres", "show work_mem"), "4MB");
-    assert_eq!(Journal::all(dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(SettingsJournal::all(dir).unwrap(), Vec::<std::path::PathBuf>::new());
 }

@@ -16,7 +16,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid, geteuid, mkfifo, setfsgid, setfsuid};
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::user::account::Account;
-use server::{Binaries, Cluster, InitOptions, Server, StopMode};
+use server::{Binaries, Cluster, InitOptions, OwnServer, StopMode};
 use testbed::Apart;
 
 use crate::support::{cluster, installed, place, settings};
@@ -99,7 +99,7 @@ fn only_data_and_wal_are_given_to_the_servers_user() {
     fs::create_dir(&wal).unwrap();
     let options = InitOptions { wal_directory: Some(wal), ..InitOptions::default() };
     let cluster = Cluster::create(&installed(), &place.path().join("cluster"), &options).unwrap();
-    Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
+    OwnServer::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     cluster.snapshot("x").unwrap();
     let me = geteuid().as_raw();
     let holder = cluster.facts.wal_holder.clone().unwrap();
@@ -136,7 +136,7 @@ fn the_servers_user_replaces_neither_marker_nor_snapshots_nor_logs() {
     }
     let place = place();
     let mut cluster = cluster(&installed(), &place);
-    Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
+    OwnServer::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     cluster.snapshot("x").unwrap();
     let precious = precious(&place);
     let elsewhere = format!(
@@ -363,7 +363,7 @@ fn pipes_in_place_of_our_own_files_do_not_block() {
     fifo(&cluster.log_path());
     let server = in_time({
         let cluster = cluster.clone();
-        move || Server::start(&cluster, &settings(&[])).unwrap()
+        move || OwnServer::start(&cluster, &settings(&[])).unwrap()
     });
     server.stop(StopMode::Fast).unwrap();
     fifo(&place.path().join("cluster.lock"));

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::Server;
-use server::database::template::{self, Changed, Doors, Fate, Loaded, Templates};
+use server::OwnServer;
+use server::database::template::{self, Changed, Doors, LeftoverOutcome, LoadedObjects, Templates};
 use wire::{Conninfo, Session};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -219,7 +219,7 @@ const EVENT_FUNCTION: &str = "create function fires() returns event_trigger lang
 
 /// A server with a database `bench`, and how to connect to it.
 struct Bench {
-    server: Server,
+    server: OwnServer,
     _place: testbed::Apart,
 }
 
@@ -227,8 +227,8 @@ impl Bench {
     fn on(binaries: &server::Binaries) -> Bench {
         let place = place();
         let cluster = cluster(binaries, &place);
-        let server =
-            Server::start(&cluster, &settings(&[("fsync", "off")])).unwrap_or_else(|error| panic!("{error}"));
+        let server = OwnServer::start(&cluster, &settings(&[("fsync", "off")]))
+            .unwrap_or_else(|error| panic!("{error}"));
         let bench = Bench { server, _place: place };
         let mut admin = bench.session("postgres");
         admin.execute("create role reader").unwrap();
@@ -383,7 +383,7 @@ fn a_session_that_stays_in_the_replaced_database_keeps_it() {
         let late = bench.ours();
         assert_eq!(ask(&mut bench.session(&late), "select to_regclass('late') is not null"), "t");
         let fates = template::clean(&Doors::new(&bench.conninfo("bench"), &STOP)).unwrap();
-        let [(name, Fate::Left(why))] = fates.as_slice() else { panic!("{fates:?}") };
+        let [(name, LeftoverOutcome::Left(why))] = fates.as_slice() else { panic!("{fates:?}") };
         assert!(why.contains("pgdyno did not make"), "{why}");
         let mut admin = bench.session("postgres");
         admin.execute(&format!("drop database \"{name}\"")).unwrap();
@@ -426,13 +426,13 @@ fn only_databases_that_pgdyno_made_are_removed() {
     let templates = bench.templates(None);
     assert!(!bench.ours().contains("dddddddddddd"), "{}", bench.ours());
     let fates = template::clean(&Doors::new(&bench.conninfo("bench"), &STOP)).unwrap();
-    assert!(fates.iter().all(|(_, fate)| matches!(fate, Fate::Left(_))), "{fates:?}");
+    assert!(fates.iter().all(|(_, fate)| matches!(fate, LeftoverOutcome::Left(_))), "{fates:?}");
     assert_eq!(fates.len(), 6, "those of a running pgdyno too: {fates:?}");
     drop(templates);
     let fates = template::clean(&Doors::new(&bench.conninfo("bench"), &STOP)).unwrap();
     assert_eq!(fates.len(), 5, "{fates:?}");
     for (name, fate) in fates {
-        let Fate::Left(why) = fate else { panic!("{name} is gone") };
+        let LeftoverOutcome::Left(why) = fate else { panic!("{name} is gone") };
         let expected = if name == "pgdyno_lonely" { "may be all that is left" } else { "no mark of pgdyno" };
         assert!(why.contains(expected), "{name}: {why}");
         admin.execute(&format!("drop database {name}")).unwrap();
@@ -467,7 +467,8 @@ fn a_database_that_pgdyno_made_is_recognized_by_its_mark_and_keeps_it() {
 fn other_tables_and_sequences_and_large_objects_are_strangers() {
     let bench = Bench::on(&installed());
     let mut inside = bench.session("bench");
-    let mut stranger = |tables: &[&str]| template::stranger(&mut inside, Loaded::Tables(tables)).unwrap();
+    let mut stranger =
+        |tables: &[&str]| template::stranger(&mut inside, LoadedObjects::Tables(tables)).unwrap();
     assert_eq!(stranger(&["load"]), None);
     assert_eq!(stranger(&[]).as_deref(), Some("table load"));
     let before = template::holders(&mut bench.session("bench")).unwrap();
@@ -482,7 +483,7 @@ fn other_tables_and_sequences_and_large_objects_are_strangers() {
         assert_eq!(stranger(&["load"]).as_deref(), Some(expected), "{make}");
         let mut inside = bench.session("bench");
         assert_eq!(
-            template::stranger(&mut inside, Loaded::NotThereBefore(&before)).unwrap().as_deref(),
+            template::stranger(&mut inside, LoadedObjects::NotThereBefore(&before)).unwrap().as_deref(),
             Some("table load")
         );
         bench.session("bench").execute(undo).unwrap();

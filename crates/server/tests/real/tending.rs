@@ -8,7 +8,7 @@ use server::database::prewarm::prewarm;
 use server::database::residency::residency;
 use server::database::target::{pools_transactions, rewrites_statement_names};
 use server::database::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};
-use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
+use server::{Binaries, LocalFacts, OwnServer, StopMode, Target, record};
 
 use wire::Session;
 
@@ -34,7 +34,7 @@ fn check_record(record: &ServerRecord, binaries: &Binaries) {
 }
 
 /// What a session that administers has set for itself is not taken for the server's.
-fn own_settings_are_no_facts(server: &Server, plain: &ServerRecord) {
+fn own_settings_are_no_facts(server: &OwnServer, plain: &ServerRecord) {
     let mut administering = session(&server.conninfo());
     administering.administer().unwrap();
     assert_eq!(ask(&mut administering, "show lock_timeout"), "30s");
@@ -83,7 +83,7 @@ const DUE: &str = "select count(*) from pg_stat_sys_tables s join pg_class c on 
     or n_mod_since_analyze > 50 + 0.1 * greatest(reltuples, 0) and c.relname <> 'pg_statistic'";
 
 /// Catalogs of a new cluster are due for autovacuum; after tending, none is.
-fn catalogs_are_tended(server: &Server) {
+fn catalogs_are_tended(server: &OwnServer) {
     let count = || ask(&mut session(&server.conninfo()), DUE).parse::<u32>().unwrap();
     tend_catalogs(&mut session(&server.conninfo())).unwrap();
     tend_statistics(&mut session(&server.conninfo())).unwrap();
@@ -121,7 +121,7 @@ fn toast_is_read_and_counted(admin: &mut Session, method: &str) {
 fn works_on(binaries: &Binaries) {
     let place = place();
     let cluster = cluster(binaries, &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let mut admin = session(&server.conninfo());
     admin.execute(FILL).unwrap();
     let record = record(&mut admin, Some(&LocalFacts::of(binaries))).unwrap();
@@ -186,7 +186,7 @@ fn for_a_user_without_privileges_the_record_says_what_is_missing_and_nothing_fai
     let place = place();
     let cluster = cluster(&installed(), &place);
     let server =
-        Server::start(&cluster, &settings(&[("primary_conninfo", "host=x password=S3cretPw")])).unwrap();
+        OwnServer::start(&cluster, &settings(&[("primary_conninfo", "host=x password=S3cretPw")])).unwrap();
     let mut admin = session(&server.conninfo());
     admin.execute("create role plain login; grant all on schema public to plain").unwrap();
     let mut conninfo = server.conninfo();
@@ -217,7 +217,7 @@ fn for_a_user_without_privileges_the_record_says_what_is_missing_and_nothing_fai
 fn a_busy_server_is_reported_as_busy_at_the_deadline() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[])).unwrap();
     let mut admin = session(&server.conninfo());
     // Another pgdyno counts too.
     let mut other = session(&server.conninfo());
@@ -238,7 +238,7 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
 fn whether_a_server_is_quiet_is_unknown_while_it_does_not_track_what_sessions_do() {
     let place = place();
     let cluster = cluster(&installed(), &place);
-    let server = Server::start(&cluster, &settings(&[("track_activities", "off")])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[("track_activities", "off")])).unwrap();
     let mut admin = session(&server.conninfo());
     let mut other = session(&server.conninfo());
     let sleeper = std::thread::spawn(move || other.execute("select pg_sleep(3)"));

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use server::running::wal_images::{count, position_of, program};
-use server::{Server, StopMode};
+use server::{OwnServer, StopMode};
 use wire::Session;
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -22,7 +22,7 @@ fn seen(admin: &mut Session) -> (u64, u64) {
 fn images_in_the_wal_are_as_many_as_the_server_counts() {
     let place = place();
     let (cluster, stop) = (cluster(&installed(), &place), AtomicBool::new(false));
-    let server = Server::start(&cluster, &settings(&[("autovacuum", "off")])).unwrap();
+    let server = OwnServer::start(&cluster, &settings(&[("autovacuum", "off")])).unwrap();
     let mut admin = session(&server.conninfo());
     admin.execute("create table t (i int, x text) with (fillfactor = 50)").unwrap();
     admin.execute("insert into t select g, repeat('x', 200) from generate_series(1, 50000) g").unwrap();

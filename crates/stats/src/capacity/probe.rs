@@ -19,7 +19,7 @@ pub struct ProbeSecond {
 
 /// The verdict on a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
+pub struct JudgedProbe {
     /// Transactions that ended.
     pub n: u64,
     /// Share of the transactions that were late, with its interval.
@@ -40,7 +40,7 @@ pub struct Judged {
 /// the number of transactions divided by the dispersion of the seconds: late ones come in bursts, so they are less
 /// evidence than as many independent ones (McCullagh and Nelder, "Generalized Linear Models", 4.5: `X^2 / (n - 1)`,
 /// here never below 1). `None` without a second, or unless `0 < allowed < 1`.
-pub fn judge(seconds: &[ProbeSecond], rate_per_s: f64, allowed: f64, level: f64) -> Option<Judged> {
+pub fn judge(seconds: &[ProbeSecond], rate_per_s: f64, allowed: f64, level: f64) -> Option<JudgedProbe> {
     if seconds.is_empty() || !(allowed > 0.0 && allowed < 1.0) {
         return None;
     }
@@ -50,7 +50,7 @@ pub fn judge(seconds: &[ProbeSecond], rate_per_s: f64, allowed: f64, level: f64)
     let piles_up = (ended as f64) < ENDED_SHARE * offered - ARRIVAL_SIGMAS * offered.sqrt();
     if ended == 0 {
         let unknown = Estimate { point: 1.0, low: 0.0, high: 1.0, level };
-        return Some(Judged {
+        return Some(JudgedProbe {
             n: 0,
             late: unknown,
             dispersion: 1.0,
@@ -63,7 +63,7 @@ pub fn judge(seconds: &[ProbeSecond], rate_per_s: f64, allowed: f64, level: f64)
     let dispersion = dispersion(seconds, share);
     let late = wilson(share, ended as f64 / dispersion, level)?;
     let by_share = if late.low > allowed { Some(true) } else { (late.high <= allowed).then_some(false) };
-    Some(Judged {
+    Some(JudgedProbe {
         n: ended,
         late,
         dispersion,

@@ -1,6 +1,6 @@
 //! The highest rate that holds a latency target, from probes at several rates, with noise.
 
-use crate::capacity::probe::Judged;
+use crate::capacity::probe::JudgedProbe;
 use crate::{Estimate, finite};
 
 /// Rates of the grid.
@@ -86,7 +86,7 @@ impl Threshold {
     }
 
     /// Learns from a probe at `rate`.
-    pub fn see(&mut self, rate: f64, probe: &Judged) {
+    pub fn see(&mut self, rate: f64, probe: &JudgedProbe) {
         let seen = self.seen(probe);
         self.n_seen += 1;
         for (threshold, chances) in self.grid.iter().zip(&mut self.chances) {
@@ -100,7 +100,7 @@ impl Threshold {
         self.normalize();
     }
 
-    fn seen(&self, probe: &Judged) -> Seen {
+    fn seen(&self, probe: &JudgedProbe) -> Seen {
         let few = FEW / (probe.n as f64).max(1.0);
         let (low, high) = (few.max(self.allowed / NEAR), (self.allowed * NEAR).min(0.9).max(few));
         match probe.late.point {

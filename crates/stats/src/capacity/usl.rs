@@ -7,7 +7,7 @@ use crate::{Estimate, finite, mean, median};
 
 /// The fitted law `X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scalability {
+pub struct UslFit {
     /// Throughput of one client.
     pub lambda: f64,
     /// Share of the work that is done serially.
@@ -18,7 +18,7 @@ pub struct Scalability {
     pub explained: f64,
 }
 
-impl Scalability {
+impl UslFit {
     /// Throughput that the law gives for `n` clients.
     pub fn throughput(&self, n: f64) -> f64 {
         self.lambda * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
@@ -36,7 +36,7 @@ impl Scalability {
 /// `kappa/lambda`, so least squares of its relative error has one answer; terms that would be below zero are left out
 /// (all combinations are tried: nonnegative least squares, Lawson and Hanson 1974). `None` with fewer than three
 /// different numbers of clients, or values that are not above zero.
-pub fn scalability(points: &[(f64, f64)]) -> Option<Scalability> {
+pub fn scalability(points: &[(f64, f64)]) -> Option<UslFit> {
     let mut clients: Vec<f64> = points.iter().map(|(n, _)| *n).collect();
     clients.sort_by(f64::total_cmp);
     clients.dedup();
@@ -54,7 +54,7 @@ pub fn scalability(points: &[(f64, f64)]) -> Option<Scalability> {
         .filter_map(|used| least_squares(&rows, *used))
         .filter(|terms| terms[0] > 0.0 && terms[1] >= 0.0 && terms[2] >= 0.0)
         .min_by(|a, b| residual(&rows, a).total_cmp(&residual(&rows, b)))?;
-    let mut law = Scalability {
+    let mut law = UslFit {
         lambda: finite(1.0 / best[0])?,
         sigma: finite(best[1] / best[0])?,
         kappa: finite(best[2] / best[0])?,
@@ -104,11 +104,11 @@ pub const BOOTSTRAP_MIN: usize = 8;
 /// Parameters of the law, as figures or as their intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters<T> {
-    /// See [`Scalability::lambda`].
+    /// See [`UslFit::lambda`].
     pub lambda: T,
-    /// See [`Scalability::sigma`].
+    /// See [`UslFit::sigma`].
     pub sigma: T,
-    /// See [`Scalability::kappa`].
+    /// See [`UslFit::kappa`].
     pub kappa: T,
     /// Clients at the peak; `None` where not nearly all fits have one.
     pub peak: Option<T>,
@@ -157,18 +157,18 @@ pub fn parameters_bootstrap(
     let law = scalability(&points)?;
     let tail = (1.0 - level) / 2.0;
     // Where some fits have no peak, an interval of the others would be of those that happen to have one.
-    let estimate = |point: Option<f64>, of: &dyn Fn(&Scalability) -> Option<f64>| {
+    let estimate = |point: Option<f64>, of: &dyn Fn(&UslFit) -> Option<f64>| {
         let values: Vec<f64> = fits.iter().filter_map(of).collect();
         let most = values.len() as f64 >= (1.0 - tail) * fits.len() as f64;
         let (low, high) = (quantile(&values, tail)?, quantile(&values, 1.0 - tail)?);
         Some(Estimate { point: point?, low, high, level }).filter(|_| most)
     };
-    let peak_throughput = |law: &Scalability| law.peak().map(|n| law.throughput(n));
+    let peak_throughput = |law: &UslFit| law.peak().map(|n| law.throughput(n));
     Some(Parameters {
         lambda: estimate(Some(law.lambda), &|law| Some(law.lambda))?,
         sigma: estimate(Some(law.sigma), &|law| Some(law.sigma))?,
         kappa: estimate(Some(law.kappa), &|law| Some(law.kappa))?,
-        peak: estimate(law.peak(), &Scalability::peak),
+        peak: estimate(law.peak(), &UslFit::peak),
         peak_throughput: estimate(peak_throughput(&law), &peak_throughput),
     })
 }

@@ -8,7 +8,7 @@ const RELATION_P_MAX: f64 = 0.01;
 
 /// A mean difference without the part that a covariate explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Adjusted {
+pub struct AdjustedDifference {
     /// The difference that remains if the covariate does not differ.
     pub estimate: Estimate,
     /// Change of the difference for each unit of the covariate.
@@ -23,7 +23,7 @@ pub struct Adjusted {
 ///
 /// A covariate that the treatment changes would take the effect out with it. `None` below five pairs, for samples of
 /// unequal length, and for a covariate that does not vary.
-pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Option<Adjusted> {
+pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Option<AdjustedDifference> {
     let n = differences.len();
     if n < 5 || covariate.len() != n {
         return None;
@@ -47,7 +47,7 @@ pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Op
     let estimate =
         Estimate { point: finite(point)?, low: finite(point - half)?, high: finite(point + half)?, level };
     let explained = if yy > 0.0 { slope * xy / yy } else { 0.0 };
-    Some(Adjusted { estimate, slope, explained })
+    Some(AdjustedDifference { estimate, slope, explained })
 }
 
 /// The control variate of [`control_variate`] if it may be shown with the plain interval: the relation to the covariate
@@ -55,7 +55,7 @@ pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Op
 /// covariate itself does not differ between the sides by its own interval, or else the treatment may have changed it.
 ///
 /// Showing the better of two intervals costs no coverage: the simulation of comparisons verifies that.
-pub fn narrowed(differences: &[f64], covariate: &[f64], level: f64) -> Option<Adjusted> {
+pub fn narrowed(differences: &[f64], covariate: &[f64], level: f64) -> Option<AdjustedDifference> {
     let adjusted = control_variate(differences, covariate, level)?;
     let df = differences.len() as f64 - 2.0;
     let unexplained = 1.0 - adjusted.explained;

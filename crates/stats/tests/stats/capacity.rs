@@ -88,7 +88,7 @@ impl Queue {
         Queue { random: Random::new(seed), world: *world }
     }
 
-    fn judged(&mut self, rate: f64, seconds: usize) -> Judged {
+    fn judged(&mut self, rate: f64, seconds: usize) -> JudgedProbe {
         judge(&self.probe(rate, seconds), rate, self.world.allowed, 0.95).unwrap()
     }
 }

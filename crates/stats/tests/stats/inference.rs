@@ -141,7 +141,7 @@ fn the_scalability_law_agrees_with_scipy() {
         assert!((law.sigma - sigma).abs() < 1e-8 && (law.kappa - kappa).abs() < 1e-9, "{law:?}");
         close(law.explained, *explained, 1e-7);
     }
-    let law = Scalability { lambda: 100.0, sigma: 0.1, kappa: 0.001, explained: 1.0 };
+    let law = UslFit { lambda: 100.0, sigma: 0.1, kappa: 0.001, explained: 1.0 };
     assert_eq!(law.peak(), Some(30.0));
     assert_eq!(law.throughput(1.0), 100.0);
     assert_eq!(scalability(&[(1.0, 10.0), (2.0, 20.0), (2.0, 19.0)]), None);

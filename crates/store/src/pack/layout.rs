@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::Extent;
+use super::PackExtent;
 use crate::load::run_dirs;
 use crate::names;
 use crate::profiles::recorded_cases;
@@ -30,9 +30,9 @@ const OF_PROFILE: [&str; 2] = [names::PROFILE, names::STACKS];
 const DIGITS_MAX: usize = 10;
 
 /// The files in `dir` that belong to an archive, in its order.
-pub(super) fn found(dir: &Path, extent: Extent) -> Result<Vec<String>> {
+pub(super) fn found(dir: &Path, extent: PackExtent) -> Result<Vec<String>> {
     let mut paths: Vec<String> = OF_EXPERIMENT.iter().map(ToString::to_string).collect();
-    let more: &[&str] = if extent == Extent::All { &BESIDE } else { &[] };
+    let more: &[&str] = if extent == PackExtent::All { &BESIDE } else { &[] };
     for (_, run) in run_dirs(dir)? {
         let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let of_run = OF_RUN.iter().chain(more);

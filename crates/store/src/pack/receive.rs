@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Measure, PackedFile, Through, layout};
 use crate::create::{make_ours, refuse_if_used};
-use crate::lock::Lock;
+use crate::lock::WriteLock;
 use crate::names;
 
 /// Most files.
@@ -29,7 +29,7 @@ pub struct Receiver {
     /// Directories that were created, the outermost first.
     dirs: Vec<PathBuf>,
     /// Keeps others out of the directory.
-    lock: Option<Lock>,
+    lock: Option<WriteLock>,
     /// Whether the part is ours.
     has_part: bool,
     /// What stands in its place already.
@@ -60,7 +60,7 @@ impl Receiver {
             n_expected: files.len(),
             is_whole: false,
         };
-        receiver.lock = Some(Lock::take(to)?);
+        receiver.lock = Some(WriteLock::take(to)?);
         clear_leftover(to).with_context(|| cannot_write(to))?;
         refuse_if_used(to)?;
         let part = receiver.part();

@@ -30,7 +30,7 @@ impl Place {
     fn packed() -> Place {
         let place = Place::new();
         sample::write(&place.path("made"));
-        pack(&place.path("made"), &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap();
+        pack(&place.path("made"), &place.path("a.tar.gz"), PackExtent::Report, "0.1.0").unwrap();
         place
     }
 
@@ -61,7 +61,7 @@ fn what_is_packed_comes_back_equal_without_what_a_report_does_not_need() {
     let opened = ExperimentDir::open(&place.path("made")).unwrap();
     opened.begin_profile(1).unwrap().keep_profile(&reason, &[]).unwrap();
     drop(opened);
-    pack(&place.path("made"), &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap();
+    pack(&place.path("made"), &place.path("a.tar.gz"), PackExtent::Report, "0.1.0").unwrap();
     let unpacked = place.unpack("a.tar.gz").unwrap();
     assert_eq!((unpacked.name.as_str(), unpacked.tool_version.as_str()), ("made", "0.1.0"));
     let (made, there) = (place.path("made"), place.path("out/there"));
@@ -69,9 +69,9 @@ fn what_is_packed_comes_back_equal_without_what_a_report_does_not_need() {
     assert_eq!(load_experiment(&there).unwrap().profiles[0].record, reason);
     assert_eq!(fs::read_to_string(there.join("why.json")).unwrap(), proofs);
     assert!(!there.join(log).exists() && !there.join("lock").exists());
-    let all = pack(&made, &place.path("all.tar.gz"), Extent::All, "0.1.0").unwrap();
+    let all = pack(&made, &place.path("all.tar.gz"), PackExtent::All, "0.1.0").unwrap();
     assert_eq!(all.files.len(), unpacked.n_files + 1, "the log of a run");
-    let again = pack(&made, &place.path("again.tar.gz"), Extent::All, "0.1.0").unwrap();
+    let again = pack(&made, &place.path("again.tar.gz"), PackExtent::All, "0.1.0").unwrap();
     assert!(again.hidden.is_empty(), "{:?}", again.hidden);
     let [all, again] = ["all.tar.gz", "again.tar.gz"].map(|name| fs::read(place.path(name)).unwrap());
     assert!(all == again, "the same results give the same archive");
@@ -107,7 +107,7 @@ fn what_a_killed_attempt_has_left_is_removed_and_nothing_else() {
 #[test]
 fn nothing_is_overwritten() {
     let place = Place::packed();
-    let error = pack(&place.path("made"), &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap_err();
+    let error = pack(&place.path("made"), &place.path("a.tar.gz"), PackExtent::Report, "0.1.0").unwrap_err();
     assert!(format!("{error:#}").contains("cannot create"), "{error:#}");
     fs::create_dir_all(place.path("out/there")).unwrap();
     fs::write(place.path("out/there/note"), "mine").unwrap();
@@ -140,9 +140,9 @@ fn a_secret_that_an_earlier_version_wrote_is_not_packed() {
     let line = format!("{{\"source\":\"{secret}\"}}\n");
     fs::write(&readings, zstd::encode_all(&[&plain, line.as_bytes()].concat()[..], 3).unwrap()).unwrap();
     add("runs/0001/server.log", "STATEMENT:  ALTER ROLE u PASSWORD\n\t'S3cret'\n");
-    let all = pack(&dir, &place.path("all.tar.gz"), Extent::All, "0.1.0").unwrap();
+    let all = pack(&dir, &place.path("all.tar.gz"), PackExtent::All, "0.1.0").unwrap();
     assert!(all.hidden.iter().any(|name| name == "runs/0001/server.log"), "{:?}", all.hidden);
-    let packed = pack(&dir, &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap();
+    let packed = pack(&dir, &place.path("a.tar.gz"), PackExtent::Report, "0.1.0").unwrap();
     let hidden = ["experiment.toml", "runs/0001/events.jsonl", "runs/0001/readings.jsonl.zst"];
     assert_eq!(packed.hidden, ["experiment.toml", "runs/0001/readings.jsonl.zst", "runs/0001/events.jsonl"]);
     place.unpack("a.tar.gz").unwrap();
@@ -167,12 +167,12 @@ fn results_of_a_newer_format_are_not_packed_whichever_file_has_it() {
         let text = fs::read_to_string(dir.join(name)).unwrap();
         assert!(text.contains(&own), "{text:.200}");
         fs::write(dir.join(name), text.replacen(&own, "\"format\": 99,", 1)).unwrap();
-        let error = format!("{:#}", pack(&dir, &archive, Extent::Report, "0.1.0").unwrap_err());
+        let error = format!("{:#}", pack(&dir, &archive, PackExtent::Report, "0.1.0").unwrap_err());
         assert!(error.contains(&format!("{name}` has format 99, and this pgdyno reads")), "{error}");
         assert!(!archive.exists());
         fs::write(dir.join(name), text).unwrap();
     }
-    pack(&dir, &archive, Extent::Report, "0.1.0").unwrap();
+    pack(&dir, &archive, PackExtent::Report, "0.1.0").unwrap();
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_link_in_place_of_a_file_is_neither_packed_nor_read() {
     let events = place.path("made/runs/0001/events.jsonl");
     fs::remove_file(&events).unwrap();
     std::os::unix::fs::symlink(place.path("private"), &events).unwrap();
-    let error = pack(&place.path("made"), &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap_err();
+    let error = pack(&place.path("made"), &place.path("a.tar.gz"), PackExtent::Report, "0.1.0").unwrap_err();
     assert!(format!("{error:#}").contains("symbolic link"), "{error:#}");
     assert!(!place.path("a.tar.gz").exists());
     std::os::unix::fs::symlink(place.path("private"), place.path("link")).unwrap();

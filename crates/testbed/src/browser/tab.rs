@@ -21,7 +21,7 @@ const SPARE_FD: i32 = 10;
 
 /// The window in which a page is opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct WindowLook {
     /// Width of the window in pixels.
     pub width: u32,
     /// Height of the window in pixels.
@@ -47,7 +47,7 @@ impl Tab {
     /// # Panics
     /// If there is no browser.
     #[must_use]
-    pub fn open(directory: &Path, look: Look) -> Tab {
+    pub fn open(directory: &Path, look: WindowLook) -> Tab {
         let (of_browser, to) = nix::unistd::pipe().unwrap();
         let (from, by_browser) = nix::unistd::pipe().unwrap();
         // Above the numbers that they get in the browser: copying one there must not overwrite the other.
@@ -104,8 +104,8 @@ impl Tab {
     }
 
     /// Gives the window another size and colour scheme. Nothing moves by itself, so that what is looked at stays where it is.
-    pub fn resize(&mut self, look: Look) {
-        let Look { width, height, is_dark } = look;
+    pub fn resize(&mut self, look: WindowLook) {
+        let WindowLook { width, height, is_dark } = look;
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = if is_dark { "dark" } else { "light" };

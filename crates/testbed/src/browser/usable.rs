@@ -56,7 +56,7 @@ const MUTE: &str = "[
 
 /// An element that the keyboard reaches, as a screen reader says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stop {
+pub struct TabStop {
     /// The role: `link`, `button`.
     pub role: String,
     /// The name that is read out.
@@ -69,7 +69,7 @@ impl Tab {
     /// # Panics
     /// If something that a pointer can use is not reached, is reached out of sight or without a mark, has no name, or if a table has
     /// no heads or a chart no words.
-    pub fn expect_usable(&mut self) -> Vec<Stop> {
+    pub fn expect_usable(&mut self) -> Vec<TabStop> {
         self.eval("document.activeElement.blur(); scrollTo(0, 0); window.walked = new Set(); 0");
         let mut stops = Vec::new();
         for _ in 0..STOPS_MAX {
@@ -99,12 +99,12 @@ impl Tab {
     ///
     /// # Panics
     /// If it says nothing.
-    fn focused(&mut self) -> Stop {
+    fn focused(&mut self) -> TabStop {
         let element = self.call("Runtime.evaluate", json!({ "expression": "document.activeElement" }));
         let asked = json!({ "objectId": element["result"]["objectId"], "fetchRelatives": false });
         let node = self.call("Accessibility.getPartialAXTree", asked)["nodes"][0].clone();
         let text = |value: &Value| value["value"].as_str().unwrap_or_default().to_string();
-        let stop = Stop { role: text(&node["role"]), name: text(&node["name"]) };
+        let stop = TabStop { role: text(&node["role"]), name: text(&node["name"]) };
         let is_said = node["ignored"] != json!(true) && !stop.name.trim().is_empty();
         assert!(is_said, "a screen reader says nothing of it: {node}");
         stop

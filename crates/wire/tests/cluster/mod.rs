@@ -4,10 +4,10 @@ use std::net::{TcpListener, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use testbed::{Options, Server, Shared};
+use testbed::{ClusterOptions, SharedServer, TestServer};
 use wire::Conninfo;
 
-pub(crate) use testbed::Certificate;
+pub(crate) use testbed::ShownCertificate;
 
 /// The password of every role that has one: nothing may ever print it.
 pub(crate) const PASSWORD: &str = "S3cretPw";
@@ -26,17 +26,17 @@ hostssl all certer   all      cert
 ";
 
 /// A running server.
-pub(crate) struct Cluster(Server);
+pub(crate) struct Cluster(TestServer);
 
 impl Cluster {
     /// The server that the tests share; stopped when the last test using it ends.
     pub(crate) fn shared() -> Arc<Cluster> {
-        static SHARED: Shared<Cluster> = Shared::new();
-        SHARED.get(|| Cluster::start(Certificate::Signed))
+        static SHARED: SharedServer<Cluster> = SharedServer::new();
+        SHARED.get(|| Cluster::start(ShownCertificate::Signed))
     }
 
-    pub(crate) fn start(certificate: Certificate) -> Cluster {
-        let server = Server::start(&Options {
+    pub(crate) fn start(certificate: ShownCertificate) -> Cluster {
+        let server = TestServer::start(&ClusterOptions {
             settings: &["shared_buffers=16MB", "max_connections=20"],
             hba: Some(HBA),
             has_tcp: true,
@@ -68,9 +68,9 @@ impl Cluster {
 }
 
 impl Deref for Cluster {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.0
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions that administer never wait forever: for a lock, for a server that is stopped, for one that is not there.
 
-use crate::cluster::{Certificate, Cluster};
+use crate::cluster::{Cluster, ShownCertificate};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
@@ -151,7 +151,7 @@ fn a_statement_that_exceeds_its_limit_is_cancelled() {
 
 #[test]
 fn a_wait_for_a_stopped_server_is_given_up() {
-    let cluster = Cluster::start(Certificate::Signed);
+    let cluster = Cluster::start(ShownCertificate::Signed);
     let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
     let mut waiting = session(&cluster.socket("postgres"), Duration::from_millis(500));
     let postmaster = cluster.pid();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wire::{Conninfo, Session};
 
-use crate::cluster::{Certificate, Cluster, PASSWORD};
+use crate::cluster::{Cluster, PASSWORD, ShownCertificate};
 
 const EC: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 const P521: &str = "-newkey ec -pkeyopt ec_paramgen_curve:secp521r1 -nodes";
@@ -24,7 +24,7 @@ struct Lab {
 
 impl Lab {
     fn start() -> Lab {
-        Lab { cluster: Cluster::start(Certificate::Signed), n_changes: 0 }
+        Lab { cluster: Cluster::start(ShownCertificate::Signed), n_changes: 0 }
     }
 
     fn dir(&self) -> &Path {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wire::conninfo::Surroundings;
 use wire::{Conninfo, Session};
 
-use crate::cluster::{Certificate, Cluster};
+use crate::cluster::{Cluster, ShownCertificate};
 
 const AUTHORITY: &str = "
 [ca]
@@ -33,7 +33,7 @@ fn authority(dir: &Path, line: &str) {
 
 #[test]
 fn a_revoked_certificate_is_refused_by_the_list_that_libpq_reads() {
-    let cluster = Cluster::start(Certificate::Signed);
+    let cluster = Cluster::start(ShownCertificate::Signed);
     let dir = cluster.dir();
     fs::write(dir.join("authority.cnf"), AUTHORITY).unwrap();
     fs::write(dir.join("index.txt"), "").unwrap();

@@ -14,9 +14,9 @@ use crate::tprocc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtins {
     /// TPC-C-like.
-    Tpcc(tpcc::Config),
+    Tpcc(tpcc::TpccConfig),
     /// HammerDB's TPROC-C.
-    TprocC(tprocc::Config),
+    TprocC(tprocc::TproccConfig),
 }
 
 impl Builtins {
@@ -28,9 +28,14 @@ impl Builtins {
                 let constants = c_load
                     .map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
                 let warehouses = workload.scale;
-                Builtins::Tpcc(tpcc::Config { warehouses, calls: spec.calls, think: spec.think, constants })
+                Builtins::Tpcc(tpcc::TpccConfig {
+                    warehouses,
+                    calls: spec.calls,
+                    think: spec.think,
+                    constants,
+                })
             }
-            Profiles::TprocC => Builtins::TprocC(tprocc::Config {
+            Profiles::TprocC => Builtins::TprocC(tprocc::TproccConfig {
                 warehouses: workload.scale,
                 clients: workload.n_clients,
                 procedures: workload.procedures,
@@ -48,8 +53,8 @@ impl Builtins {
         defines: &BTreeMap<String, String>,
     ) -> Result<Builtins, ConfigError> {
         match profiles {
-            Profiles::Tpcc => tpcc::Config::from_defines(defines).map(Builtins::Tpcc),
-            Profiles::TprocC => tprocc::Config::from_defines(defines).map(Builtins::TprocC),
+            Profiles::Tpcc => tpcc::TpccConfig::from_defines(defines).map(Builtins::Tpcc),
+            Profiles::TprocC => tprocc::TproccConfig::from_defines(defines).map(Builtins::TprocC),
         }
     }
 

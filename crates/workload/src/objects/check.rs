@@ -4,7 +4,7 @@ use crate::objects::schema::Schema;
 
 /// One invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct Invariant {
     /// The name of its file.
     pub id: &'static str,
     /// The invariant.
@@ -13,7 +13,7 @@ pub struct Check {
     pub sql: &'static str,
 }
 
-impl Check {
+impl Invariant {
     /// The statement for the tables of a schema at a scale.
     pub fn query(&self, schema: &Schema, scale: u32) -> String {
         schema.fill(&self.sql.replace(":scale", &scale.to_string()))
@@ -24,9 +24,9 @@ impl Check {
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
     /// After any number of transactions.
-    pub always: &'static [Check],
+    pub always: &'static [Invariant],
     /// Until the first one.
-    pub fresh: Option<Fresh>,
+    pub fresh: Option<InitialState>,
     /// Names of those that are cheap enough to be made before and after each run.
     pub quick: &'static [&'static str],
     /// The largest tables that these read.
@@ -39,11 +39,11 @@ pub struct Checks {
 
 /// What holds until the first transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Fresh {
+pub struct InitialState {
     /// Selects a row if a transaction has run.
     pub is_changed: &'static str,
     /// The checks of what holds if none has.
-    pub checks: &'static [Check],
+    pub checks: &'static [Invariant],
 }
 
 /// An explanation of violations.
@@ -58,7 +58,7 @@ pub struct Hint {
 /// Rows of checks: the name of each file and what it says.
 macro_rules! checks {
     ($folder:literal: $($id:literal, $title:literal;)+) => {
-        &[$(Check { id: $id, title: $title, sql: include_str!(concat!($folder, $id, ".sql")) }),+]
+        &[$(Invariant { id: $id, title: $title, sql: include_str!(concat!($folder, $id, ".sql")) }),+]
     };
 }
 pub(crate) use checks;

@@ -14,7 +14,7 @@ const PREFIX: &str = "pgdyno";
 
 /// Which object of a database a mark is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity<'a> {
+pub enum MarkedObject<'a> {
     /// The OID of a table.
     Oid(u32),
     /// A digest of a routine's body.
@@ -26,10 +26,10 @@ const OID: &str = "oid";
 
 /// The comment on an object that belongs to a workload's tables: `part` is the object's name, so that the mark is
 /// invalid elsewhere. Without an identity it is that of a table that only pgdyno's own tests use, or of an older version.
-pub fn part_mark(workload: &str, part: &str, identity: Option<Identity>) -> String {
+pub fn part_mark(workload: &str, part: &str, identity: Option<MarkedObject>) -> String {
     let pair = match identity {
-        Some(Identity::Oid(oid)) => Some((OID, oid.to_string())),
-        Some(Identity::Body(digest)) => Some(("body", digest.to_owned())),
+        Some(MarkedObject::Oid(oid)) => Some((OID, oid.to_string())),
+        Some(MarkedObject::Body(digest)) => Some(("body", digest.to_owned())),
         None => None,
     };
     let pair = pair.as_ref().map(|(key, value)| (*key, value.as_str()));
@@ -48,7 +48,7 @@ pub fn workload_of(mark: &str) -> Option<&str> {
 }
 
 /// Whether a comment is what [`part_mark`] gives for this object.
-pub fn is_part_mark(comment: &str, workload: &str, part: &str, identity: Identity) -> bool {
+pub fn is_part_mark(comment: &str, workload: &str, part: &str, identity: MarkedObject) -> bool {
     [None, Some(identity)].into_iter().any(|identity| comment == part_mark(workload, part, identity))
 }
 
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn a_mark_of_a_part_is_worth_nothing_elsewhere() {
-        let here = Identity::Body("d4f0");
+        let here = MarkedObject::Body("d4f0");
         let mark = part_mark("tpcc", "payment(integer, text)", Some(here));
         assert_eq!(mark, "pgdyno workload=tpcc part=payment(integer,%20text) body=d4f0");
-        let table = part_mark("tpcc", "stock", Some(Identity::Oid(16400)));
+        let table = part_mark("tpcc", "stock", Some(MarkedObject::Oid(16400)));
         assert_eq!(table, "pgdyno workload=tpcc part=stock oid=16400");
         let older = part_mark("tpcc", "payment(integer, text)", None);
         for mark in [&mark, &older] {
@@ -258,8 +258,8 @@ mod tests {
         for (comment, workload, part, identity) in [
             (mark.as_str(), "tpcc", "payment(integer)", here),
             (mark.as_str(), "tproc-c", "payment(integer, text)", here),
-            (mark.as_str(), "tpcc", "payment(integer, text)", Identity::Body("d4f1")),
-            (table.as_str(), "tpcc", "stock", Identity::Oid(16401)),
+            (mark.as_str(), "tpcc", "payment(integer, text)", MarkedObject::Body("d4f1")),
+            (table.as_str(), "tpcc", "stock", MarkedObject::Oid(16401)),
             ("pgdyno test data, keep", "tpcc", "stock", here),
             ("pgdyno", "tpcc", "stock", here),
         ] {

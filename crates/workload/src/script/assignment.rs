@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use crate::script::expr::Expr;
-use crate::script::program::{Command, Delay, Program, ShellWord};
-use crate::script::statement::{Fetch, Piece, Statement};
+use crate::script::program::{Delay, Program, ScriptCommand, ShellWord};
+use crate::script::statement::{Fetch, Statement, TextPiece};
 use crate::script::variables::VariableId;
 
 /// Longest name of a column in bytes (PostgreSQL's NAMEDATALEN).
@@ -55,8 +55,10 @@ pub fn setter(program: &Program, variable: VariableId, columns: &[Columns]) -> O
         }
     };
     program.commands.iter().position(|step| match &step.command {
-        Command::Set { variable: set, .. } | Command::SetShell { variable: set, .. } => *set == variable,
-        Command::Sql { statement } => sets(&program.statements[*statement], &columns[*statement]),
+        ScriptCommand::Set { variable: set, .. } | ScriptCommand::SetShell { variable: set, .. } => {
+            *set == variable
+        }
+        ScriptCommand::Sql { statement } => sets(&program.statements[*statement], &columns[*statement]),
         _ => false,
     })
 }
@@ -145,40 +147,40 @@ impl<'a> Flow<'a> {
     fn pass(&mut self, at: usize) {
         let program = self.program;
         match &program.commands[at].command {
-            Command::Sql { statement } => {
+            ScriptCommand::Sql { statement } => {
                 let statement_of = &program.statements[*statement];
                 let pieces = statement_of.pieces.iter().chain(statement_of.copy_data.iter().flatten());
-                pieces.filter_map(Piece::variable).for_each(|id| self.take(id, at));
+                pieces.filter_map(TextPiece::variable).for_each(|id| self.take(id, at));
                 self.fetch(*statement);
             }
-            Command::Set { variable, expr, .. } => {
+            ScriptCommand::Set { variable, expr, .. } => {
                 self.take_all(expr, at);
                 self.set(variable.index());
             }
-            Command::Sleep(Delay::Variable { variable, .. }) => self.take(*variable, at),
-            Command::If { condition, .. } => {
+            ScriptCommand::Sleep(Delay::Variable { variable, .. }) => self.take(*variable, at),
+            ScriptCommand::If { condition, .. } => {
                 self.take_all(condition, at);
                 let (start, n_setting) = (self.log.len(), HashMap::new());
                 self.open.push(Branches { start, n_setting, n: 0, has_else: false });
             }
-            Command::Elif { condition, .. } => {
+            ScriptCommand::Elif { condition, .. } => {
                 self.end_branch();
                 self.take_all(condition, at);
             }
-            Command::Else { .. } => {
+            ScriptCommand::Else { .. } => {
                 self.end_branch();
                 self.open.last_mut().into_iter().for_each(|branches| branches.has_else = true);
             }
-            Command::Endif => self.join(),
-            Command::Shell { words } => self.take_words(words, at),
-            Command::SetShell { variable, words } => {
+            ScriptCommand::Endif => self.join(),
+            ScriptCommand::Shell { words } => self.take_words(words, at),
+            ScriptCommand::SetShell { variable, words } => {
                 self.take_words(words, at);
                 self.set(variable.index());
             }
-            Command::Sleep(Delay::Fixed { .. })
-            | Command::StartPipeline
-            | Command::SyncPipeline
-            | Command::EndPipeline => {}
+            ScriptCommand::Sleep(Delay::Fixed { .. })
+            | ScriptCommand::StartPipeline
+            | ScriptCommand::SyncPipeline
+            | ScriptCommand::EndPipeline => {}
         }
     }
 
@@ -326,7 +328,7 @@ mod tests {
             ("select as q,r \\gset\nselect :q, :r, :s;", &["2 s"]),
             ("select as q \\gset p_\nselect :p_q, :q;", &["2 q"]),
             ("select as q \\aset p_\nselect :p_q, :p_r;", &["2 p_r"]),
-            ("select :q as q \\gset\n", &["1 q"]),
+            ("select :q \\gset\n", &["1 q"]),
             ("delete from t \\gset\nselect :q;", &["2 q"]),
             ("select unknown \\gset p_\nselect :p_q, :p_, :q, :p;", &["2 q", "2 p"]),
             ("select unknown \\gset\nselect :p_q, :q;", &[]),

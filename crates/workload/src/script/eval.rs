@@ -26,7 +26,7 @@ pub enum Slot {
 }
 
 /// The state that an expression may read and change.
-pub struct Scope<'a> {
+pub struct EvalScope<'a> {
     /// Names, for messages.
     pub names: &'a VariableTable,
     /// The client's variables.
@@ -59,7 +59,7 @@ impl DebugLine {
 ///
 /// # Errors
 /// When the expression has no value; the text is pgbench's.
-pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+pub fn evaluate(expr: &Expr, scope: &mut EvalScope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
         Expr::Variable(id) => variable(*id, scope),
@@ -90,7 +90,7 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
 
 /// As [`evaluate`], but constants and variables, of which expressions mostly consist, cost no call.
 #[inline(always)]
-fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+fn leaf_or_tree(expr: &Expr, scope: &mut EvalScope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
         Expr::Variable(id) => match scope.slots[id.index()] {
@@ -102,7 +102,7 @@ fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
 }
 
 /// AND and OR: the left operand decides alone when it equals `decisive`, or is NULL.
-fn lazy(operands: &[Expr; 2], decisive: bool, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+fn lazy(operands: &[Expr; 2], decisive: bool, scope: &mut EvalScope<'_>) -> Result<Value, EvalError> {
     for operand in operands {
         match evaluate(operand, scope)? {
             Value::Null => return Ok(Value::Null),
@@ -113,7 +113,7 @@ fn lazy(operands: &[Expr; 2], decisive: bool, scope: &mut Scope<'_>) -> Result<V
     Ok(Value::Bool(!decisive))
 }
 
-fn variable(id: VariableId, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+fn variable(id: VariableId, scope: &mut EvalScope<'_>) -> Result<Value, EvalError> {
     match &mut scope.slots[id.index()] {
         Slot::Value(value) | Slot::Text(_, Some(value)) => Ok(*value),
         Slot::Text(text, typed) => {
@@ -213,7 +213,7 @@ fn binary_int(operator: BinaryOp, left: i64, right: i64) -> Result<Value, EvalEr
 }
 
 /// A call. Most have few arguments: they are spared the room for many.
-fn call(function: Function, arguments: &[Expr], scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+fn call(function: Function, arguments: &[Expr], scope: &mut EvalScope<'_>) -> Result<Value, EvalError> {
     const FEW: usize = 3;
     match arguments.len() {
         ..=FEW => call_with::<FEW>(function, arguments, scope),
@@ -225,7 +225,7 @@ fn call(function: Function, arguments: &[Expr], scope: &mut Scope<'_>) -> Result
 fn call_with<const N: usize>(
     function: Function,
     arguments: &[Expr],
-    scope: &mut Scope<'_>,
+    scope: &mut EvalScope<'_>,
 ) -> Result<Value, EvalError> {
     let mut values = [Value::Null; N];
     for (value, argument) in values.iter_mut().zip(arguments) {

@@ -3,7 +3,7 @@
 
 use crate::number;
 use crate::script::interpreter::{Interpreter, RunError, Unsendable};
-use crate::script::program::{Command, Program, ShellWord};
+use crate::script::program::{Program, ScriptCommand, ShellWord};
 use crate::script::value::Value;
 use crate::script::variables::is_valid_name;
 
@@ -54,7 +54,7 @@ impl Interpreter {
     /// # Errors
     /// Anything else.
     pub fn take_shell_answer(&mut self, program: &Program, output: &[u8]) -> Result<(), RunError> {
-        let Command::SetShell { variable, .. } = &program.commands[self.current()].command else {
+        let ScriptCommand::SetShell { variable, .. } = &program.commands[self.current()].command else {
             return Ok(());
         };
         let line = output.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Interpreter {
 
     fn shell_words<'p>(&self, program: &'p Program) -> &'p [ShellWord] {
         match &program.commands[self.current()].command {
-            Command::Shell { words } | Command::SetShell { words, .. } => words,
+            ScriptCommand::Shell { words } | ScriptCommand::SetShell { words, .. } => words,
             _ => &[],
         }
     }

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::random::Prng;
-use crate::script::eval::{self, Scope};
+use crate::script::eval::{self, EvalScope};
 use crate::script::expr::Expr;
 use crate::script::function::Function;
-use crate::script::program::{Command, Program};
+use crate::script::program::{Program, ScriptCommand};
 use crate::script::statement::Fetch;
 use crate::script::value::Value;
 use crate::script::variables::VariableTable;
@@ -18,9 +18,9 @@ use crate::script::variables::VariableTable;
 pub(crate) fn fold(programs: &mut [Program], names: &VariableTable, defines: &BTreeMap<String, String>) {
     let folder = Folder { names, constants: constants(programs, names, defines) };
     for step in programs.iter_mut().flat_map(|program| &mut program.commands) {
-        if let Command::Set { expr, .. }
-        | Command::If { condition: expr, .. }
-        | Command::Elif { condition: expr, .. } = &mut step.command
+        if let ScriptCommand::Set { expr, .. }
+        | ScriptCommand::If { condition: expr, .. }
+        | ScriptCommand::Elif { condition: expr, .. } = &mut step.command
         {
             folder.fold(expr);
         }
@@ -44,7 +44,7 @@ fn constants(
         }
     }
     for step in programs.iter().flat_map(|program| &program.commands) {
-        if let Command::Set { variable, .. } | Command::SetShell { variable, .. } = step.command {
+        if let ScriptCommand::Set { variable, .. } | ScriptCommand::SetShell { variable, .. } = step.command {
             constants[variable.index()] = None;
         }
     }
@@ -96,7 +96,7 @@ impl Folder<'_> {
     }
 
     fn value(&self, expr: &Expr) -> Option<Value> {
-        let mut scope = Scope {
+        let mut scope = EvalScope {
             names: self.names,
             slots: &mut [],
             prng: &mut Prng::seed(0),

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::action::Action;
 use crate::random::Prng;
-use crate::script::eval::{self, DebugLine, Scope, Slot};
+use crate::script::eval::{self, DebugLine, EvalScope, Slot};
 use crate::script::expr::Expr;
 use crate::script::meta::leading_int;
-use crate::script::program::{Command, Delay, Program};
-use crate::script::statement::Piece;
-use crate::script::value::{Bound, Dialect, EvalError, Value, undefined};
+use crate::script::program::{Delay, Program, ScriptCommand};
+use crate::script::statement::TextPiece;
+use crate::script::value::{BoundParameter, Dialect, EvalError, Value, undefined};
 use crate::script::variables::{VariableId, VariableTable};
 
 /// Why a client cannot continue its script.
@@ -154,12 +154,12 @@ impl Interpreter {
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
         let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
         let action = match &step.command {
-            Command::Sql { statement } => Action::Send { statement: *statement },
-            Command::Sleep(delay) => {
+            ScriptCommand::Sql { statement } => Action::Send { statement: *statement },
+            ScriptCommand::Sleep(delay) => {
                 let us = self.delay_us(program, delay)?;
                 Action::Sleep { ns: u64::try_from(us).unwrap_or(0).saturating_mul(1000) }
             }
-            Command::Set { variable, expr, is_valid_name } => {
+            ScriptCommand::Set { variable, expr, is_valid_name } => {
                 let value = self.evaluate(program, expr)?;
                 if !is_valid_name {
                     let cause =
@@ -170,28 +170,28 @@ impl Interpreter {
                 self.command += 1;
                 return Ok(None);
             }
-            Command::If { condition, otherwise } => {
+            ScriptCommand::If { condition, otherwise } => {
                 self.branch(program, condition, *otherwise)?;
                 return Ok(None);
             }
-            Command::Elif { condition, otherwise, .. } if self.is_undecided => {
+            ScriptCommand::Elif { condition, otherwise, .. } if self.is_undecided => {
                 self.is_undecided = false;
                 self.branch(program, condition, *otherwise)?;
                 return Ok(None);
             }
-            Command::Elif { end, .. } | Command::Else { end } => {
+            ScriptCommand::Elif { end, .. } | ScriptCommand::Else { end } => {
                 self.command = *end + 1;
                 return Ok(None);
             }
-            Command::Endif => {
+            ScriptCommand::Endif => {
                 self.command += 1;
                 return Ok(None);
             }
-            Command::Shell { .. } => Action::Shell,
-            Command::SetShell { .. } => Action::SetShell,
-            Command::StartPipeline => Action::StartPipeline,
-            Command::SyncPipeline => Action::SyncPipeline,
-            Command::EndPipeline => Action::EndPipeline,
+            ScriptCommand::Shell { .. } => Action::Shell,
+            ScriptCommand::SetShell { .. } => Action::SetShell,
+            ScriptCommand::StartPipeline => Action::StartPipeline,
+            ScriptCommand::SyncPipeline => Action::SyncPipeline,
+            ScriptCommand::EndPipeline => Action::EndPipeline,
         };
         self.command += 1;
         Ok(Some(action))
@@ -209,16 +209,16 @@ impl Interpreter {
 
     /// Appends a parameter's text for Bind, if it has one.
     #[inline]
-    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> Bound {
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> BoundParameter {
         match (&self.slots[variable.index()], self.dialect) {
             (Slot::Value(Value::Null), Dialect::Exact) | (Slot::Unset, Dialect::Pgbench) => {
-                return Bound::Null;
+                return BoundParameter::Null;
             }
-            (Slot::Unset, Dialect::Exact) => return Bound::Unset,
+            (Slot::Unset, Dialect::Exact) => return BoundParameter::Unset,
             (Slot::Value(value), _) => value.write_text(out),
             (Slot::Text(text, _), _) => out.extend_from_slice(text),
         }
-        Bound::Text
+        BoundParameter::Text
     }
 
     /// Whether a variable is NULL where NULL is no text.
@@ -251,27 +251,29 @@ impl Interpreter {
     pub fn render_pieces(
         &self,
         program: &Program,
-        pieces: &[Piece],
+        pieces: &[TextPiece],
         out: &mut Vec<u8>,
     ) -> Result<(), Unsendable> {
         for piece in pieces {
             let (variable, is_quoted) = match piece {
-                Piece::Text(text) => {
+                TextPiece::Text(text) => {
                     out.extend_from_slice(text.as_bytes());
                     continue;
                 }
-                Piece::Variable(variable) => (*variable, false),
-                Piece::Quoted(variable) => (*variable, true),
+                TextPiece::Variable(variable) => (*variable, false),
+                TextPiece::Quoted(variable) => (*variable, true),
             };
             match (self.parameter(variable, out), self.dialect) {
-                (Bound::Text, _) => {}
-                (Bound::Null | Bound::Unset, Dialect::Pgbench) => {
+                (BoundParameter::Text, _) => {}
+                (BoundParameter::Null | BoundParameter::Unset, Dialect::Pgbench) => {
                     out.push(b':');
                     out.extend_from_slice(program.variables.name(variable).as_bytes());
                 }
-                (Bound::Null, Dialect::Exact) if is_quoted => return Err(Unsendable::NullInText(variable)),
-                (Bound::Null, Dialect::Exact) => Value::Null.write_text(out),
-                (Bound::Unset, Dialect::Exact) => return Err(Unsendable::Unset(variable)),
+                (BoundParameter::Null, Dialect::Exact) if is_quoted => {
+                    return Err(Unsendable::NullInText(variable));
+                }
+                (BoundParameter::Null, Dialect::Exact) => Value::Null.write_text(out),
+                (BoundParameter::Unset, Dialect::Exact) => return Err(Unsendable::Unset(variable)),
             }
         }
         Ok(())
@@ -319,7 +321,7 @@ impl Interpreter {
     fn branch(&mut self, program: &Program, condition: &Expr, otherwise: usize) -> Result<(), RunError> {
         if self.evaluate(program, condition)?.is_true() {
             self.command += 1;
-        } else if matches!(program.commands[otherwise].command, Command::Elif { .. }) {
+        } else if matches!(program.commands[otherwise].command, ScriptCommand::Elif { .. }) {
             self.command = otherwise;
             self.is_undecided = true;
         } else {
@@ -329,7 +331,7 @@ impl Interpreter {
     }
 
     fn evaluate(&mut self, program: &Program, expr: &Expr) -> Result<Value, RunError> {
-        let mut scope = Scope {
+        let mut scope = EvalScope {
             names: &program.variables,
             slots: &mut self.slots,
             prng: &mut self.prng,

@@ -2,8 +2,8 @@
 
 use crate::script::expr;
 use crate::script::lexer::{Lexer, SyntaxError, Token};
-use crate::script::program::{Command, Delay, ScriptError, ShellWord};
-use crate::script::statement::{Fetch, Piece, rows};
+use crate::script::program::{Delay, ScriptCommand, ScriptError, ShellWord};
+use crate::script::statement::{Fetch, TextPiece, rows};
 use crate::script::variables::{VariableTable, is_valid_name};
 
 /// Most words of a command, its name included.
@@ -21,17 +21,17 @@ pub(crate) struct CommandPlace<'a> {
 }
 
 /// What a backslash turned out to be.
-pub(crate) enum Parsed {
+pub(crate) enum MetaCommand {
     /// A lone backslash.
     Nothing,
     Command {
-        command: Command,
+        command: ScriptCommand,
         label: String,
     },
     /// `\gset` or `\aset`: belongs to the statement before it.
     Fetch(Fetch),
     /// `\copydata`: rows for the COPY before it.
-    CopyData(Vec<Piece>),
+    CopyData(Vec<TextPiece>),
 }
 
 /// A word and its offset in the script.
@@ -41,10 +41,10 @@ type Word<'a> = (&'a str, usize);
 pub(crate) fn parse(
     place: &CommandPlace<'_>,
     variables: &mut VariableTable,
-) -> Result<(Parsed, usize), ScriptError> {
+) -> Result<(MetaCommand, usize), ScriptError> {
     let mut lexer = Lexer::new(place.source, place.start + 1);
     let Some((name, _)) = lexer.word() else {
-        return Ok((Parsed::Nothing, lexer.position()));
+        return Ok((MetaCommand::Nothing, lexer.position()));
     };
     let lower = name.to_ascii_lowercase();
     let command = match lower.as_str() {
@@ -59,10 +59,10 @@ pub(crate) fn parse(
             }
             let fault = Fault { place, name, line: &place.source[place.start..lexer.clone().finish()] };
             match word_command(&fault, &lower, &words, variables)? {
-                Worded::Fetch(fetch) => return Ok((Parsed::Fetch(fetch), lexer.position())),
+                Worded::Fetch(fetch) => return Ok((MetaCommand::Fetch(fetch), lexer.position())),
                 Worded::CopyData => {
                     let (data, end) = copy_data(&fault, place.source, lexer.finish())?;
-                    return Ok((Parsed::CopyData(rows(data, variables)), end));
+                    return Ok((MetaCommand::CopyData(rows(data, variables)), end));
                 }
                 Worded::Command(command) => command,
             }
@@ -70,7 +70,7 @@ pub(crate) fn parse(
     };
     let end = lexer.position();
     let label = place.source[place.start..lexer.finish()].to_owned();
-    Ok((Parsed::Command { command, label }, end))
+    Ok((MetaCommand::Command { command, label }, end))
 }
 
 fn expression_command(
@@ -79,7 +79,7 @@ fn expression_command(
     name: &str,
     lower: &str,
     variables: &mut VariableTable,
-) -> Result<Command, ScriptError> {
+) -> Result<ScriptCommand, ScriptError> {
     let mut target = "";
     if lower == "set" {
         target = lexer.word().ok_or_else(|| place.error(name, "missing argument"))?.0;
@@ -87,14 +87,18 @@ fn expression_command(
     let expr =
         expr::parse(lexer, variables).map_err(|error| place.syntax_error(name, error, lexer.clone()))?;
     Ok(match lower {
-        "if" => Command::If { condition: expr, otherwise: 0 },
-        "elif" => Command::Elif { condition: expr, otherwise: 0, end: 0 },
-        _ => Command::Set { variable: variables.intern(target), expr, is_valid_name: is_valid_name(target) },
+        "if" => ScriptCommand::If { condition: expr, otherwise: 0 },
+        "elif" => ScriptCommand::Elif { condition: expr, otherwise: 0, end: 0 },
+        _ => ScriptCommand::Set {
+            variable: variables.intern(target),
+            expr,
+            is_valid_name: is_valid_name(target),
+        },
     })
 }
 
 enum Worded {
-    Command(Command),
+    Command(ScriptCommand),
     Fetch(Fetch),
     CopyData,
 }
@@ -125,22 +129,22 @@ fn word_command(
     let prefix = || words.first().map_or(String::new(), |(prefix, _)| (*prefix).to_owned());
     let command = match lower {
         later if fault.place.without.contains(&later) => return Err(fault.error("invalid command", None)),
-        "sleep" => Command::Sleep(delay(fault, words, variables)?),
+        "sleep" => ScriptCommand::Sleep(delay(fault, words, variables)?),
         "shell" if words.is_empty() => return Err(fault.error("missing command", None)),
-        "shell" => Command::Shell { words: shell_words(words, variables) },
+        "shell" => ScriptCommand::Shell { words: shell_words(words, variables) },
         "setshell" if words.len() < 2 => return Err(fault.error("missing argument", None)),
-        "setshell" => Command::SetShell {
+        "setshell" => ScriptCommand::SetShell {
             variable: variables.intern(words[0].0),
             words: shell_words(&words[1..], variables),
         },
         "else" | "endif" | "startpipeline" | "syncpipeline" | "endpipeline" if !words.is_empty() => {
             return Err(fault.error("unexpected argument", None));
         }
-        "else" => Command::Else { end: 0 },
-        "endif" => Command::Endif,
-        "startpipeline" => Command::StartPipeline,
-        "syncpipeline" => Command::SyncPipeline,
-        "endpipeline" => Command::EndPipeline,
+        "else" => ScriptCommand::Else { end: 0 },
+        "endif" => ScriptCommand::Endif,
+        "startpipeline" => ScriptCommand::StartPipeline,
+        "syncpipeline" => ScriptCommand::SyncPipeline,
+        "endpipeline" => ScriptCommand::EndPipeline,
         "copydata" if !words.is_empty() => return Err(fault.error("unexpected argument", None)),
         "copydata" => return Ok(Worded::CopyData),
         "gset" | "aset" if words.len() > 1 => return Err(fault.error("too many arguments", None)),

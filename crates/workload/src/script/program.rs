@@ -9,8 +9,8 @@ use std::sync::Arc;
 use model::text::columns;
 
 use crate::script::expr::Expr;
-use crate::script::meta::{self, Parsed};
-use crate::script::sqlscan::{SqlScanner, Stop};
+use crate::script::meta::{self, MetaCommand};
+use crate::script::sqlscan::{SqlEnd, SqlScanner};
 use crate::script::statement::{Fetch, PARAMETERS_MAX, Statement};
 use crate::script::variables::{VariableId, VariableTable};
 
@@ -20,7 +20,7 @@ pub struct Program {
     /// File name or description, for messages and reports.
     pub name: String,
     /// The steps, in order.
-    pub commands: Vec<Step>,
+    pub commands: Vec<ScriptStep>,
     /// The SQL statements, in order; commands refer to them by index.
     pub statements: Vec<Statement>,
     /// Names of all variables, those of other programs of the same bundle included.
@@ -33,9 +33,9 @@ pub struct Program {
 
 /// One command of a script and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ScriptStep {
     /// The command of the step.
-    pub command: Command,
+    pub command: ScriptCommand,
     /// Line of the script, from 1.
     pub line: usize,
     /// The text, for reports.
@@ -44,7 +44,7 @@ pub struct Step {
 
 /// What a command does. Targets are indexes of commands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum ScriptCommand {
     /// Send a statement.
     Sql {
         /// Index in [`Program::statements`].
@@ -130,22 +130,22 @@ pub enum ShellWord {
     Variable(VariableId),
 }
 
-impl Command {
+impl ScriptCommand {
     /// The command's name, as a script spells it.
     pub fn name(&self) -> &'static str {
         match self {
-            Command::Sql { .. } => "SQL",
-            Command::Set { .. } => "set",
-            Command::Sleep(_) => "sleep",
-            Command::If { .. } => "if",
-            Command::Elif { .. } => "elif",
-            Command::Else { .. } => "else",
-            Command::Endif => "endif",
-            Command::Shell { .. } => "shell",
-            Command::SetShell { .. } => "setshell",
-            Command::StartPipeline => "startpipeline",
-            Command::SyncPipeline => "syncpipeline",
-            Command::EndPipeline => "endpipeline",
+            ScriptCommand::Sql { .. } => "SQL",
+            ScriptCommand::Set { .. } => "set",
+            ScriptCommand::Sleep(_) => "sleep",
+            ScriptCommand::If { .. } => "if",
+            ScriptCommand::Elif { .. } => "elif",
+            ScriptCommand::Else { .. } => "else",
+            ScriptCommand::Endif => "endif",
+            ScriptCommand::Shell { .. } => "shell",
+            ScriptCommand::SetShell { .. } => "setshell",
+            ScriptCommand::StartPipeline => "startpipeline",
+            ScriptCommand::SyncPipeline => "syncpipeline",
+            ScriptCommand::EndPipeline => "endpipeline",
         }
     }
 }
@@ -231,16 +231,16 @@ impl Program {
                 program.push_statement(Statement::new(&chunk.text, line, variables));
             }
             match chunk.stop {
-                Stop::Semicolon => {}
-                Stop::EndOfScript => break,
-                Stop::Backslash => {
+                SqlEnd::Semicolon => {}
+                SqlEnd::EndOfScript => break,
+                SqlEnd::Backslash => {
                     let line = lines.line_at(scanner.position);
                     let start = scanner.position - 1;
                     let place = meta::CommandPlace { file: name, source, line, start, without };
                     let (parsed, end) = meta::parse(&place, variables)?;
                     scanner.position = end;
                     // For a script that begins so, pgbench reports the last line.
-                    let is_first = program.commands.is_empty() && matches!(parsed, Parsed::Fetch(_));
+                    let is_first = program.commands.is_empty() && matches!(parsed, MetaCommand::Fetch(_));
                     program.push_parsed(parsed, if is_first { source.lines().count() } else { line })?;
                 }
             }
@@ -263,18 +263,20 @@ impl Program {
     }
 
     fn push_statement(&mut self, statement: Statement) {
-        let command = Command::Sql { statement: self.statements.len() };
-        self.commands.push(Step { command, line: statement.line, label: statement.label.clone() });
+        let command = ScriptCommand::Sql { statement: self.statements.len() };
+        self.commands.push(ScriptStep { command, line: statement.line, label: statement.label.clone() });
         self.statements.push(statement);
     }
 
-    fn push_parsed(&mut self, parsed: Parsed, line: usize) -> Result<(), ScriptError> {
+    fn push_parsed(&mut self, parsed: MetaCommand, line: usize) -> Result<(), ScriptError> {
         match parsed {
-            Parsed::Nothing => {}
-            Parsed::Command { command, label } => self.commands.push(Step { command, line, label }),
-            Parsed::CopyData(data) => {
+            MetaCommand::Nothing => {}
+            MetaCommand::Command { command, label } => {
+                self.commands.push(ScriptStep { command, line, label })
+            }
+            MetaCommand::CopyData(data) => {
                 let statement = match self.commands.last().map(|last| &last.command) {
-                    Some(Command::Sql { statement }) if self.statements[*statement].may_read_rows() => {
+                    Some(ScriptCommand::Sql { statement }) if self.statements[*statement].may_read_rows() => {
                         &mut self.statements[*statement]
                     }
                     _ => {
@@ -284,18 +286,18 @@ impl Program {
                 };
                 statement.copy_data = Some(data);
             }
-            Parsed::Fetch(fetch) => {
+            MetaCommand::Fetch(fetch) => {
                 let misplaced = |detail: String| {
                     let message = format!("\\gset must follow an SQL command{detail}");
                     ScriptError::at_line(&self.name, line, &message)
                 };
                 let statement = match self.commands.last().map(|last| (&last.command, &last.label)) {
-                    Some((Command::Sql { statement }, _))
+                    Some((ScriptCommand::Sql { statement }, _))
                         if self.statements[*statement].fetch == Fetch::Discard =>
                     {
                         *statement
                     }
-                    None | Some((Command::Sql { .. }, _)) => return Err(misplaced(String::new())),
+                    None | Some((ScriptCommand::Sql { .. }, _)) => return Err(misplaced(String::new())),
                     Some((_, label)) => return Err(misplaced(format!(" ({label})"))),
                 };
                 self.statements[statement].fetch = fetch;
@@ -310,23 +312,25 @@ impl Program {
         let mut open: Vec<Vec<usize>> = Vec::new();
         for at in 0..self.commands.len() {
             let has_else = |chain: &Vec<usize>| {
-                chain.last().is_some_and(|last| matches!(self.commands[*last].command, Command::Else { .. }))
+                chain
+                    .last()
+                    .is_some_and(|last| matches!(self.commands[*last].command, ScriptCommand::Else { .. }))
             };
             let message = match (&self.commands[at].command, open.last_mut()) {
-                (Command::If { .. }, _) => {
+                (ScriptCommand::If { .. }, _) => {
                     open.push(vec![at]);
                     continue;
                 }
-                (Command::Elif { .. }, None) => "\\elif without matching \\if",
-                (Command::Elif { .. }, Some(chain)) if has_else(chain) => "\\elif after \\else",
-                (Command::Else { .. }, None) => "\\else without matching \\if",
-                (Command::Else { .. }, Some(chain)) if has_else(chain) => "\\else after \\else",
-                (Command::Elif { .. } | Command::Else { .. }, Some(chain)) => {
+                (ScriptCommand::Elif { .. }, None) => "\\elif without matching \\if",
+                (ScriptCommand::Elif { .. }, Some(chain)) if has_else(chain) => "\\elif after \\else",
+                (ScriptCommand::Else { .. }, None) => "\\else without matching \\if",
+                (ScriptCommand::Else { .. }, Some(chain)) if has_else(chain) => "\\else after \\else",
+                (ScriptCommand::Elif { .. } | ScriptCommand::Else { .. }, Some(chain)) => {
                     chain.push(at);
                     continue;
                 }
-                (Command::Endif, None) => "\\endif without matching \\if",
-                (Command::Endif, Some(_)) => {
+                (ScriptCommand::Endif, None) => "\\endif without matching \\if",
+                (ScriptCommand::Endif, Some(_)) => {
                     let chain = open.pop().unwrap_or_default();
                     self.link(&chain, at);
                     continue;
@@ -345,9 +349,9 @@ impl Program {
         for (position, at) in chain.iter().enumerate() {
             let next = chain.get(position + 1).copied().unwrap_or(endif);
             match &mut self.commands[*at].command {
-                Command::If { otherwise, .. } => *otherwise = next,
-                Command::Elif { otherwise, end, .. } => (*otherwise, *end) = (next, endif),
-                Command::Else { end } => *end = endif,
+                ScriptCommand::If { otherwise, .. } => *otherwise = next,
+                ScriptCommand::Elif { otherwise, end, .. } => (*otherwise, *end) = (next, endif),
+                ScriptCommand::Else { end } => *end = endif,
                 _ => {}
             }
         }

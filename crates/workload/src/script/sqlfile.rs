@@ -5,7 +5,7 @@
 
 pub mod roles;
 
-use crate::script::sqlscan::{SqlScanner, Stop};
+use crate::script::sqlscan::{SqlEnd, SqlScanner};
 
 /// psql's commands that make no difference here: the guards of `pg_dump`, and what is about psql's output alone.
 const PASSED_OVER: [&str; 16] = [
@@ -99,9 +99,9 @@ fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlS
         let start = chunk.start;
         let is_blank = chunk.text.trim_matches([' ', '\t', '\r', '\n', ';']).is_empty();
         match chunk.stop {
-            Stop::Semicolon if is_blank => {}
-            Stop::EndOfScript if is_blank => return None,
-            Stop::Backslash => match pass_over(source, scanner) {
+            SqlEnd::Semicolon if is_blank => {}
+            SqlEnd::EndOfScript if is_blank => return None,
+            SqlEnd::Backslash => match pass_over(source, scanner) {
                 Ok(()) if is_blank => {}
                 Ok(()) => {
                     let message = "the statement before psql's command has no semicolon".to_string();
@@ -109,7 +109,7 @@ fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlS
                 }
                 Err(error) => return Some(Err(error)),
             },
-            Stop::Semicolon | Stop::EndOfScript => {
+            SqlEnd::Semicolon | SqlEnd::EndOfScript => {
                 let rows = reads_rows(&chunk.text).then(|| take_rows(source, scanner));
                 return Some(Ok(SqlStep { text: chunk.text, start, rows }));
             }

@@ -10,7 +10,7 @@ use crate::script::variables::{is_name_byte, is_name_start};
 
 /// The end of a piece of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum SqlEnd {
     Semicolon,
     /// The position is just after the backslash.
     Backslash,
@@ -24,7 +24,7 @@ pub(crate) struct Chunk {
     pub(crate) text: String,
     /// Offset of the statement in the script.
     pub(crate) start: usize,
-    pub(crate) stop: Stop,
+    pub(crate) stop: SqlEnd,
 }
 
 /// Splits a script.
@@ -43,7 +43,7 @@ impl<'a> SqlScanner<'a> {
 
     /// Reads up to the next stop.
     pub(crate) fn next_chunk(&mut self) -> Chunk {
-        let mut chunk = Chunk { text: String::new(), start: self.position, stop: Stop::EndOfScript };
+        let mut chunk = Chunk { text: String::new(), start: self.position, stop: SqlEnd::EndOfScript };
         while self.position < self.source.len() {
             let rest = &self.source[self.position..];
             if rest.starts_with("\\;") || rest.starts_with("\\:") {
@@ -54,10 +54,10 @@ impl<'a> SqlScanner<'a> {
                 self.keep(1, &mut chunk);
             } else if rest.starts_with('\\') {
                 self.position += 1;
-                chunk.stop = Stop::Backslash;
+                chunk.stop = SqlEnd::Backslash;
                 return chunk;
             } else if self.scan_token(rest, &mut chunk) {
-                chunk.stop = Stop::Semicolon;
+                chunk.stop = SqlEnd::Semicolon;
                 return chunk;
             }
         }
@@ -251,7 +251,7 @@ pub(crate) fn statements(sql: &str) -> Vec<String> {
         if !matches!(without_comments(&chunk.text), "" | ";") {
             all.push(chunk.text);
         }
-        if chunk.stop == Stop::EndOfScript {
+        if chunk.stop == SqlEnd::EndOfScript {
             return all;
         }
     }

@@ -24,16 +24,16 @@ pub struct Statement {
     /// The variable of each parameter, in order; one per occurrence.
     pub parameters: Vec<VariableId>,
     /// The original, cut at variables, for the simple protocol.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<TextPiece>,
     /// The use of the rows.
     pub fetch: Fetch,
     /// `\copydata`: the rows for a `COPY FROM STDIN`, cut at variables.
-    pub copy_data: Option<Vec<Piece>>,
+    pub copy_data: Option<Vec<TextPiece>>,
 }
 
 /// A part of a statement's original text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TextPiece {
     /// Text to send as it is.
     Text(String),
     /// `:name`.
@@ -42,20 +42,20 @@ pub enum Piece {
     Quoted(VariableId),
 }
 
-impl Piece {
+impl TextPiece {
     /// The text of these pieces as it is in the script.
-    pub fn original(pieces: &[Piece], variables: &VariableTable) -> String {
+    pub fn original(pieces: &[TextPiece], variables: &VariableTable) -> String {
         pieces.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Text(plain) => text + plain,
-            Piece::Variable(id) | Piece::Quoted(id) => text + ":" + variables.name(*id),
+            TextPiece::Text(plain) => text + plain,
+            TextPiece::Variable(id) | TextPiece::Quoted(id) => text + ":" + variables.name(*id),
         })
     }
 
     /// The variable, if it is one.
     pub fn variable(&self) -> Option<VariableId> {
         match self {
-            Piece::Text(_) => None,
-            Piece::Variable(id) | Piece::Quoted(id) => Some(*id),
+            TextPiece::Text(_) => None,
+            TextPiece::Variable(id) | TextPiece::Quoted(id) => Some(*id),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Statement {
 
     /// The statement as the script has it.
     pub fn original(&self, variables: &VariableTable) -> String {
-        Piece::original(&self.pieces, variables)
+        TextPiece::original(&self.pieces, variables)
     }
 
     /// The statements that `\;` combines, each as Parse takes it, with parameters of its own.
@@ -138,7 +138,7 @@ impl Statement {
     fn push_text(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.push_str(text);
-            self.pieces.push(Piece::Text(text.to_owned()));
+            self.pieces.push(TextPiece::Text(text.to_owned()));
         }
     }
 
@@ -146,14 +146,14 @@ impl Statement {
         self.parameters.push(variable);
         self.text.push('$');
         self.text.push_str(&self.parameters.len().to_string());
-        self.pieces.push(if is_quoted { Piece::Quoted(variable) } else { Piece::Variable(variable) });
+        self.pieces.push(if is_quoted { TextPiece::Quoted(variable) } else { TextPiece::Variable(variable) });
     }
 }
 
 /// Rows to copy, cut at variables.
-pub(crate) fn rows(text: &str, variables: &mut VariableTable) -> Vec<Piece> {
+pub(crate) fn rows(text: &str, variables: &mut VariableTable) -> Vec<TextPiece> {
     let pieces = Statement::new(text, 0, variables).pieces.into_iter();
-    pieces.map(|piece| piece.variable().map_or(piece, Piece::Quoted)).collect()
+    pieces.map(|piece| piece.variable().map_or(piece, TextPiece::Quoted)).collect()
 }
 
 /// The name of the variable that `text` starts with a reference to.

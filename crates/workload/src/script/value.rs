@@ -34,7 +34,7 @@ pub enum Dialect {
 /// What a parameter of a statement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Bound {
+pub enum BoundParameter {
     /// The text that was appended.
     Text,
     /// NULL.

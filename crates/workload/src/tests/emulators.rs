@@ -2,7 +2,7 @@
 
 use super::{bundle, defines, emulator};
 use crate::script::eval::Slot;
-use crate::{Action, Bound, Bundle, Dialect, Emulator, Program, Unsendable, Value};
+use crate::{Action, BoundParameter, Bundle, Dialect, Emulator, Program, Unsendable, Value};
 
 /// Runs a transaction and returns what was sent and slept.
 fn run(emulator: &mut Emulator, program: &Program) -> Vec<String> {
@@ -88,7 +88,7 @@ select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
     for variable in &program.statements[0].parameters {
         let mut text = Vec::new();
         let bound = emulator.parameter(*variable, &mut text);
-        texts.push((bound == Bound::Text).then(|| String::from_utf8(text).expect("text")));
+        texts.push((bound == BoundParameter::Text).then(|| String::from_utf8(text).expect("text")));
     }
     let wanted =
         ["-5", "0.333333333333333", "true", "NULL", "it's", "it's"].map(|text| Some(text.to_owned()));
@@ -99,7 +99,7 @@ select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
 #[test]
 fn what_has_no_value_is_never_sent_unless_pgbench_would() {
     let source = "select 1 as q \\gset\nselect :u, :q, ':q';";
-    let check = |dialect, set: bool, bound: [Bound; 2], rendered: Result<&str, Unsendable>| {
+    let check = |dialect, set: bool, bound: [BoundParameter; 2], rendered: Result<&str, Unsendable>| {
         let bundle = bundle(source).speaking(dialect);
         let program = &bundle.programs[0];
         let mut emulator = emulator(&bundle, 1, &defines(if set { &[("u", "1")] } else { &[] }));
@@ -113,9 +113,19 @@ fn what_has_no_value_is_never_sent_unless_pgbench_would() {
         assert_eq!(got, rendered.map(str::to_owned), "{dialect:?} {set}");
     };
     let of = |name| bundle(source).variables.find(name).expect("a variable");
-    check(Dialect::Exact, false, [Bound::Unset, Bound::Null], Err(Unsendable::Unset(of("u"))));
-    check(Dialect::Exact, true, [Bound::Text, Bound::Null], Err(Unsendable::NullInText(of("q"))));
-    check(Dialect::Pgbench, false, [Bound::Null, Bound::Text], Ok("select :u, , '';"));
+    check(
+        Dialect::Exact,
+        false,
+        [BoundParameter::Unset, BoundParameter::Null],
+        Err(Unsendable::Unset(of("u"))),
+    );
+    check(
+        Dialect::Exact,
+        true,
+        [BoundParameter::Text, BoundParameter::Null],
+        Err(Unsendable::NullInText(of("q"))),
+    );
+    check(Dialect::Pgbench, false, [BoundParameter::Null, BoundParameter::Text], Ok("select :u, , '';"));
 
     let bundle = bundle("\\set n null\nselect :n /* :n */, $$:n$$;");
     let mut emulator = emulator(&bundle, 1, &defines(&[]));

@@ -4,7 +4,7 @@
 use super::{bundle_with, defines};
 use crate::script::eval::Slot;
 use crate::script::expr::Expr;
-use crate::{Bundle, Command, Value};
+use crate::{Bundle, ScriptCommand, Value};
 
 /// The expression of the script's last `\set`.
 fn folded(source: &str) -> Expr {
@@ -14,7 +14,7 @@ fn folded(source: &str) -> Expr {
 
 fn last_set(bundle: &Bundle) -> Expr {
     let sets = bundle.programs[0].commands.iter().rev().find_map(|step| match &step.command {
-        Command::Set { expr, .. } => Some(expr.clone()),
+        ScriptCommand::Set { expr, .. } => Some(expr.clone()),
         _ => None,
     });
     sets.expect("the script sets a variable")
@@ -87,7 +87,7 @@ fn conditions_are_folded_too() {
     let variables = defines(&[("scale", "10")]);
     let bundle = bundle_with("\\if :scale > 5\n\\set x 1\n\\elif :scale > 3\n\\endif", &variables);
     for step in &bundle.programs[0].commands {
-        if let Command::If { condition, .. } | Command::Elif { condition, .. } = &step.command {
+        if let ScriptCommand::If { condition, .. } | ScriptCommand::Elif { condition, .. } = &step.command {
             assert_eq!(condition, &Expr::Constant(Value::Bool(true)));
         }
     }

@@ -1,8 +1,8 @@
 //! Splitting and compiling scripts.
 
 use super::{bundle, defines};
-use crate::script::program::{Command, Delay, ShellWord};
-use crate::script::statement::Piece;
+use crate::script::program::{Delay, ScriptCommand, ShellWord};
+use crate::script::statement::TextPiece;
 use crate::{Bundle, Fetch, Program, Seeds};
 
 fn compile(source: &str) -> Program {
@@ -106,7 +106,7 @@ fn places_and_labels_are_those_of_the_script() {
 fn sleeps_are_read_with_their_units() {
     let check = |words: &str, wanted: Delay| {
         let program = compile(&format!("\\sleep {words}"));
-        assert_eq!(program.commands[0].command, Command::Sleep(wanted), "{words}");
+        assert_eq!(program.commands[0].command, ScriptCommand::Sleep(wanted), "{words}");
     };
     check("2", Delay::Fixed { us: 2_000_000 });
     check("2 s", Delay::Fixed { us: 2_000_000 });
@@ -116,7 +116,10 @@ fn sleeps_are_read_with_their_units() {
     check("99999999999999999999", Delay::Fixed { us: i64::MAX });
     let program = compile("\\sleep :a ms");
     let variable = program.variables.find("a").unwrap();
-    assert_eq!(program.commands[0].command, Command::Sleep(Delay::Variable { variable, unit_us: 1_000 }));
+    assert_eq!(
+        program.commands[0].command,
+        ScriptCommand::Sleep(Delay::Variable { variable, unit_us: 1_000 })
+    );
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn variables_inside_quotes_are_known() {
     let check = |sql: &str, wanted: &[bool]| {
         let program = compile(sql);
         let pieces = program.statements[0].pieces.iter().filter(|piece| piece.variable().is_some());
-        let quoted: Vec<bool> = pieces.map(|piece| matches!(piece, Piece::Quoted(_))).collect();
+        let quoted: Vec<bool> = pieces.map(|piece| matches!(piece, TextPiece::Quoted(_))).collect();
         assert_eq!(quoted, wanted, "{sql}");
     };
     check("select :a, ':b', \":c\", :d", &[false, true, true, false]);
@@ -164,7 +167,7 @@ fn rows_of_a_copy_follow_it() {
     assert_eq!((program.commands.len(), program.statements.len()), (3, 2));
     let data = program.statements[0].copy_data.as_ref().unwrap();
     assert!(
-        matches!(&data[..], [Piece::Quoted(_), Piece::Text(rows)] if rows == "\tx\n;\\set\n"),
+        matches!(&data[..], [TextPiece::Quoted(_), TextPiece::Text(rows)] if rows == "\tx\n;\\set\n"),
         "{data:?}"
     );
     assert_eq!(program.statements[1].copy_data, None);
@@ -188,7 +191,7 @@ fn shell_words_know_variables() {
     let a = program.variables.find("a").unwrap();
     let text = |word: &str| ShellWord::Text(word.to_owned());
     let words = vec![text("echo"), ShellWord::Variable(a), text(":b"), text("c:d")];
-    assert_eq!(program.commands[0].command, Command::Shell { words });
+    assert_eq!(program.commands[0].command, ScriptCommand::Shell { words });
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use super::{defines, emulator};
 use crate::catalogue;
-use crate::tpcb::{self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions, create_tables, row_count};
-use crate::{Action, Bound, Bundle, Schema, random};
+use crate::tpcb::{
+    self, Partitioning, TABLES, TpcbOptions, TpcbRows, TpcbScript, TpcbTable, create_tables, row_count,
+};
+use crate::{Action, BoundParameter, Bundle, Schema, random};
 
 /// Text of all parameters of the first transactions, one per line.
-fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
+fn parameters(builtin: TpcbScript, seed: u64, n_transactions: usize) -> Vec<u8> {
     let source = (builtin.description(), builtin.source(), 1);
     let bundle = Bundle::compile(&[source], &defines(&[])).expect("built-in scripts compile");
     let program = &bundle.programs[0];
@@ -16,7 +18,7 @@ fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
         emulator.begin(program);
         while let Action::Send { statement } = emulator.step(program).expect("built-in scripts run") {
             for variable in &program.statements[statement].parameters {
-                assert_eq!(emulator.parameter(*variable, &mut bytes), Bound::Text);
+                assert_eq!(emulator.parameter(*variable, &mut bytes), BoundParameter::Text);
                 bytes.push(b'\n');
             }
         }
@@ -31,7 +33,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 /// If this fails, the same seed no longer means the same load: results would not compare with older ones.
 #[test]
 fn scripts_name_the_schema_of_each_table_and_pgbenchs_own_name_none() {
-    for builtin in Builtin::ALL {
+    for builtin in TpcbScript::ALL {
         assert_eq!(builtin.source_in(&Schema::searched()), builtin.source());
         let schema = Schema::named("a pgbench_tellers b:scale");
         let source = builtin.source_in(&schema);
@@ -48,31 +50,31 @@ fn scripts_name_the_schema_of_each_table_and_pgbenchs_own_name_none() {
 
 #[test]
 fn the_load_of_a_seed_never_changes() {
-    let check = |builtin: Builtin, wanted: u64| {
+    let check = |builtin: TpcbScript, wanted: u64| {
         let found = fingerprint(&parameters(builtin, 1, 1000));
         assert_eq!(found, wanted, "{}: {found:#018x}", builtin.name());
     };
-    check(Builtin::Tpcb, 0xd9cd_c9e5_87c4_2c11);
-    check(Builtin::TpcbSimple, 0xe680_41e4_1721_e750);
-    check(Builtin::TpcbSelect, 0x440e_d0df_478f_317d);
+    check(TpcbScript::Tpcb, 0xd9cd_c9e5_87c4_2c11);
+    check(TpcbScript::TpcbSimple, 0xe680_41e4_1721_e750);
+    check(TpcbScript::TpcbSelect, 0x440e_d0df_478f_317d);
 }
 
 #[test]
 fn scripts_are_found_by_either_name() {
-    for builtin in Builtin::ALL {
-        assert_eq!(Builtin::parse(builtin.name()), Ok(builtin));
-        assert_eq!(Builtin::parse(builtin.pgbench_name()), Ok(builtin));
+    for builtin in TpcbScript::ALL {
+        assert_eq!(TpcbScript::parse(builtin.name()), Ok(builtin));
+        assert_eq!(TpcbScript::parse(builtin.pgbench_name()), Ok(builtin));
     }
-    let error = Builtin::parse("tpcc").expect_err("another workload");
+    let error = TpcbScript::parse("tpcc").expect_err("another workload");
     assert_eq!(
         error.to_string(),
         "no built-in script is named `tpcc`; take tpcb, tpcb-simple or tpcb-select"
     );
-    let check = |prefix: &str, wanted: Result<Builtin, &str>| {
-        assert_eq!(Builtin::parse_pgbench_prefix(prefix), wanted.map_err(str::to_owned));
+    let check = |prefix: &str, wanted: Result<TpcbScript, &str>| {
+        assert_eq!(TpcbScript::parse_pgbench_prefix(prefix), wanted.map_err(str::to_owned));
     };
-    check("t", Ok(Builtin::Tpcb));
-    check("select-only", Ok(Builtin::TpcbSelect));
+    check("t", Ok(TpcbScript::Tpcb));
+    check("select-only", Ok(TpcbScript::TpcbSelect));
     check("s", Err("ambiguous builtin name: 2 builtin scripts found for prefix \"s\""));
     check("x", Err("no builtin script found for name \"x\""));
 }
@@ -134,37 +136,38 @@ fn partitions_cover_all_accounts() {
 
 #[test]
 fn rows_are_those_of_pgbench() {
-    let check = |table: Table, scale: u32, from: u64, wanted: &str| {
+    let check = |table: TpcbTable, scale: u32, from: u64, wanted: &str| {
         let mut out = Vec::new();
-        Rows::new(table, scale, from..from + 2).fill(&mut out, 1000);
+        TpcbRows::new(table, scale, from..from + 2).fill(&mut out, 1000);
         assert_eq!(String::from_utf8(out).expect("text"), wanted);
     };
-    check(Table::Branches, 3, 0, "1\t0\t\\N\n2\t0\t\\N\n");
-    check(Table::Branches, 3, 2, "3\t0\t\\N\n");
-    check(Table::Tellers, 3, 9, "10\t1\t0\t\\N\n11\t2\t0\t\\N\n");
-    check(Table::Accounts, 2, 99_999, "100000\t1\t0\t\n100001\t2\t0\t\n");
-    check(Table::Accounts, 30_000, 2_999_999_998, "2999999999\t30000\t0\t\n3000000000\t30000\t0\t\n");
-    check(Table::History, 3, 0, "");
-    check(Table::Accounts, 1, 200_000, "");
+    check(TpcbTable::Branches, 3, 0, "1\t0\t\\N\n2\t0\t\\N\n");
+    check(TpcbTable::Branches, 3, 2, "3\t0\t\\N\n");
+    check(TpcbTable::Tellers, 3, 9, "10\t1\t0\t\\N\n11\t2\t0\t\\N\n");
+    check(TpcbTable::Accounts, 2, 99_999, "100000\t1\t0\t\n100001\t2\t0\t\n");
+    check(TpcbTable::Accounts, 30_000, 2_999_999_998, "2999999999\t30000\t0\t\n3000000000\t30000\t0\t\n");
+    check(TpcbTable::History, 3, 0, "");
+    check(TpcbTable::Accounts, 1, 200_000, "");
 }
 
 #[test]
 fn short_rows_lack_only_what_all_accounts_have_in_common() {
-    let text = |mut rows: Rows| {
+    let text = |mut rows: TpcbRows| {
         let mut out = Vec::new();
         while rows.fill(&mut out, 4096) > 0 {}
         String::from_utf8(out).expect("text")
     };
     for range in [0..1000, 99_990..100_010, 199_999..200_000] {
-        let whole = text(Rows::new(Table::Accounts, 2, range.clone()));
-        let short = text(Rows::new(Table::Accounts, 2, range).short());
+        let whole = text(TpcbRows::new(TpcbTable::Accounts, 2, range.clone()));
+        let short = text(TpcbRows::new(TpcbTable::Accounts, 2, range).short());
         assert_eq!(short.replace('\n', "\t0\t\n"), whole);
     }
     for partition in tpcb::partitions(1, Partitioning::Hash(3)) {
-        let [whole, short] = [Rows::of_partition(1, &partition), Rows::of_partition(1, &partition).short()];
+        let [whole, short] =
+            [TpcbRows::of_partition(1, &partition), TpcbRows::of_partition(1, &partition).short()];
         assert_eq!(text(short).replace('\n', "\t0\t\n"), text(whole), "{}", partition.name);
     }
-    let tellers = || Rows::new(Table::Tellers, 2, 0..20);
+    let tellers = || TpcbRows::new(TpcbTable::Tellers, 2, 0..20);
     assert_eq!(text(tellers().short()), text(tellers()));
 }
 
@@ -173,14 +176,15 @@ fn rows_do_not_depend_on_how_they_are_cut() {
     for table in TABLES {
         let n_rows = row_count(table, 2);
         let mut whole = Vec::new();
-        let mut rows = Rows::new(table, 2, 0..n_rows);
+        let mut rows = TpcbRows::new(table, 2, 0..n_rows);
         while rows.fill(&mut whole, 1 << 20) > 0 {}
         assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count() as u64, n_rows);
         for (n_parts, max_bytes) in [(1, 1), (3, 100), (7, 4096), (16, 65_536)] {
             let mut parts = Vec::new();
             let mut n_counted = 0;
             for part in 0..n_parts {
-                let mut rows = Rows::new(table, 2, n_rows * part / n_parts..n_rows * (part + 1) / n_parts);
+                let mut rows =
+                    TpcbRows::new(table, 2, n_rows * part / n_parts..n_rows * (part + 1) / n_parts);
                 let mut chunk = Vec::new();
                 loop {
                     chunk.clear();
@@ -205,7 +209,7 @@ fn rows_do_not_depend_on_how_they_are_cut() {
 fn each_row_is_in_one_partition_and_in_order() {
     let ids_of = |partitioning| -> Vec<Vec<u64>> {
         let ids = |partition| {
-            let (mut rows, mut out) = (Rows::of_partition(1, &partition), Vec::new());
+            let (mut rows, mut out) = (TpcbRows::of_partition(1, &partition), Vec::new());
             while rows.fill(&mut out, 4096) > 0 {}
             let text = String::from_utf8(out).expect("text");
             text.lines()
@@ -229,11 +233,11 @@ fn each_row_is_in_one_partition_and_in_order() {
 
 #[test]
 fn only_laws_that_hold_are_checked() {
-    let ids = |builtin: Builtin| -> Vec<&str> {
+    let ids = |builtin: TpcbScript| -> Vec<&str> {
         catalogue::checks(builtin.kind()).iter().map(|check| check.id).collect()
     };
-    assert_eq!(ids(Builtin::TpcbSelect), ["row-counts", "foreign-ids"]);
-    assert_eq!(ids(Builtin::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
-    assert_eq!(ids(Builtin::Tpcb).len(), 8);
+    assert_eq!(ids(TpcbScript::TpcbSelect), ["row-counts", "foreign-ids"]);
+    assert_eq!(ids(TpcbScript::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
+    assert_eq!(ids(TpcbScript::Tpcb).len(), 8);
     assert_eq!(tpcb::CHECKS.history, "pgbench_history");
 }

@@ -4,7 +4,7 @@
 //! sums agree at any instant, in total and per row. Truncating the history between runs, as pgbench does by default, breaks these
 //! laws: keep it.
 
-use crate::objects::check::{Check, Checks, Hint, checks};
+use crate::objects::check::{Checks, Hint, Invariant, checks};
 
 /// The laws.
 pub const CHECKS: Checks = Checks {
@@ -16,7 +16,7 @@ pub const CHECKS: Checks = Checks {
     hint: Some(Hint { sql: include_str!("checks/is-simple.sql"), text: SIMPLE }),
 };
 
-const ALWAYS: &[Check] = checks! { "checks/":
+const ALWAYS: &[Invariant] = checks! { "checks/":
     "row-counts", "each table has the rows of its scale, ids without gaps";
     "foreign-ids", "every id refers to an existing row";
     "accounts-sum", "the sum of account balances equals the sum of recorded deltas";

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::schema::BIGINT_SCALE;
-use super::{ACCOUNTS_PER_SCALE, Partitioning, Table, row_count};
+use super::{ACCOUNTS_PER_SCALE, Partitioning, TpcbTable, row_count};
 use crate::objects::hash_partition::Remainder;
 
 /// One partition of accounts.
@@ -22,7 +22,7 @@ pub struct Partition {
 /// All partitions of accounts, in order.
 pub fn partitions(scale: u32, partitioning: Partitioning) -> Vec<Partition> {
     let n = partitioning.n_partitions();
-    let n_accounts = row_count(Table::Accounts, scale);
+    let n_accounts = row_count(TpcbTable::Accounts, scale);
     let size = ids_per_range(scale, n);
     let partition = |p: u32| {
         let (ids, only, n_rows) = match partitioning {
@@ -36,7 +36,7 @@ pub fn partitions(scale: u32, partitioning: Partitioning) -> Vec<Partition> {
                 (0..n_accounts, Some(Remainder::new(n, p - 1, is_bigint)), n_accounts / u64::from(n))
             }
         };
-        Partition { name: format!("{}_{p}", Table::Accounts.name()), ids, only, n_rows }
+        Partition { name: format!("{}_{p}", TpcbTable::Accounts.name()), ids, only, n_rows }
     };
     (1..=n).map(partition).collect()
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::partition::Partition;
-use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
+use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, TpcbTable, row_count};
 use crate::number::{self, PAIRS};
 use crate::objects::hash_partition::Remainder;
 
@@ -17,8 +17,8 @@ const ID_END: usize = 20;
 
 /// Writes the rows of a range of a table, in order.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    table: Table,
+pub struct TpcbRows {
+    table: TpcbTable,
     /// The rows left, counted from 0.
     left: Range<u64>,
     /// The next row: its id up to [`ID_END`], then the other columns. The last two digits of the id are in `low` instead,
@@ -38,9 +38,9 @@ pub struct Rows {
     is_short: bool,
 }
 
-impl Rows {
+impl TpcbRows {
     /// The rows `range`, counted from 0, of a table. Beyond the table's end there are none.
-    pub fn new(table: Table, scale: u32, range: Range<u64>) -> Rows {
+    pub fn new(table: TpcbTable, scale: u32, range: Range<u64>) -> TpcbRows {
         let n_rows = row_count(table, scale);
         let left = range.start.min(n_rows)..range.end.min(n_rows);
         let mut id = Vec::with_capacity(ID_END);
@@ -51,19 +51,19 @@ impl Rows {
         let low = ((left.start + 1) % 100) as usize;
         let (end, tail_until) = (ID_END, 0);
         let mut rows =
-            Rows { table, left, template, low, start, end, tail_until, only: None, is_short: false };
+            TpcbRows { table, left, template, low, start, end, tail_until, only: None, is_short: false };
         rows.set_tail();
         rows
     }
 
     /// The rows of a partition of accounts, in the order in which loading the whole table would put them there.
-    pub fn of_partition(scale: u32, partition: &Partition) -> Rows {
-        Rows { only: partition.only, ..Rows::new(Table::Accounts, scale, partition.ids.clone()) }
+    pub fn of_partition(scale: u32, partition: &Partition) -> TpcbRows {
+        TpcbRows { only: partition.only, ..TpcbRows::new(TpcbTable::Accounts, scale, partition.ids.clone()) }
     }
 
     /// The same rows of accounts without the columns of [`super::set_defaults`], for [`super::copy_short_statement`]. Other
     /// tables' rows stay whole.
-    pub fn short(mut self) -> Rows {
+    pub fn short(mut self) -> TpcbRows {
         self.is_short = true;
         self.set_tail();
         self
@@ -130,10 +130,10 @@ impl Rows {
     /// The columns after the id of the next row: branch, balance, filler.
     fn set_tail(&mut self) {
         let (per_branch, filler) = match self.table {
-            Table::Branches | Table::History => (u64::MAX, &b"\t0\t\\N\n"[..]),
-            Table::Tellers => (TELLERS_PER_SCALE, &b"\t0\t\\N\n"[..]),
-            Table::Accounts if self.is_short => (ACCOUNTS_PER_SCALE, &b"\n"[..]),
-            Table::Accounts => (ACCOUNTS_PER_SCALE, &b"\t0\t\n"[..]),
+            TpcbTable::Branches | TpcbTable::History => (u64::MAX, &b"\t0\t\\N\n"[..]),
+            TpcbTable::Tellers => (TELLERS_PER_SCALE, &b"\t0\t\\N\n"[..]),
+            TpcbTable::Accounts if self.is_short => (ACCOUNTS_PER_SCALE, &b"\n"[..]),
+            TpcbTable::Accounts => (ACCOUNTS_PER_SCALE, &b"\t0\t\n"[..]),
         };
         let mut tail = Vec::with_capacity(ROW_BYTES_MAX);
         let branch = self.left.start / per_branch;

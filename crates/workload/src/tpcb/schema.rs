@@ -1,7 +1,7 @@
 //! Statements that create, empty and drop the tables and their keys, as pgbench words them.
 
 use super::partition::{self, partitions};
-use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
+use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, TpcbTable, row_count};
 use crate::objects::schema::Schema;
 
 /// From this scale on, account ids are 64-bit.
@@ -70,10 +70,10 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
     let history = format!("tid int,bid int,aid {aid_type},delta int,mtime timestamp,filler char(22)");
     let accounts = format!("aid {aid_type} not null,bid int,abalance int,filler char(84)");
     let tables = [
-        (Table::History, history.as_str()),
-        (Table::Tellers, "tid int not null,bid int,tbalance int,filler char(84)"),
-        (Table::Accounts, accounts.as_str()),
-        (Table::Branches, "bid int not null,bbalance int,filler char(88)"),
+        (TpcbTable::History, history.as_str()),
+        (TpcbTable::Tellers, "tid int not null,bid int,tbalance int,filler char(84)"),
+        (TpcbTable::Accounts, accounts.as_str()),
+        (TpcbTable::Branches, "bid int not null,bbalance int,filler char(88)"),
     ];
     // A partitioned table has no storage of its own.
     let is_unlogged = options.unlogged && (options.unlogged_parents || options.partitioning.is_none());
@@ -82,10 +82,12 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
         .tablespace
         .as_deref()
         .map_or(String::new(), |name| format!(" tablespace {}", identifier(name)));
-    let create = |(table, columns): (Table, &str)| {
+    let create = |(table, columns): (TpcbTable, &str)| {
         let storage = match (table, options.partitioning) {
-            (Table::History, _) => String::new(),
-            (Table::Accounts, Some(partitioning)) => format!(" partition by {} (aid)", partitioning.method()),
+            (TpcbTable::History, _) => String::new(),
+            (TpcbTable::Accounts, Some(partitioning)) => {
+                format!(" partition by {} (aid)", partitioning.method())
+            }
             _ => format!(" with (fillfactor={})", options.fillfactor),
         };
         format!(
@@ -114,7 +116,7 @@ fn create_partitions(scale: u32, options: &TpcbOptions) -> Vec<String> {
         format!(
             "create{unlogged} table {}\n  partition of {}\n  for values {} with (fillfactor={})",
             options.schema.sql_name(&partition.name),
-            options.schema.sql_name(Table::Accounts.name()),
+            options.schema.sql_name(TpcbTable::Accounts.name()),
             values(p),
             options.fillfactor
         )
@@ -136,18 +138,18 @@ pub fn primary_keys() -> Vec<String> {
 
 /// As [`primary_keys`], with indexes in a tablespace of their own.
 pub fn primary_keys_in(index_tablespace: Option<&str>) -> Vec<String> {
-    [Table::Branches, Table::Tellers, Table::Accounts]
+    [TpcbTable::Branches, TpcbTable::Tellers, TpcbTable::Accounts]
         .map(|table| primary_key_of(table, table.name(), index_tablespace))
         .into()
 }
 
 /// The primary key of a table, or of one of its partitions by its name. When all partitions have theirs, that of the
 /// partitioned table adopts them, and the catalogs look as if it had created them. History has none.
-pub fn primary_key_of(table: Table, name: &str, index_tablespace: Option<&str>) -> String {
+pub fn primary_key_of(table: TpcbTable, name: &str, index_tablespace: Option<&str>) -> String {
     let column = match table {
-        Table::Branches => "bid",
-        Table::Tellers => "tid",
-        Table::Accounts | Table::History => "aid",
+        TpcbTable::Branches => "bid",
+        TpcbTable::Tellers => "tid",
+        TpcbTable::Accounts | TpcbTable::History => "aid",
     };
     let tablespace = index_tablespace
         .map_or(String::new(), |name| format!(" using index tablespace {}", identifier(name)));
@@ -157,11 +159,11 @@ pub fn primary_key_of(table: Table, name: &str, index_tablespace: Option<&str>) 
 /// The foreign keys, which pgbench creates only on request.
 pub fn foreign_keys() -> Vec<String> {
     [
-        (Table::Tellers, "bid", Table::Branches),
-        (Table::Accounts, "bid", Table::Branches),
-        (Table::History, "bid", Table::Branches),
-        (Table::History, "tid", Table::Tellers),
-        (Table::History, "aid", Table::Accounts),
+        (TpcbTable::Tellers, "bid", TpcbTable::Branches),
+        (TpcbTable::Accounts, "bid", TpcbTable::Branches),
+        (TpcbTable::History, "bid", TpcbTable::Branches),
+        (TpcbTable::History, "tid", TpcbTable::Tellers),
+        (TpcbTable::History, "aid", TpcbTable::Accounts),
     ]
     .map(|(table, column, target)| {
         let (table, target) = (table.name(), target.name());
@@ -187,7 +189,7 @@ pub fn copy_statement(name: &str, freeze: bool) -> String {
     format!("copy {name} from stdin{options}")
 }
 
-/// The COPY of [`super::Rows::short`] into accounts or a partition of them, frozen, between [`set_defaults`] and
+/// The COPY of [`super::TpcbRows::short`] into accounts or a partition of them, frozen, between [`set_defaults`] and
 /// [`drop_defaults`].
 pub fn copy_short_statement(name: &str) -> String {
     format!("copy {name} (aid, bid) from stdin with (freeze on)")
@@ -207,19 +209,19 @@ pub fn drop_defaults(name: &str) -> String {
 
 /// The INSERT of one row of branches or tellers, counted from 0: how pgbench loaded these before 17. Accounts have too
 /// many rows for this.
-pub fn insert_statement(table: Table, row: u64) -> String {
+pub fn insert_statement(table: TpcbTable, row: u64) -> String {
     let id = row + 1;
     match table {
-        Table::Branches => format!("insert into pgbench_branches(bid,bbalance) values({id},0)"),
-        Table::Tellers => {
+        TpcbTable::Branches => format!("insert into pgbench_branches(bid,bbalance) values({id},0)"),
+        TpcbTable::Tellers => {
             let branch = row / TELLERS_PER_SCALE + 1;
             format!("insert into pgbench_tellers(tid,bid,tbalance) values ({id},{branch},0)")
         }
-        Table::Accounts => {
+        TpcbTable::Accounts => {
             let branch = row / ACCOUNTS_PER_SCALE + 1;
             format!("insert into pgbench_accounts(aid,bid,abalance,filler) values ({id},{branch},0,'')")
         }
-        Table::History => "insert into pgbench_history default values".to_owned(),
+        TpcbTable::History => "insert into pgbench_history default values".to_owned(),
     }
 }
 
@@ -229,24 +231,26 @@ pub fn generate_statements(scale: u32) -> Vec<String> {
     vec![
         format!(
             "insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {}) as bid",
-            count(Table::Branches)
+            count(TpcbTable::Branches)
         ),
         format!(
             "insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS_PER_SCALE} + 1, 0 \
              from generate_series(1, {}) as tid",
-            count(Table::Tellers)
+            count(TpcbTable::Tellers)
         ),
         format!(
             "insert into pgbench_accounts(aid,bid,abalance,filler) \
              select aid, (aid - 1) / {ACCOUNTS_PER_SCALE} + 1, 0, '' from generate_series(1, {}) as aid",
-            count(Table::Accounts)
+            count(TpcbTable::Accounts)
         ),
     ]
 }
 
 /// The tables' names in pgbench's order.
 fn all_names() -> String {
-    [Table::Accounts, Table::Branches, Table::History, Table::Tellers].map(Table::name).join(", ")
+    [TpcbTable::Accounts, TpcbTable::Branches, TpcbTable::History, TpcbTable::Tellers]
+        .map(TpcbTable::name)
+        .join(", ")
 }
 
 fn identifier(name: &str) -> String {

@@ -3,12 +3,12 @@
 //!
 //! Groups are combined by full joins and compared NULL-safe, so that a missing group is a violation.
 
-use crate::objects::check::{Check, Checks, Fresh, checks};
+use crate::objects::check::{Checks, InitialState, Invariant, checks};
 
 /// The conditions.
 pub const CHECKS: Checks = Checks {
     always: ALWAYS,
-    fresh: Some(Fresh { is_changed: include_str!("checks/is-fresh.sql"), checks: FRESH }),
+    fresh: Some(InitialState { is_changed: include_str!("checks/is-fresh.sql"), checks: FRESH }),
     // They read no large table.
     quick: &["3.3.2.1", "3.3.2.2", "3.3.2.3", "3.3.2.8", "3.3.2.9"],
     quick_reads: &["history", "orders"],
@@ -16,7 +16,7 @@ pub const CHECKS: Checks = Checks {
     hint: None,
 };
 
-const ALWAYS: &[Check] = checks! { "checks/":
+const ALWAYS: &[Invariant] = checks! { "checks/":
     "row-counts", "items, warehouses, districts, customers and stock are as many as the scale has (clause 1.2)";
     "3.3.2.1", "W_YTD is the sum of D_YTD";
     "3.3.2.2", "D_NEXT_O_ID - 1 is the largest O_ID, and the largest NO_O_ID where there is one";
@@ -41,7 +41,7 @@ const ALWAYS: &[Check] = checks! { "checks/":
 };
 
 /// Clause 4.3.3.1: cardinalities, and shares within four standard deviations of their expectations.
-const FRESH: &[Check] = checks! { "checks/":
+const FRESH: &[Invariant] = checks! { "checks/":
     "4.3.3.1-rows", "history, orders, new orders and lines are as many as loading makes";
     "4.3.3.1-shares", "a tenth of items, stock and customers is ORIGINAL or has bad credit";
     "4.3.3.1-orders", "each customer has one order, and each district 2100 delivered ones";

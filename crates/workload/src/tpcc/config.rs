@@ -9,7 +9,7 @@ use super::Constants;
 
 /// A run of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct TpccConfig {
     /// Warehouses in the database.
     pub warehouses: u32,
     /// How SQL is sent.
@@ -36,12 +36,12 @@ pub enum ConfigError {
     },
 }
 
-impl Config {
+impl TpccConfig {
     /// Reads the parameters from a load's definitions.
     ///
     /// # Errors
     /// When one is missing or invalid.
-    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
+    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<TpccConfig, ConfigError> {
         fn read<T: FromStr>(defines: &BTreeMap<String, String>, key: &'static str) -> Result<T, ConfigError> {
             let value = defines.get(key).ok_or(ConfigError::Missing(key))?;
             value.parse().map_err(|_| ConfigError::Unknown { key, value: value.clone() })
@@ -55,7 +55,12 @@ impl Config {
         if warehouses == 0 {
             return Err(ConfigError::Unknown { key: "scale", value: "0".to_owned() });
         }
-        Ok(Config { warehouses, calls: read(defines, "calls")?, think: read(defines, "think")?, constants })
+        Ok(TpccConfig {
+            warehouses,
+            calls: read(defines, "calls")?,
+            think: read(defines, "think")?,
+            constants,
+        })
     }
 
     /// The configuration as definitions of variables.
@@ -81,15 +86,15 @@ mod tests {
     fn definitions_give_the_configuration_back() {
         for calls in Calls::ALL {
             for think in Think::ALL {
-                let config = Config { warehouses: 7, calls, think, constants: Constants::for_load(1) };
-                assert_eq!(Config::from_defines(&config.defines()), Ok(config));
+                let config = TpccConfig { warehouses: 7, calls, think, constants: Constants::for_load(1) };
+                assert_eq!(TpccConfig::from_defines(&config.defines()), Ok(config));
             }
         }
     }
 
     #[test]
     fn missing_and_wrong_keys_are_named() {
-        let config = Config {
+        let config = TpccConfig {
             warehouses: 7,
             calls: Calls::Statements,
             think: Think::None,
@@ -97,9 +102,9 @@ mod tests {
         };
         let mut defines = config.defines();
         defines.insert("calls".to_owned(), "letters".to_owned());
-        let message = Config::from_defines(&defines).unwrap_err().to_string();
+        let message = TpccConfig::from_defines(&defines).unwrap_err().to_string();
         assert!(message.contains("`calls=letters`"), "{message}");
         defines.remove("c_id");
-        assert_eq!(Config::from_defines(&defines), Err(ConfigError::Missing("c_id")));
+        assert_eq!(TpccConfig::from_defines(&defines), Err(ConfigError::Missing("c_id")));
     }
 }

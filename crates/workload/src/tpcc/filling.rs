@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Population, Rows, Style, TABLES, Table, copy_statement, create_tables, indexes, primary_keys};
+use super::{
+    Population, PopulationStyle, TABLES, TpccRows, TpccTable, copy_statement, create_tables, indexes,
+    primary_keys,
+};
 use crate::objects::filling::{Batch, ByTable, TableLoad};
 use crate::objects::schema::Schema;
 
@@ -16,29 +19,29 @@ const STREAMS_MAX: usize = 3;
 const LINES_PER_ORDER: u64 = 10;
 
 /// Tables in descending order of loading time.
-const ORDER: [Table; 9] = [
-    Table::OrderLine,
-    Table::Stock,
-    Table::Customer,
-    Table::Orders,
-    Table::History,
-    Table::NewOrder,
-    Table::Item,
-    Table::District,
-    Table::Warehouse,
+const ORDER: [TpccTable; 9] = [
+    TpccTable::OrderLine,
+    TpccTable::Stock,
+    TpccTable::Customer,
+    TpccTable::Orders,
+    TpccTable::History,
+    TpccTable::NewOrder,
+    TpccTable::Item,
+    TpccTable::District,
+    TpccTable::Warehouse,
 ];
 
 /// The tables as specified.
 pub(crate) const FILLING: ByTable = ByTable {
     create_tables,
-    fill: |schema, batch| fill(schema, &population(batch, Style::Spec)),
-    facts: |batch| facts(&population(batch, Style::Spec)),
+    fill: |schema, batch| fill(schema, &population(batch, PopulationStyle::Spec)),
+    facts: |batch| facts(&population(batch, PopulationStyle::Spec)),
     rows_about,
     streams_max: STREAMS_MAX,
 };
 
 /// The population of a load.
-pub(crate) fn population(batch: &Batch, style: Style) -> Population {
+pub(crate) fn population(batch: &Batch, style: PopulationStyle) -> Population {
     Population { warehouses: batch.scale, seed: SEED, style, at: batch.at.clone() }
 }
 
@@ -51,11 +54,11 @@ pub fn fill(schema: &Schema, population: &Population) -> Vec<TableLoad> {
 /// The tables with their rows, the COPY of each, and those of these keys that are theirs.
 pub(crate) fn tables(
     population: &Population,
-    copy: impl Fn(Table) -> String,
-    keys: &[(Table, String)],
+    copy: impl Fn(TpccTable) -> String,
+    keys: &[(TpccTable, String)],
 ) -> Vec<TableLoad> {
-    let load = |table: Table| {
-        let mut rows = Rows::new(table, population, 0..u64::MAX);
+    let load = |table: TpccTable| {
+        let mut rows = TpccRows::new(table, population, 0..u64::MAX);
         TableLoad {
             name: table.name(),
             copy: copy(table),
@@ -72,8 +75,8 @@ pub(crate) fn facts(population: &Population) -> BTreeMap<String, String> {
 }
 
 fn rows_about(warehouses: u32) -> u64 {
-    let rows = |table: Table| match table {
-        Table::OrderLine => table.units(warehouses) * LINES_PER_ORDER,
+    let rows = |table: TpccTable| match table {
+        TpccTable::OrderLine => table.units(warehouses) * LINES_PER_ORDER,
         _ => table.units(warehouses),
     };
     TABLES.into_iter().map(rows).sum()

@@ -6,9 +6,9 @@ macro_rules! parameters {
     ($($variant:ident $name:literal,)*) => {
         /// A value that a terminal gives to a statement.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Parameter { $(#[doc = $name] $variant,)* }
+        pub(crate) enum TerminalParameter { $(#[doc = $name] $variant,)* }
 
-        const NAMES: &[(&str, Parameter)] = &[$(($name, Parameter::$variant),)*];
+        const NAMES: &[(&str, TerminalParameter)] = &[$(($name, TerminalParameter::$variant),)*];
     };
 }
 
@@ -39,10 +39,10 @@ parameters! {
     DistInfos "ol_dist_infos",
 }
 
-impl Parameter {
+impl TerminalParameter {
     /// The parameter of a variable of the table that [`table`] makes.
     #[inline]
-    pub(crate) fn of(variable: VariableId) -> Parameter {
+    pub(crate) fn of(variable: VariableId) -> TerminalParameter {
         NAMES[variable.index()].1
     }
 }

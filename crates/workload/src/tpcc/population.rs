@@ -1,7 +1,7 @@
 //! The parameters that determine every row of a fresh load.
 
 use super::nurand::Constants;
-use super::{DISTRICTS, FIRST_UNDELIVERED, ORDERS_PER_DISTRICT, Table};
+use super::{DISTRICTS, FIRST_UNDELIVERED, ORDERS_PER_DISTRICT, TpccTable};
 use crate::random::{self, Prng};
 
 /// A population: the same one gives the same rows, however they are divided into ranges and streams.
@@ -12,7 +12,7 @@ pub struct Population {
     /// Seed of every row.
     pub seed: u64,
     /// The workload whose rows these are.
-    pub style: Style,
+    pub style: PopulationStyle,
     /// When it was loaded, as the server reads a timestamp: C_SINCE, H_DATE and O_ENTRY_D of all rows
     /// (clause 4.3.3.1 asks for the time of populating, and for OL_DELIVERY_D the very O_ENTRY_D of the order).
     pub at: String,
@@ -20,7 +20,7 @@ pub struct Population {
 
 /// The workload whose rows a population has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum PopulationStyle {
     /// The specification's.
     #[default]
     Spec,
@@ -53,7 +53,7 @@ pub(crate) struct OrderHead {
 
 impl Population {
     /// The random stream of one unit of a table.
-    pub(crate) fn stream(&self, table: Table, unit: u64) -> Prng {
+    pub(crate) fn stream(&self, table: TpccTable, unit: u64) -> Prng {
         const STEP_TABLE: u64 = 0xa24b_aed4_963e_e407;
         const STEP_UNIT: u64 = 0xd134_2543_de82_ef95;
         let table_base = (table as u64 + 1).wrapping_mul(STEP_TABLE);
@@ -64,21 +64,21 @@ impl Population {
     pub fn constants(&self) -> Constants {
         let constants = Constants::for_load(self.seed);
         match self.style {
-            Style::Spec => constants,
-            Style::HammerDb => Constants { c_last: HAMMERDB_C_LAST, ..constants },
+            PopulationStyle::Spec => constants,
+            PopulationStyle::HammerDb => Constants { c_last: HAMMERDB_C_LAST, ..constants },
         }
     }
 
     /// The facts that an order and its lines share; `unit` counts orders from 0.
     pub(crate) fn order(&self, unit: u64) -> OrderHead {
         let place = RowPlace::of(unit, ORDERS_PER_DISTRICT);
-        let mut prng = self.stream(Table::Orders, unit);
+        let mut prng = self.stream(TpccTable::Orders, unit);
         let ol_cnt = prng.uint64_range(5, 15);
         let carrier_id = (place.id < FIRST_UNDELIVERED).then(|| prng.uint64_range(1, 10));
         let c_id = match self.style {
-            Style::Spec => self.customer_of(place),
+            PopulationStyle::Spec => self.customer_of(place),
             // HammerDB's shuffle puts a customer that is not drawn yet in each place, and drops the one that it displaces.
-            Style::HammerDb => prng.uint64_range(place.id, ORDERS_PER_DISTRICT),
+            PopulationStyle::HammerDb => prng.uint64_range(place.id, ORDERS_PER_DISTRICT),
         };
         OrderHead { place, c_id, ol_cnt, carrier_id }
     }
@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn each_customer_of_a_district_has_one_order() {
-        let population = Population { warehouses: 2, seed: 5, style: Style::Spec, at: String::new() };
+        let population =
+            Population { warehouses: 2, seed: 5, style: PopulationStyle::Spec, at: String::new() };
         for district in [0, 13] {
             let first = district * ORDERS_PER_DISTRICT;
             let mut customers: Vec<u64> =

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::config::{Calls, Config, Think};
+use super::config::{Calls, Think, TpccConfig};
 use super::{parameter, routines, statements};
 use crate::objects::schema::Schema;
-use crate::script::program::{Command, Program, Step};
+use crate::script::program::{Program, ScriptCommand, ScriptStep};
 use crate::script::statement::{Fetch, Statement};
 use crate::script::variables::VariableTable;
 
 /// A kind of transaction that the driver counts by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Profile {
+pub enum TransactionProfile {
     /// Clause 2.4.
     NewOrder,
     /// Clause 2.5.
@@ -26,53 +26,55 @@ pub enum Profile {
     DeferredDelivery,
 }
 
-impl Profile {
+impl TransactionProfile {
     /// All of them, in the order of [`programs`].
-    pub const ALL: [Profile; 6] = [
-        Profile::NewOrder,
-        Profile::Payment,
-        Profile::OrderStatus,
-        Profile::Delivery,
-        Profile::StockLevel,
-        Profile::DeferredDelivery,
+    pub const ALL: [TransactionProfile; 6] = [
+        TransactionProfile::NewOrder,
+        TransactionProfile::Payment,
+        TransactionProfile::OrderStatus,
+        TransactionProfile::Delivery,
+        TransactionProfile::StockLevel,
+        TransactionProfile::DeferredDelivery,
     ];
 
     /// Name for people and for files.
     pub fn name(self) -> &'static str {
         match self {
-            Profile::NewOrder => "new-order",
-            Profile::Payment => "payment",
-            Profile::OrderStatus => "order-status",
-            Profile::Delivery => "delivery",
-            Profile::StockLevel => "stock-level",
-            Profile::DeferredDelivery => "deferred-delivery",
+            TransactionProfile::NewOrder => "new-order",
+            TransactionProfile::Payment => "payment",
+            TransactionProfile::OrderStatus => "order-status",
+            TransactionProfile::Delivery => "delivery",
+            TransactionProfile::StockLevel => "stock-level",
+            TransactionProfile::DeferredDelivery => "deferred-delivery",
         }
     }
 
     /// Cards of a deck (clause 5.2.4.2).
     pub fn cards(self) -> u32 {
         match self {
-            Profile::NewOrder | Profile::Payment => 10,
-            Profile::OrderStatus | Profile::Delivery | Profile::StockLevel => 1,
-            Profile::DeferredDelivery => 0,
+            TransactionProfile::NewOrder | TransactionProfile::Payment => 10,
+            TransactionProfile::OrderStatus
+            | TransactionProfile::Delivery
+            | TransactionProfile::StockLevel => 1,
+            TransactionProfile::DeferredDelivery => 0,
         }
     }
 
     /// Counts of successful transactions in addition to their number.
     pub fn facts(self, think: Think) -> &'static [&'static str] {
         match self {
-            Profile::NewOrder => &["rolled_back", "lines", "remote_lines"],
-            Profile::Payment => &["remote", "by_name"],
-            Profile::OrderStatus => &["by_name"],
-            Profile::Delivery if think == Think::Spec => &[],
-            Profile::Delivery | Profile::DeferredDelivery => &["delivered", "skipped"],
-            Profile::StockLevel => &[],
+            TransactionProfile::NewOrder => &["rolled_back", "lines", "remote_lines"],
+            TransactionProfile::Payment => &["remote", "by_name"],
+            TransactionProfile::OrderStatus => &["by_name"],
+            TransactionProfile::Delivery if think == Think::Spec => &[],
+            TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => &["delivered", "skipped"],
+            TransactionProfile::StockLevel => &[],
         }
     }
 
     /// The SQL that the profile sends, with `:name` for values.
-    fn sources(self, config: &Config, schema: &Schema) -> Vec<String> {
-        let is_queued = config.think == Think::Spec && self == Profile::Delivery;
+    fn sources(self, config: &TpccConfig, schema: &Schema) -> Vec<String> {
+        let is_queued = config.think == Think::Spec && self == TransactionProfile::Delivery;
         if is_queued {
             return Vec::new();
         }
@@ -80,21 +82,21 @@ impl Profile {
             return vec![schema.fill(&routines::call(self, config.calls))];
         }
         let statements: &[&str] = match self {
-            Profile::NewOrder => &statements::NEW_ORDER,
-            Profile::Payment => &statements::PAYMENT,
-            Profile::OrderStatus => &statements::ORDER_STATUS,
-            Profile::Delivery | Profile::DeferredDelivery => &statements::DELIVERY,
-            Profile::StockLevel => &statements::STOCK_LEVEL,
+            TransactionProfile::NewOrder => &statements::NEW_ORDER,
+            TransactionProfile::Payment => &statements::PAYMENT,
+            TransactionProfile::OrderStatus => &statements::ORDER_STATUS,
+            TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => &statements::DELIVERY,
+            TransactionProfile::StockLevel => &statements::STOCK_LEVEL,
         };
         statements.iter().map(|statement| schema.fill(statement)).collect()
     }
 }
 
-/// The programs of a run, in the order of [`Profile::ALL`], each with its weight in the mix.
-pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
+/// The programs of a run, in the order of [`TransactionProfile::ALL`], each with its weight in the mix.
+pub fn programs(config: &TpccConfig, schema: &Schema) -> Vec<(Program, u32)> {
     let profiles = match config.think {
-        Think::None => &Profile::ALL[..5],
-        Think::Spec => &Profile::ALL[..],
+        Think::None => &TransactionProfile::ALL[..5],
+        Think::Spec => &TransactionProfile::ALL[..],
     };
     let mut variables = parameter::table();
     let mut programs: Vec<(Program, u32)> = profiles
@@ -111,8 +113,8 @@ pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
 
 /// A profile's statements, whose rows all go to the terminal.
 pub(crate) fn statements_of(
-    profile: Profile,
-    config: &Config,
+    profile: TransactionProfile,
+    config: &TpccConfig,
     schema: &Schema,
     variables: &mut VariableTable,
 ) -> Vec<Statement> {
@@ -124,10 +126,15 @@ pub(crate) fn statements_of(
     sources.iter().zip(1..).map(statement).collect()
 }
 
-fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut VariableTable) -> Program {
+fn program(
+    profile: TransactionProfile,
+    config: &TpccConfig,
+    schema: &Schema,
+    variables: &mut VariableTable,
+) -> Program {
     let statements = statements_of(profile, config, schema, variables);
-    let step = |(statement, s): (usize, &Statement)| Step {
-        command: Command::Sql { statement },
+    let step = |(statement, s): (usize, &Statement)| ScriptStep {
+        command: ScriptCommand::Sql { statement },
         line: s.line,
         label: s.label.clone(),
     };
@@ -150,7 +157,7 @@ mod tests {
     fn statements_name_only_values_that_terminals_have() {
         for calls in Calls::ALL {
             for think in Think::ALL {
-                let config = Config { warehouses: 1, calls, think, constants: Constants::for_load(1) };
+                let config = TpccConfig { warehouses: 1, calls, think, constants: Constants::for_load(1) };
                 let programs = programs(&config, &Schema::named("a:w_id"));
                 assert_eq!(programs[0].0.variables.len(), parameter::count(), "{calls} {think}");
                 assert_eq!(programs.iter().map(|(_, weight)| weight).sum::<u32>(), 23);

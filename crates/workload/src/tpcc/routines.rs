@@ -6,7 +6,7 @@
 use model::release::{Release, catalogs};
 
 use super::config::Calls;
-use super::programs::Profile;
+use super::programs::TransactionProfile;
 use crate::objects::schema::Schema;
 use crate::objects::signature::Signature;
 
@@ -157,13 +157,13 @@ impl Routine {
 }
 
 /// The statement that calls a transaction's routine, with `@.` for the schema.
-pub(crate) fn call(profile: Profile, calls: Calls) -> String {
+pub(crate) fn call(profile: TransactionProfile, calls: Calls) -> String {
     let Routine { name, values, gives, .. } = match profile {
-        Profile::NewOrder => &NEW_ORDER,
-        Profile::Payment => &PAYMENT,
-        Profile::OrderStatus => &ORDER_STATUS,
-        Profile::Delivery | Profile::DeferredDelivery => &DELIVERY,
-        Profile::StockLevel => &STOCK_LEVEL,
+        TransactionProfile::NewOrder => &NEW_ORDER,
+        TransactionProfile::Payment => &PAYMENT,
+        TransactionProfile::OrderStatus => &ORDER_STATUS,
+        TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => &DELIVERY,
+        TransactionProfile::StockLevel => &STOCK_LEVEL,
     };
     if calls == Calls::Procedures {
         // A place for each result.
@@ -195,7 +195,12 @@ mod tests {
 
     #[test]
     fn calls_of_procedures_give_a_place_to_each_result() {
-        for profile in [Profile::NewOrder, Profile::Payment, Profile::OrderStatus, Profile::Delivery] {
+        for profile in [
+            TransactionProfile::NewOrder,
+            TransactionProfile::Payment,
+            TransactionProfile::OrderStatus,
+            TransactionProfile::Delivery,
+        ] {
             let routine = ROUTINES
                 .into_iter()
                 .find(|routine| call(profile, Calls::Functions).contains(routine.name))

@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use super::nurand::Constants;
-use super::population::{OrderHead, Population, RowPlace, Style};
+use super::population::{OrderHead, Population, PopulationStyle, RowPlace};
 use super::strings::{a_string, data_string, decimal, last_name, n_string, zip};
 use super::{
-    CUSTOMERS_PER_DISTRICT, FIRST_UNDELIVERED, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, Table,
+    CUSTOMERS_PER_DISTRICT, FIRST_UNDELIVERED, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, TpccTable,
 };
 use crate::number::write_uint;
 use crate::random::Prng;
@@ -19,20 +19,20 @@ const UNIT_BYTES_MAX: usize = 2048;
 
 /// Writes the rows of a range of a table, in order.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    table: Table,
+pub struct TpccRows {
+    table: TpccTable,
     population: Population,
     constants: Constants,
     left: Range<u64>,
 }
 
-impl Rows {
-    /// The units `range`, counted from 0, of a table; see [`Table::units_per_warehouse`]. Beyond the table's end there
+impl TpccRows {
+    /// The units `range`, counted from 0, of a table; see [`TpccTable::units_per_warehouse`]. Beyond the table's end there
     /// are none.
-    pub fn new(table: Table, population: &Population, range: Range<u64>) -> Rows {
+    pub fn new(table: TpccTable, population: &Population, range: Range<u64>) -> TpccRows {
         let n_units = table.units(population.warehouses);
         let left = range.start.min(n_units)..range.end.min(n_units);
-        Rows { table, constants: population.constants(), population: population.clone(), left }
+        TpccRows { table, constants: population.constants(), population: population.clone(), left }
     }
 
     /// Appends whole units to `out`, about `max_bytes` of them, but always one if any is left. Returns the number
@@ -60,15 +60,15 @@ impl Rows {
         let mut prng = self.population.stream(self.table, unit);
         let mut row = Row { out, is_first: true };
         match self.table {
-            Table::Item => item(&mut prng, &mut row, unit),
-            Table::Warehouse => self.warehouse(&mut prng, &mut row, unit),
-            Table::District => self.district(&mut prng, &mut row, unit),
-            Table::Customer => self.customer(&mut prng, &mut row, unit),
-            Table::History => self.history(&mut prng, &mut row, unit),
-            Table::Stock => stock(&mut prng, &mut row, unit),
-            Table::Orders => self.order(&mut row, unit),
-            Table::NewOrder => new_order(&mut row, unit),
-            Table::OrderLine => return self.order_lines(&mut prng, &mut row, unit),
+            TpccTable::Item => item(&mut prng, &mut row, unit),
+            TpccTable::Warehouse => self.warehouse(&mut prng, &mut row, unit),
+            TpccTable::District => self.district(&mut prng, &mut row, unit),
+            TpccTable::Customer => self.customer(&mut prng, &mut row, unit),
+            TpccTable::History => self.history(&mut prng, &mut row, unit),
+            TpccTable::Stock => stock(&mut prng, &mut row, unit),
+            TpccTable::Orders => self.order(&mut row, unit),
+            TpccTable::NewOrder => new_order(&mut row, unit),
+            TpccTable::OrderLine => return self.order_lines(&mut prng, &mut row, unit),
         }
         row.end();
         1
@@ -156,7 +156,7 @@ impl Rows {
     }
 
     fn is_spec(&self) -> bool {
-        self.population.style == Style::Spec
+        self.population.style == PopulationStyle::Spec
     }
 }
 
@@ -227,13 +227,18 @@ mod tests {
     use super::*;
 
     fn population() -> Population {
-        Population { warehouses: 2, seed: 42, style: Style::Spec, at: "2026-11-21 12:00:00+00".to_owned() }
+        Population {
+            warehouses: 2,
+            seed: 42,
+            style: PopulationStyle::Spec,
+            at: "2026-11-21 12:00:00+00".to_owned(),
+        }
     }
 
-    fn all(table: Table, ranges: &[(u64, u64)], max_bytes: usize) -> (Vec<u8>, usize) {
+    fn all(table: TpccTable, ranges: &[(u64, u64)], max_bytes: usize) -> (Vec<u8>, usize) {
         let (mut out, mut n_rows) = (Vec::new(), 0);
         for &(from, to) in ranges {
-            let mut rows = Rows::new(table, &population(), from..to);
+            let mut rows = TpccRows::new(table, &population(), from..to);
             loop {
                 let n = rows.fill(&mut out, max_bytes);
                 n_rows += n;
@@ -273,7 +278,7 @@ mod tests {
 
     #[test]
     fn every_row_has_the_columns_of_its_table() {
-        let check = |table: Table, n_columns: usize| {
+        let check = |table: TpccTable, n_columns: usize| {
             let (bytes, _) = all(table, &[(0, 5)], 1 << 16);
             for line in String::from_utf8(bytes).unwrap().lines() {
                 assert_eq!(line.split('\t').count(), n_columns, "{table:?}: {line}");

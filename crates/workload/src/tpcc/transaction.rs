@@ -7,16 +7,16 @@ pub(crate) mod order_status;
 pub(crate) mod payment;
 pub(crate) mod stock_level;
 
-use super::config::Config;
-use super::parameter::Parameter;
+use super::config::TpccConfig;
+use super::parameter::TerminalParameter;
 use crate::number::write_uint;
 use crate::random::Prng;
 
 /// A terminal's constants, the same for all its transactions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Home {
+pub(crate) struct HomeTerminal {
     /// The configuration of the run.
-    pub(crate) config: Config,
+    pub(crate) config: TpccConfig,
     /// Home warehouse.
     pub(crate) w_id: u32,
     /// The district of its Stock-Level transactions.
@@ -33,7 +33,7 @@ pub(crate) type Row<'a> = &'a mut dyn Iterator<Item = Option<&'a [u8]>>;
 /// transaction that is a single call, `next` is not called.
 pub(crate) trait Transaction {
     /// Draws the inputs.
-    fn draw(&mut self, prng: &mut Prng, home: &Home);
+    fn draw(&mut self, prng: &mut Prng, home: &HomeTerminal);
 
     /// Starts a try with the inputs that were drawn.
     fn begin(&mut self);
@@ -46,9 +46,9 @@ pub(crate) trait Transaction {
     fn take_row(&mut self, row: Row) -> Option<()>;
 
     /// Appends a parameter's text; `false` stands for NULL.
-    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool;
+    fn parameter(&self, home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool;
 
-    /// Adds the facts about the transaction that has just ended, in the order of [`super::Profile::facts`].
+    /// Adds the facts about the transaction that has just ended, in the order of [`super::TransactionProfile::facts`].
     fn add_facts(&self, facts: &mut [u64]);
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn number<T: std::str::FromStr>(row: &mut Row) -> Option<T> {
 }
 
 /// A warehouse other than `home`, if there is one.
-pub(crate) fn other_warehouse(prng: &mut Prng, home: &Home) -> Option<u32> {
+pub(crate) fn other_warehouse(prng: &mut Prng, home: &HomeTerminal) -> Option<u32> {
     let n = u64::from(home.config.warehouses);
     let other = (n > 1).then(|| prng.uint64_range(1, n - 1) as u32)?;
     Some(if other >= home.w_id { other + 1 } else { other })

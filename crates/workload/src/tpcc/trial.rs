@@ -3,22 +3,22 @@
 //! It is the same state machine and the same SQL that a [`Terminal`](super::Terminal) runs with `calls = statements`.
 //! Sending, waiting and judging are the caller's.
 
-use super::config::{Calls, Config, Think};
-use super::parameter::{self, Parameter};
-use super::programs::{Profile, statements_of};
-use super::transaction::{Home, Transaction};
+use super::config::{Calls, Think, TpccConfig};
+use super::parameter::{self, TerminalParameter};
+use super::programs::{TransactionProfile, statements_of};
+use super::transaction::{HomeTerminal, Transaction};
 use super::{Constants, UNUSED_ITEM};
 use crate::objects::schema::Schema;
 use crate::random::Prng;
 use crate::script::statement::Statement;
-use crate::tpcc::transaction::delivery::Delivery;
+use crate::tpcc::transaction::delivery::DeliveryTransaction;
 use crate::tpcc::transaction::new_order::NewOrder;
 use crate::tpcc::transaction::order_status::OrderStatus;
 use crate::tpcc::transaction::payment::Payment;
 
 /// The inputs of a New-Order (clause 2.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct NewOrderInputs {
     /// Home warehouse.
     pub w_id: u32,
     /// District.
@@ -40,10 +40,10 @@ pub struct OrderedItem {
     pub quantity: u32,
 }
 
-impl Order {
+impl NewOrderInputs {
     /// Draws an order of warehouse `w_id` as a terminal does.
-    pub fn draw(prng: &mut Prng, warehouses: u32, w_id: u32, constants: Constants) -> Order {
-        let home = Home { w_id, ..home(warehouses, constants) };
+    pub fn draw(prng: &mut Prng, warehouses: u32, w_id: u32, constants: Constants) -> NewOrderInputs {
+        let home = HomeTerminal { w_id, ..home(warehouses, constants) };
         let mut new_order = NewOrder::default();
         new_order.draw(prng, &home);
         new_order.order(w_id)
@@ -57,14 +57,14 @@ impl Order {
 
 /// A statement to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct TrialStatement {
     /// Text with `$1`, `$2` and so on.
     pub sql: String,
     /// Values as text, `None` for NULL.
     pub params: Vec<Option<String>>,
 }
 
-impl Sent {
+impl TrialStatement {
     /// Whether it closes the transaction.
     pub fn is_end(&self) -> bool {
         matches!(self.sql.as_str(), "commit" | "rollback")
@@ -74,7 +74,7 @@ impl Sent {
 /// A transaction that runs statement by statement.
 pub struct Trial {
     schema: Schema,
-    home: Home,
+    home: HomeTerminal,
     statements: Vec<Statement>,
     transaction: Box<dyn Transaction + Send>,
     /// Rows of the last statement's result.
@@ -83,32 +83,32 @@ pub struct Trial {
 
 impl Trial {
     /// A New-Order.
-    pub fn new_order(schema: &Schema, order: &Order) -> Trial {
-        Trial::of(schema, Profile::NewOrder, order.w_id, NewOrder::given(order))
+    pub fn new_order(schema: &Schema, order: &NewOrderInputs) -> Trial {
+        Trial::of(schema, TransactionProfile::NewOrder, order.w_id, NewOrder::given(order))
     }
 
     /// A Payment of `cents` by the customer `c_id` of district `d_id` at home.
     pub fn payment(schema: &Schema, w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Trial {
-        Trial::of(schema, Profile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
+        Trial::of(schema, TransactionProfile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
     }
 
     /// An Order-Status of a customer, by number.
     pub fn order_status(schema: &Schema, w_id: u32, d_id: u32, c_id: u32) -> Trial {
-        Trial::of(schema, Profile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
+        Trial::of(schema, TransactionProfile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
     }
 
     /// A Delivery of a warehouse's oldest orders.
     pub fn delivery(schema: &Schema, w_id: u32, carrier_id: u32) -> Trial {
-        Trial::of(schema, Profile::Delivery, w_id, Delivery::given(carrier_id))
+        Trial::of(schema, TransactionProfile::Delivery, w_id, DeliveryTransaction::given(carrier_id))
     }
 
     fn of(
         schema: &Schema,
-        profile: Profile,
+        profile: TransactionProfile,
         w_id: u32,
         transaction: impl Transaction + Send + 'static,
     ) -> Trial {
-        let home = Home { w_id, ..home(w_id, Constants::for_load(0)) };
+        let home = HomeTerminal { w_id, ..home(w_id, Constants::for_load(0)) };
         let mut variables = parameter::table();
         let statements = statements_of(profile, &home.config, schema, &mut variables);
         Trial { schema: schema.clone(), home, statements, transaction: Box::new(transaction), n_rows: 0 }
@@ -129,17 +129,17 @@ impl Trial {
     ///
     /// # Errors
     /// The data that is missing from the database.
-    pub fn statement(&mut self) -> Result<Option<Sent>, &'static str> {
+    pub fn statement(&mut self) -> Result<Option<TrialStatement>, &'static str> {
         let n_rows = std::mem::take(&mut self.n_rows);
         let Some(at) = self.transaction.next(n_rows)? else { return Ok(None) };
         let statement = &self.statements[at];
         let value = |id: &crate::VariableId| {
             let mut text = Vec::new();
-            let is_there = self.transaction.parameter(&self.home, Parameter::of(*id), &mut text);
+            let is_there = self.transaction.parameter(&self.home, TerminalParameter::of(*id), &mut text);
             is_there.then(|| String::from_utf8_lossy(&text).into_owned())
         };
         let params = statement.parameters.iter().map(value).collect();
-        Ok(Some(Sent { sql: statement.text.clone(), params }))
+        Ok(Some(TrialStatement { sql: statement.text.clone(), params }))
     }
 
     /// Takes in a row of the statement handed out last.
@@ -153,9 +153,9 @@ impl Trial {
     }
 }
 
-fn home(warehouses: u32, constants: Constants) -> Home {
-    let config = Config { warehouses, calls: Calls::Statements, think: Think::None, constants };
-    Home { config, w_id: 1, d_id: 1 }
+fn home(warehouses: u32, constants: Constants) -> HomeTerminal {
+    let config = TpccConfig { warehouses, calls: Calls::Statements, think: Think::None, constants };
+    HomeTerminal { config, w_id: 1, d_id: 1 }
 }
 
 #[cfg(test)]
@@ -165,11 +165,14 @@ mod tests {
     #[test]
     fn a_drawn_order_runs_with_its_inputs() {
         let mut prng = Prng::seed(3);
-        let order = Order::draw(&mut prng, 4, 3, Constants::for_load(1));
+        let order = NewOrderInputs::draw(&mut prng, 4, 3, Constants::for_load(1));
         assert!((5..=15).contains(&order.lines.len()) && order.w_id == 3, "{order:?}");
         let mut trial = Trial::new_order(&Schema::searched(), &order);
         trial.rewind();
-        assert_eq!(trial.statement().unwrap().unwrap(), Sent { sql: "begin".to_owned(), params: vec![] });
+        assert_eq!(
+            trial.statement().unwrap().unwrap(),
+            TrialStatement { sql: "begin".to_owned(), params: vec![] }
+        );
         let warehouse = trial.statement().unwrap().unwrap();
         assert_eq!(warehouse.params, [Some("3".to_owned())]);
         assert!(!warehouse.is_end());
@@ -181,7 +184,7 @@ mod tests {
     fn one_order_in_a_hundred_is_undone() {
         let mut prng = Prng::seed(5);
         let undone = (0..20_000).filter(|_| {
-            let order = Order::draw(&mut prng, 1, 1, Constants::for_load(1));
+            let order = NewOrderInputs::draw(&mut prng, 1, 1, Constants::for_load(1));
             order.is_undone()
         });
         let n = undone.count();

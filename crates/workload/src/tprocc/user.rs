@@ -1,11 +1,11 @@
 //! One virtual user: its warehouses, its choice among 23, and its inputs.
 
-use super::{Config, Parameter};
-use crate::action::{Action, Next};
+use super::{CallParameter, TproccConfig};
+use crate::action::{Action, NextTransaction};
 use crate::number::write_uint;
 use crate::random::Prng;
 use crate::script::variables::VariableId;
-use crate::tpcc::{Constants, Profile, last_name};
+use crate::tpcc::{Constants, TransactionProfile, last_name};
 
 /// The one constant of HammerDB's NURand.
 const NAMES: Constants = Constants { c_last: 123, c_id: 123, ol_i_id: 123 };
@@ -13,7 +13,7 @@ const NAMES: Constants = Constants { c_last: 123, c_id: 123, ol_i_id: 123 };
 /// A virtual user.
 #[derive(Clone, Debug)]
 pub struct User {
-    config: Config,
+    config: TproccConfig,
     prng: Prng,
     /// Number of the user among the clients, from 0.
     id: u32,
@@ -23,9 +23,9 @@ pub struct User {
     n_begun: u32,
     /// The district of its Stock-Levels.
     d_id_stock: u32,
-    next: Option<Profile>,
+    next: Option<TransactionProfile>,
     is_called: bool,
-    profile: Profile,
+    profile: TransactionProfile,
     // Inputs of the current transaction.
     d_id: u32,
     c_id: u32,
@@ -42,7 +42,7 @@ pub struct User {
 
 impl User {
     /// The virtual user number `id`, from 0.
-    pub fn new(config: Config, mut prng: Prng, id: usize) -> User {
+    pub fn new(config: TproccConfig, mut prng: Prng, id: usize) -> User {
         let w_id = uniform(&mut prng, 1, config.warehouses);
         let d_id_stock = uniform(&mut prng, 1, 10);
         User {
@@ -54,7 +54,7 @@ impl User {
             d_id_stock,
             next: None,
             is_called: false,
-            profile: Profile::NewOrder,
+            profile: TransactionProfile::NewOrder,
             d_id: 1,
             c_id: 1,
             c_w_id: w_id,
@@ -69,37 +69,39 @@ impl User {
     }
 
     /// The next transaction: 10 of 23 each for New-Order and Payment, one each for the others, drawn each time.
-    pub fn next(&mut self, now_ns: u64) -> Next {
+    pub fn next(&mut self, now_ns: u64) -> NextTransaction {
         let User { next, prng, .. } = self;
         let profile = *next.get_or_insert_with(|| match uniform(prng, 1, 23) {
-            1..=10 => Profile::NewOrder,
-            11..=20 => Profile::Payment,
-            21 => Profile::Delivery,
-            22 => Profile::StockLevel,
-            _ => Profile::OrderStatus,
+            1..=10 => TransactionProfile::NewOrder,
+            11..=20 => TransactionProfile::Payment,
+            21 => TransactionProfile::Delivery,
+            22 => TransactionProfile::StockLevel,
+            _ => TransactionProfile::OrderStatus,
         });
-        Next { program: profile as usize, due_ns: now_ns }
+        NextTransaction { program: profile as usize, due_ns: now_ns }
     }
 
     /// Begins a transaction: draws its inputs.
-    pub fn begin(&mut self, profile: Profile) {
+    pub fn begin(&mut self, profile: TransactionProfile) {
         self.next = None;
         self.profile = profile;
         if self.config.all_warehouses {
             self.w_id = self.warehouse_in_turn();
         }
         self.n_begun = self.n_begun.wrapping_add(1);
-        if self.config.procedures && matches!(profile, Profile::Payment | Profile::OrderStatus) {
+        if self.config.procedures
+            && matches!(profile, TransactionProfile::Payment | TransactionProfile::OrderStatus)
+        {
             self.name = NAMES.last_name(&mut self.prng);
         }
         let prng = &mut self.prng;
         match profile {
-            Profile::NewOrder => {
+            TransactionProfile::NewOrder => {
                 self.d_id = uniform(prng, 1, 10);
                 self.c_id = uniform(prng, 1, 3000);
                 self.n_lines = uniform(prng, 5, 15);
             }
-            Profile::Payment => {
+            TransactionProfile::Payment => {
                 self.d_id = uniform(prng, 1, 10);
                 let is_home = uniform(prng, 1, 100) <= 85;
                 self.by_name = uniform(prng, 1, 100) <= 60;
@@ -113,13 +115,15 @@ impl User {
                 self.c_id = uniform(prng, 1, 3000);
                 self.amount = uniform(prng, 1, 5000);
             }
-            Profile::OrderStatus => {
+            TransactionProfile::OrderStatus => {
                 self.d_id = uniform(prng, 1, 10);
                 self.c_id = uniform(prng, 1, 3000);
                 self.by_name = uniform(prng, 1, 100) <= 60;
             }
-            Profile::Delivery | Profile::DeferredDelivery => self.carrier = uniform(prng, 1, 10),
-            Profile::StockLevel => {
+            TransactionProfile::Delivery | TransactionProfile::DeferredDelivery => {
+                self.carrier = uniform(prng, 1, 10)
+            }
+            TransactionProfile::StockLevel => {
                 self.d_id = self.d_id_stock;
                 self.threshold = uniform(prng, 10, 20);
             }
@@ -130,7 +134,7 @@ impl User {
     /// The user's share of all warehouses, one after the other: `id + 1`, `id + 1 + clients`, and so on. A user beyond
     /// the last warehouse shares one.
     fn warehouse_in_turn(&self) -> u32 {
-        let Config { warehouses, clients, .. } = self.config;
+        let TproccConfig { warehouses, clients, .. } = self.config;
         let first = self.id % warehouses;
         let n_own = (warehouses - first).div_ceil(clients.min(warehouses)).max(1);
         first + (self.n_begun % n_own) * clients.min(warehouses) + 1
@@ -149,20 +153,20 @@ impl User {
     /// Appends a parameter's text.
     #[inline]
     pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) {
-        let value = match Parameter::of(variable) {
-            Parameter::Warehouse => self.w_id,
-            Parameter::Warehouses => self.config.warehouses,
-            Parameter::District => self.d_id,
-            Parameter::Customer => self.c_id,
-            Parameter::LastName if self.by_name => return last_name(self.name, out),
-            Parameter::LastName => return,
-            Parameter::Lines => self.n_lines,
-            Parameter::CustomerWarehouse => self.c_w_id,
-            Parameter::CustomerDistrict => self.c_d_id,
-            Parameter::ByName => u32::from(self.by_name),
-            Parameter::Amount => self.amount,
-            Parameter::Carrier => self.carrier,
-            Parameter::Threshold => self.threshold,
+        let value = match CallParameter::of(variable) {
+            CallParameter::Warehouse => self.w_id,
+            CallParameter::Warehouses => self.config.warehouses,
+            CallParameter::District => self.d_id,
+            CallParameter::Customer => self.c_id,
+            CallParameter::LastName if self.by_name => return last_name(self.name, out),
+            CallParameter::LastName => return,
+            CallParameter::Lines => self.n_lines,
+            CallParameter::CustomerWarehouse => self.c_w_id,
+            CallParameter::CustomerDistrict => self.c_d_id,
+            CallParameter::ByName => u32::from(self.by_name),
+            CallParameter::Amount => self.amount,
+            CallParameter::Carrier => self.carrier,
+            CallParameter::Threshold => self.threshold,
         };
         write_uint(out, value.into());
     }
@@ -176,10 +180,10 @@ fn uniform(prng: &mut Prng, min: u32, max: u32) -> u32 {
 mod tests {
     use super::*;
 
-    fn warehouses_of(config: Config, id: usize, n: usize) -> Vec<u32> {
+    fn warehouses_of(config: TproccConfig, id: usize, n: usize) -> Vec<u32> {
         let mut user = User::new(config, Prng::seed(1), id);
         let mut next = || {
-            user.begin(Profile::NewOrder);
+            user.begin(TransactionProfile::NewOrder);
             user.w_id
         };
         (0..n).map(|_| next()).collect()
@@ -187,8 +191,12 @@ mod tests {
 
     #[test]
     fn users_go_round_their_shares_of_all_warehouses() {
-        let config =
-            |warehouses, clients| Config { warehouses, clients, procedures: false, all_warehouses: true };
+        let config = |warehouses, clients| TproccConfig {
+            warehouses,
+            clients,
+            procedures: false,
+            all_warehouses: true,
+        };
         assert_eq!(warehouses_of(config(10, 4), 0, 4), [1, 5, 9, 1]);
         assert_eq!(warehouses_of(config(10, 4), 3, 3), [4, 8, 4]);
         assert_eq!(warehouses_of(config(2, 4), 3, 3), [2, 2, 2]);
@@ -201,7 +209,7 @@ mod tests {
     #[test]
     fn a_user_stays_at_its_warehouse_otherwise() {
         let seen = warehouses_of(
-            Config { warehouses: 50, clients: 4, procedures: false, all_warehouses: false },
+            TproccConfig { warehouses: 50, clients: 4, procedures: false, all_warehouses: false },
             2,
             20,
         );
@@ -211,7 +219,7 @@ mod tests {
     #[test]
     fn choices_are_ten_ten_one_one_one_of_23() {
         let mut user = User::new(
-            Config { warehouses: 2, clients: 1, procedures: false, all_warehouses: false },
+            TproccConfig { warehouses: 2, clients: 1, procedures: false, all_warehouses: false },
             Prng::seed(7),
             0,
         );
@@ -220,7 +228,7 @@ mod tests {
             let next = user.next(0);
             assert_eq!(user.next(1).program, next.program, "the choice stays until it is begun");
             counts[next.program] += 1;
-            user.begin(Profile::ALL[next.program]);
+            user.begin(TransactionProfile::ALL[next.program]);
         }
         for (n, expected) in counts.into_iter().zip([10_000u32, 10_000, 1000, 1000, 1000, 0]) {
             assert!(n.abs_diff(expected) <= expected / 8, "{counts:?}");

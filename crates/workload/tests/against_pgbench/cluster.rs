@@ -4,13 +4,13 @@ use std::io::Write;
 use std::ops::Deref;
 use std::process::{Command, Stdio};
 
-use testbed::{Options, Server};
+use testbed::{ClusterOptions, TestServer};
 
-pub(crate) struct Cluster(Server);
+pub(crate) struct Cluster(TestServer);
 
 impl Cluster {
     pub(crate) fn start() -> Cluster {
-        Cluster(Server::start(&Options::default()))
+        Cluster(TestServer::start(&ClusterOptions::default()))
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
@@ -54,9 +54,9 @@ impl Cluster {
 }
 
 impl Deref for Cluster {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.0
     }
 }

@@ -5,7 +5,7 @@ use crate::language::{our_statements, sent};
 use model::workload::Dataset;
 use std::collections::BTreeMap;
 use workload::catalogue;
-use workload::tpcb::{self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions};
+use workload::tpcb::{self, Partitioning, TABLES, TpcbOptions, TpcbRows, TpcbScript, TpcbTable};
 use workload::{Marker, MarkerState, Schema};
 
 pub(crate) fn schemas_are_equal(cluster: &Cluster) {
@@ -63,14 +63,16 @@ pub(crate) fn rows_are_equal(cluster: &Cluster) {
     let mut load = format!("begin;\n{};\n", tpcb::truncate_tables()).into_bytes();
     for table in TABLES {
         load.extend_from_slice(format!("{};\n", tpcb::copy_statement(table.name(), true)).as_bytes());
-        let mut rows = Rows::new(table, 2, 0..tpcb::row_count(table, 2));
+        let mut rows = TpcbRows::new(table, 2, 0..tpcb::row_count(table, 2));
         while rows.fill(&mut load, 1 << 16) > 0 {}
         load.extend_from_slice(b"\\.\n");
     }
     load.extend_from_slice(b"commit;\n");
     load.extend_from_slice((tpcb::primary_keys().join(";\n") + ";").as_bytes());
     cluster.script("ours", &load);
-    for (table, id) in [(Table::Branches, "bid"), (Table::Tellers, "tid"), (Table::Accounts, "aid")] {
+    for (table, id) in
+        [(TpcbTable::Branches, "bid"), (TpcbTable::Tellers, "tid"), (TpcbTable::Accounts, "aid")]
+    {
         let sql = format!("copy (select * from {} order by {id}) to stdout", table.name());
         let (ours, theirs) = (cluster.query("ours", &sql), cluster.query("theirs", &sql));
         assert!(ours == theirs, "{} differs", table.name());
@@ -83,7 +85,7 @@ pub(crate) fn rows_are_equal(cluster: &Cluster) {
 }
 
 pub(crate) fn builtin_scripts_send_the_same(cluster: &Cluster) {
-    for builtin in Builtin::ALL {
+    for builtin in TpcbScript::ALL {
         let name = format!("--builtin={}", builtin.pgbench_name());
         let said = cluster.pgbench(&["--debug", "-n", "-t", "50", "--random-seed=5", &name, "theirs"]);
         let defines = BTreeMap::from([("scale".to_owned(), "2".to_owned())]);
@@ -92,7 +94,7 @@ pub(crate) fn builtin_scripts_send_the_same(cluster: &Cluster) {
 }
 
 /// The identifiers of the checks that find something.
-fn violated(cluster: &Cluster, builtin: Builtin, scale: u32) -> Vec<&'static str> {
+fn violated(cluster: &Cluster, builtin: TpcbScript, scale: u32) -> Vec<&'static str> {
     let mut checks = catalogue::checks(builtin.kind());
     checks.retain(|check| !cluster.query("ours", &check.query(&Schema::searched(), scale)).trim().is_empty());
     checks.iter().map(|check| check.id).collect()
@@ -100,11 +102,11 @@ fn violated(cluster: &Cluster, builtin: Builtin, scale: u32) -> Vec<&'static str
 
 pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster) {
     let nothing: [&str; 0] = [];
-    assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
+    assert_eq!(violated(cluster, TpcbScript::Tpcb, 2), nothing);
     cluster.pgbench(&["-n", "-c", "4", "-t", "100", "ours"]);
     assert_eq!(cluster.query("ours", "select count(*) from pgbench_history").trim(), "400");
-    assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
-    let check = |change: &str, builtin: Builtin, wanted: &[&str]| {
+    assert_eq!(violated(cluster, TpcbScript::Tpcb, 2), nothing);
+    let check = |change: &str, builtin: TpcbScript, wanted: &[&str]| {
         // A copy of the database, changed and dropped again, keeps the cases apart.
         cluster.run("dropdb", &["--if-exists", "kept"]);
         cluster.run("createdb", &["-T", "ours", "kept"]);
@@ -113,7 +115,7 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
         cluster.run("dropdb", &["ours"]);
         cluster.run("createdb", &["-T", "kept", "ours"]);
     };
-    let tpcb = Builtin::Tpcb;
+    let tpcb = TpcbScript::Tpcb;
     check(
         "update pgbench_accounts set abalance = abalance + 1 where aid = 7",
         tpcb,
@@ -134,7 +136,7 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
         tpcb,
         &["tellers-sum", "tellers"],
     );
-    check("update pgbench_branches set bbalance = 0", Builtin::TpcbSimple, &nothing);
+    check("update pgbench_branches set bbalance = 0", TpcbScript::TpcbSimple, &nothing);
     check("update pgbench_branches set bbalance = bbalance + (2 * bid - 3)", tpcb, &["branches"]);
     check("delete from pgbench_accounts where aid = 9 and abalance = 0", tpcb, &["row-counts"]);
     check(
@@ -154,8 +156,8 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
     );
     assert_eq!(violated(cluster, tpcb, 3), ["row-counts"]);
     cluster.pgbench(&["-n", "-N", "-t", "10", "ours"]);
-    assert_eq!(violated(cluster, Builtin::TpcbSimple, 2), nothing);
-    assert_eq!(violated(cluster, Builtin::TpcbSelect, 2), nothing);
+    assert_eq!(violated(cluster, TpcbScript::TpcbSimple, 2), nothing);
+    assert_eq!(violated(cluster, TpcbScript::TpcbSelect, 2), nothing);
 }
 
 pub(crate) fn a_marker_is_read_back(cluster: &Cluster) {

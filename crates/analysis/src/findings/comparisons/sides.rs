@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::Purpose;
+use crate::comparison::ComparisonPurpose;
 use crate::finding::{Finding, Severity};
 use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
 use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
 use crate::findings::server::unlogged::UNLOGGED;
-use crate::findings::{Check, ComparisonContext, Rule};
+use crate::findings::{ComparisonContext, Rule, RuleCheck};
 
 /// Settings that decide what a commit promises.
 const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
@@ -26,7 +26,7 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     tested: "On one of two servers by URL: fsync = off, log_statement = all, auto_explain, autovacuum, \
              checkpoints, other sessions, failed transactions, missed rows, a quota. On one of two that pgdyno \
              runs: WAL in memory, log_statement = all.",
-    check: Check::Comparison(one_sided),
+    check: RuleCheck::Comparison(one_sided),
 };
 
 fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
@@ -46,7 +46,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     evidence: "The doubts about the runs that count: in how many of each side.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",
     tested: "fsync = off on both sides of a comparison.",
-    check: Check::Comparison(doubtful_runs),
+    check: RuleCheck::Comparison(doubtful_runs),
 };
 
 fn doubtful_runs(context: &ComparisonContext) -> Vec<Finding> {
@@ -104,7 +104,7 @@ impl Tally {
         self.id == NOT_DURABLE.id && evidence.all(|text| text.starts_with(&begin))
     }
 
-    fn words(&self, purpose: Purpose) -> String {
+    fn words(&self, purpose: ComparisonPurpose) -> String {
         let ([a, b], [of_a, of_b]) = (self.n, purpose.owners());
         let evidence = match &self.evidence {
             [Some(first), Some(second)] if first != second => format!("{of_a}: {first}; {of_b}: {second}"),

@@ -7,7 +7,7 @@ use model::run::concurrent::ConcurrentRun;
 
 use super::super::format::percent;
 use super::super::host::{FOREIGN_MEAN, FOREIGN_MEAN_FLOOR};
-use super::super::{Check, Rule, RunContext};
+use super::super::{Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 
 /// Runs that are named of each target.
@@ -26,7 +26,7 @@ pub(in super::super) const SIDE_BY_SIDE: Rule = Rule {
     evidence: "`concurrent` in run.json, and the CPU time of pgdyno's own process, without its driver.",
     why: "A link or a disk array that both loads use divides itself between them, and the slower half looks like a slower server.",
     tested: "Two servers, each with a driver, that a kernel shows as two hosts.",
-    check: Check::Run(side_by_side),
+    check: RuleCheck::Run(side_by_side),
 };
 
 fn side_by_side(context: &RunContext) -> Option<Finding> {

@@ -3,7 +3,7 @@
 use model::run::driver::DriverRecord;
 use model::text::prose::significant;
 
-use super::super::{Check, ON_RECORDS, Rule, RunContext};
+use super::super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 
 /// Mean latency of the slowest driver against the fastest, above which they do not do the same.
@@ -23,7 +23,7 @@ pub(in super::super) const DRIVERS_DIFFER: Rule = Rule {
     evidence: "Latencies that each driver recorded over the whole load.",
     why: "The percentiles of the sum are those of the slow machine, and a closed loop makes it offer less.",
     tested: "Two drivers, of which one stands still for 50 ms again and again.",
-    check: Check::Run(drivers_differ),
+    check: RuleCheck::Run(drivers_differ),
 };
 
 fn drivers_differ(context: &RunContext) -> Option<Finding> {
@@ -60,7 +60,7 @@ pub(in super::super) const DRIVERS_APART: Rule = Rule {
     why: "The seconds of drivers are added by their numbers since the beginning, so that a late one shifts its share into the \
           second before.",
     tested: ON_RECORDS,
-    check: Check::Run(drivers_apart),
+    check: RuleCheck::Run(drivers_apart),
 };
 
 fn drivers_apart(context: &RunContext) -> Option<Finding> {

@@ -4,7 +4,7 @@ use model::telemetry::reading::key;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::{list, percent};
-use crate::findings::{Check, ON_RECORDS, Rule, RunContext};
+use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
 
 pub(in crate::findings) const ALLOWANCE_EXCEEDED: Rule = Rule {
     id: "allowance-exceeded",
@@ -17,7 +17,7 @@ pub(in crate::findings) const ALLOWANCE_EXCEEDED: Rule = Rule {
     evidence: "Time above each limit of each volume, and packets held back by each allowance, in each second.",
     why: "The device looks slow while it is only held back; burst credits that ran out make the next run slower than the last one.",
     tested: ON_RECORDS,
-    check: Check::Run(allowance_exceeded),
+    check: RuleCheck::Run(allowance_exceeded),
 };
 
 /// Part of the measurement above a limit from which on it affects the number.

@@ -5,7 +5,7 @@ use model::run::phase::Phase;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::{list, percent};
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 use crate::run::usage::sum_of;
 
 /// Part of the pages that evenly spread changes would reach, below which they are in a corner.
@@ -31,7 +31,7 @@ pub(in crate::findings) const FEW_PAGES: Rule = Rule {
     why: "Pages that change again and again stay in memory and are logged whole only once: the number is that of a much smaller database.",
     tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL and on one \
              side of a comparison.",
-    check: Check::Run(few_pages),
+    check: RuleCheck::Run(few_pages),
 };
 
 fn few_pages(context: &RunContext) -> Option<Finding> {

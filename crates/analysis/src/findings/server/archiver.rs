@@ -3,7 +3,7 @@
 use model::text::prose::plural;
 
 use crate::finding::{Finding, Severity};
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 
 pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     id: "archiving-failed",
@@ -15,7 +15,7 @@ pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     evidence: "pg_stat_archiver before and after each second: archived_count and failed_count.",
     why: "Where archiving fails, its reads and its copies are missing from the load, and WAL fills the disk instead.",
     tested: "On a server that pgdyno runs, /bin/false as what archives, with transactions that switch segments of WAL.",
-    check: Check::Run(archiving_failed),
+    check: RuleCheck::Run(archiving_failed),
 };
 
 fn archiving_failed(context: &RunContext) -> Option<Finding> {

@@ -6,7 +6,7 @@ use model::run::server::Setting;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it};
 
 pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
@@ -19,7 +19,7 @@ pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
     evidence: "Settings of the server, as a session of the load's role and database sees them, and the conditions of the case.",
     why: "Reports print the conditions next to every figure: readers take them for true.",
     tested: "full_page_writes = on by URL, where the study states off.",
-    check: Check::Run(condition_unmet),
+    check: RuleCheck::Run(condition_unmet),
 };
 
 fn condition_unmet(context: &RunContext) -> Option<Finding> {

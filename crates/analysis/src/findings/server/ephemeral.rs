@@ -1,7 +1,7 @@
 //! Data on disks that are lost with their machine.
 
 use super::super::format::list;
-use super::super::{Check, ON_RECORDS, Rule, RunContext};
+use super::super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 
 pub(in crate::findings) const LOST_WITH_MACHINE: Rule = Rule {
@@ -15,7 +15,7 @@ pub(in crate::findings) const LOST_WITH_MACHINE: Rule = Rule {
     evidence: "Model of the disk and vendor of the machine (/sys), also below RAID, LVM and encryption. EC2's machines with Xen name no model.",
     why: "Local disks are faster because they do not promise to outlive their machine.",
     tested: ON_RECORDS,
-    check: Check::Run(lost_with_machine),
+    check: RuleCheck::Run(lost_with_machine),
 };
 
 fn lost_with_machine(context: &RunContext) -> Option<Finding> {

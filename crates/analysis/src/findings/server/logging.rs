@@ -5,7 +5,7 @@ use model::text::units::Span;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 use crate::run::settings::server_as_sessions_have_it;
 
 /// Statements that take longer are rare enough that logging them costs little, milliseconds.
@@ -53,7 +53,7 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
     tested: "log_statement = all by URL (set for the database) and on one side of comparisons, auto_explain in \
              session_preload_libraries on one side of a comparison by URL and, with log_duration, on a server that \
              pgdyno runs.",
-    check: Check::Run(statements_logged),
+    check: RuleCheck::Run(statements_logged),
 };
 
 fn statements_logged(context: &RunContext) -> Option<Finding> {

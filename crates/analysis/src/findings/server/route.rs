@@ -2,10 +2,10 @@
 
 use model::experiment::case::ServerSource;
 
-use crate::comparison::Side;
+use crate::comparison::ComparedSide;
 use crate::finding::{Finding, Severity};
 use crate::findings::format::{figure, list};
-use crate::findings::{Check, ComparisonContext, Rule, RunContext};
+use crate::findings::{ComparisonContext, Rule, RuleCheck, RunContext};
 
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     id: "in-between",
@@ -20,7 +20,7 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, in front of a \
              server by URL, and on one side of a comparison.",
-    check: Check::Run(in_between),
+    check: RuleCheck::Run(in_between),
 };
 
 /// The pooler or proxy that answers before the server.
@@ -60,7 +60,7 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
                and checked for free connections was each host (the facts of these phases name it).",
     why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",
-    check: Check::Run(spread_load),
+    check: RuleCheck::Run(spread_load),
 };
 
 fn spread_load(context: &RunContext) -> Option<Finding> {
@@ -87,7 +87,7 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     why: "A difference between a server and itself is chance.",
     tested: "Two databases of one server by unix socket and by TCP, and two results of one database under two names. Within one \
              experiment, that is refused before it is measured.",
-    check: Check::Comparison(same_server),
+    check: RuleCheck::Comparison(same_server),
 };
 
 fn same_server(context: &ComparisonContext) -> Vec<Finding> {
@@ -118,7 +118,7 @@ struct Identity<'a> {
     cluster: (Option<&'a str>, &'a str, bool),
 }
 
-fn identity(side: Side) -> Option<Identity> {
+fn identity(side: ComparedSide) -> Option<Identity> {
     let source = &side.data.plan.case(side.case)?.server.source;
     let ServerSource::Url(keywords) = source else { return None };
     let record = &side.first()?.record;

@@ -1,11 +1,11 @@
 //! The finding about a standby that commits wait for.
 
 use model::telemetry::reading::key;
-use model::telemetry::wait::Stage;
+use model::telemetry::wait::WaitStage;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::percent;
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 
 /// Share of the instants in which some session waits for a standby, from which on the standby is part of the number.
 const OCCUPIED: f64 = 0.5;
@@ -19,13 +19,13 @@ pub(in crate::findings) const WAITS_FOR_STANDBY: Rule = Rule {
     evidence: "Samples of pg_stat_activity: instants in which any session waited for SyncRep.",
     why: "The number is then that of two servers and of the network between them.",
     tested: "By hand: a real standby on a device with 100 writes per second, which commits wait for (bench/limiters.py --only standby).",
-    check: Check::Run(waits_for_standby),
+    check: RuleCheck::Run(waits_for_standby),
 };
 
 fn waits_for_standby(context: &RunContext) -> Option<Finding> {
     let (from_s, to_s) = context.line.measured_span()?;
     let samples = context.usage.rate("waits.samples", from_s, to_s).filter(|n| *n > 0.0)?;
-    let of_stage = key("waits.stages", Stage::Standby.as_str());
+    let of_stage = key("waits.stages", WaitStage::Standby.as_str());
     let share = context.usage.rate_of_key(&of_stage, from_s, to_s)? / samples;
     let evidence = format!("at {} of the sampled instants some session waited for a standby", percent(share));
     (share >= OCCUPIED).then(|| WAITS_FOR_STANDBY.finds(Severity::Note, evidence))

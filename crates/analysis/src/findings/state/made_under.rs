@@ -8,7 +8,7 @@ use model::run::phase::Phase;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
-use crate::findings::{Check, Rule, StudyContext};
+use crate::findings::{Rule, RuleCheck, StudyContext};
 
 pub(in crate::findings) const DATA_OF_ITS_OWN: Rule = Rule {
     id: "own-data",
@@ -21,7 +21,7 @@ pub(in crate::findings) const DATA_OF_ITS_OWN: Rule = Rule {
     evidence: "The settings of each case, and the fact `made_under` of the restore phase of its runs.",
     why: "A setting that acts where data is made has no effect on data that is there already: \"no difference\" is then no answer.",
     tested: "Compression of long values and the size of statistics as factors of a server that pgdyno runs, and of one by URL.",
-    check: Check::Study(own_data),
+    check: RuleCheck::Study(own_data),
 };
 
 /// The settings that the data of a run was made under, if the record names any.

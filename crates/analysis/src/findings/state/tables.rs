@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
 use model::workload::Dataset;
-use model::workload::data::Tables;
+use model::workload::data::TableSet;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
-use crate::findings::{Check, Rule, RunContext};
+use crate::findings::{Rule, RuleCheck, RunContext};
 
 pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     id: "tables-altered",
@@ -24,7 +24,7 @@ pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     why: "Statements on such a table do more or less work than on the table that others measure.",
     tested: "UNLOGGED, a missing primary key, another index, a trigger and a fill factor on tables that pgdyno init had made, by URL, with \
              own scripts and a built-in workload, and on one side of a comparison.",
-    check: Check::Run(tables_altered),
+    check: RuleCheck::Run(tables_altered),
 };
 
 fn tables_altered(context: &RunContext) -> Option<Finding> {
@@ -88,7 +88,7 @@ fn is_known(record: &RunRecord, table: &str) -> bool {
 }
 
 /// Whether some set of tables fits a name.
-fn is_any(fits: impl Fn(&Tables, &str) -> bool, name: &str) -> bool {
+fn is_any(fits: impl Fn(&TableSet, &str) -> bool, name: &str) -> bool {
     Dataset::ALL.into_iter().any(|dataset| fits(dataset.row(), name))
 }
 

@@ -1,9 +1,9 @@
 //! What may have limited a run, with how near each was to its limit.
 
-use model::telemetry::wait::{self, Stage};
+use model::telemetry::wait::{self, WaitStage};
 
-use crate::run::limiter::facts::Facts;
-use crate::run::limiter::utilisation::Used;
+use crate::run::limiter::facts::MeasurementFacts;
+use crate::run::limiter::utilisation::ResourceUse;
 use crate::summary::limiter::Bottleneck;
 
 /// From here on, something is at its limit.
@@ -33,7 +33,7 @@ const CONFIRMS: f64 = 0.7;
 pub(super) type Candidate = (Bottleneck, f64, String);
 
 /// What the server and its machine show: all that have little room left, the nearest to its limit first.
-pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
+pub(super) fn all(facts: &MeasurementFacts) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = [
         against_ceilings(stages(facts), &facts.used),
         locks(facts),
@@ -50,7 +50,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
 }
 
 /// What no statistics of the server show, and what comes before them.
-pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
+pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if facts.is_throttled {
         let evidence = "a quota stopped the server's processes again and again";
@@ -81,7 +81,7 @@ pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
 }
 
 /// A driver whose threads wait for a processor while the server's machine has some left: it is bound to a busy one.
-fn held_up_driver(facts: &Facts) -> Vec<Candidate> {
+fn held_up_driver(facts: &MeasurementFacts) -> Vec<Candidate> {
     let (Some(busy), Some(delay)) = (facts.driver, facts.driver_delay) else { return Vec::new() };
     let has_room = facts.cpu.is_none_or(|busy| busy < AT_LIMIT);
     if !has_room || delay < SHARE_MIN || facts.waiting() <= facts.working() {
@@ -98,7 +98,7 @@ fn held_up_driver(facts: &Facts) -> Vec<Candidate> {
 
 /// What is behind a candidate: checkpoints that fill WAL with full pages, a device that takes no more bytes of WAL, vacuums that
 /// use what sessions wait for.
-fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
+fn behind(facts: &MeasurementFacts, candidates: &[Candidate]) -> Vec<Candidate> {
     let most = candidates.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((name, score, _)) = most.filter(|(_, score, _)| *score >= HAS_ROOM) else { return Vec::new() };
     // Where nobody knows them, nothing is said of them.
@@ -119,13 +119,13 @@ fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
         return vec![(Bottleneck::WalVolume, ahead, most.words())];
     }
     let stage = match name {
-        Bottleneck::DataRead => Some(Stage::DataRead),
-        Bottleneck::DataWrite => Some(Stage::DataWrite),
+        Bottleneck::DataRead => Some(WaitStage::DataRead),
+        Bottleneck::DataWrite => Some(WaitStage::DataWrite),
         Bottleneck::ServerCpu => None,
         _ => return Vec::new(),
     };
     let is_in_it = |what: &str| match stage {
-        Some(stage) => Stage::of(what, true) == Some(stage),
+        Some(stage) => WaitStage::of(what, true) == Some(stage),
         None => what == wait::CPU,
     };
     let n = facts.vacuums_where(is_in_it);
@@ -143,12 +143,12 @@ fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// Stages that somebody was in at nearly every instant.
-fn stages(facts: &Facts) -> Vec<Candidate> {
-    let candidate = |(stage, name, words): (Stage, Bottleneck, &str)| {
+fn stages(facts: &MeasurementFacts) -> Vec<Candidate> {
+    let candidate = |(stage, name, words): (WaitStage, Bottleneck, &str)| {
         let (occupied, share) = (facts.occupied(stage), facts.share_in(stage));
         // One flush, here or on a standby, serves many sessions; a device that reads for them serves each apart.
-        let is_for_all = matches!(stage, Stage::WalFlush | Stage::Standby);
-        let holds = share + facts.roots_in(stage) * facts.share_in(Stage::Lock);
+        let is_for_all = matches!(stage, WaitStage::WalFlush | WaitStage::Standby);
+        let holds = share + facts.roots_in(stage) * facts.share_in(WaitStage::Lock);
         (is_for_all && holds >= SHARE_MIN || holds >= 0.4).then(|| {
             let evidence = format!(
                 "at {:.0} % of the instants somebody was {words}, and {:.0} % of the sessions at work waited for it",
@@ -159,19 +159,19 @@ fn stages(facts: &Facts) -> Vec<Candidate> {
         })
     };
     let all = [
-        (Stage::WalFlush, Bottleneck::WalSync, "writing or syncing WAL"),
-        (Stage::WalInit, Bottleneck::WalVolume, "creating a segment of WAL"),
-        (Stage::Standby, Bottleneck::Standby, "waiting for a standby"),
-        (Stage::DataRead, Bottleneck::DataRead, "reading data"),
-        (Stage::DataWrite, Bottleneck::DataWrite, "writing data within a session"),
-        (Stage::Spill, Bottleneck::Memory, "reading or writing a temporary file"),
+        (WaitStage::WalFlush, Bottleneck::WalSync, "writing or syncing WAL"),
+        (WaitStage::WalInit, Bottleneck::WalVolume, "creating a segment of WAL"),
+        (WaitStage::Standby, Bottleneck::Standby, "waiting for a standby"),
+        (WaitStage::DataRead, Bottleneck::DataRead, "reading data"),
+        (WaitStage::DataWrite, Bottleneck::DataWrite, "writing data within a session"),
+        (WaitStage::Spill, Bottleneck::Memory, "reading or writing a temporary file"),
     ];
     all.into_iter().filter_map(candidate).collect()
 }
 
 /// Candidates with what was used of their ceilings, and resources at their ceilings that no session is known to wait for: the
 /// kernel writes for everybody, and a network has no wait event.
-fn against_ceilings(mut stages: Vec<Candidate>, used: &[Used]) -> Vec<Candidate> {
+fn against_ceilings(mut stages: Vec<Candidate>, used: &[ResourceUse]) -> Vec<Candidate> {
     let mut names: Vec<Bottleneck> = used.iter().map(|used| used.name).collect();
     names.sort_unstable();
     names.dedup();
@@ -198,8 +198,8 @@ fn against_ceilings(mut stages: Vec<Candidate>, used: &[Used]) -> Vec<Candidate>
 }
 
 /// Queues for locks, unless what their roots do is a stage of its own.
-fn locks(facts: &Facts) -> Vec<Candidate> {
-    let (occupied, share) = (facts.occupied(Stage::Lock), facts.share_in(Stage::Lock));
+fn locks(facts: &MeasurementFacts) -> Vec<Candidate> {
+    let (occupied, share) = (facts.occupied(WaitStage::Lock), facts.share_in(WaitStage::Lock));
     if share < SHARE_MIN || facts.roots.is_empty() {
         return Vec::new();
     }
@@ -222,7 +222,7 @@ fn locks(facts: &Facts) -> Vec<Candidate> {
 }
 
 /// The lightweight lock that most sessions wait for, other than that of WAL's flush.
-fn lwlock(facts: &Facts) -> Vec<Candidate> {
+fn lwlock(facts: &MeasurementFacts) -> Vec<Candidate> {
     let most =
         facts.sessions.iter().filter(|(what, _)| facts.is_lwlock(what)).max_by(|a, b| a.1.total_cmp(&b.1));
     let working = facts.working();
@@ -235,7 +235,7 @@ fn lwlock(facts: &Facts) -> Vec<Candidate> {
     found.into_iter().collect()
 }
 
-fn processors(facts: &Facts) -> Vec<Candidate> {
+fn processors(facts: &MeasurementFacts) -> Vec<Candidate> {
     // Others may keep all of them busy while the load waits for something else.
     let Some(busy) = facts.cpu.filter(|_| facts.wants_cpu() >= SHARE_MIN) else { return Vec::new() };
     let runnable = facts.runnable();

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::telemetry::reading::{key, split_key};
-use model::telemetry::wait::{self, Stage};
+use model::telemetry::wait::{self, WaitStage};
 
 use crate::run::limiter::candidates::{AT_LIMIT, UNSEEN_MIN};
-use crate::run::limiter::utilisation::Used;
+use crate::run::limiter::utilisation::ResourceUse;
 use crate::run::resources::{busiest_thread, busy_threads};
 use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
-use crate::summary::Resources;
+use crate::summary::ResourceUsage;
 use crate::summary::limiter::Bottleneck;
 
 /// Samples that a judgement needs: the standard error of an occupancy of 0.8 is 0.10 with 15, and 0.07 with 30. A machine
@@ -25,7 +25,7 @@ const PAGE_BYTES: f64 = 8192.0;
 
 /// The measurement in figures, or a part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct MeasurementFacts {
     /// Whether there are samples enough to be sure.
     pub(crate) is_sure: bool,
     /// Client sessions, by what they do: mean number over the samples.
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     /// Autovacuum workers, likewise.
     pub(crate) vacuums: Vec<(String, f64)>,
     /// Share of instants with anyone in each stage. It lacks stages that nobody could be seen in.
-    pub(crate) occupancy: Vec<(Stage, f64)>,
+    pub(crate) occupancy: Vec<(WaitStage, f64)>,
     /// Shares of what roots of lock queues do.
     pub(crate) roots: Vec<(String, f64)>,
     /// Busy share of the server's machine, if it was observed.
@@ -75,7 +75,7 @@ pub(crate) struct Facts {
     /// Sessions of the load.
     pub(crate) n_clients: f64,
     /// Devices and the network against their ceilings.
-    pub(crate) used: Vec<Used>,
+    pub(crate) used: Vec<ResourceUse>,
 }
 
 /// Properties of the load that a judgement needs.
@@ -90,9 +90,9 @@ pub(crate) struct Conditions {
     pub(crate) has_pauses: bool,
 }
 
-impl Facts {
+impl MeasurementFacts {
     /// The facts of a span; `None` with too few samples.
-    pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<Facts> {
+    pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<MeasurementFacts> {
         let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
         let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
@@ -122,16 +122,16 @@ impl Facts {
         };
         let (hidden, sessions): (Vec<_>, Vec<_>) =
             processes("client").into_iter().partition(|(what, _)| what == wait::HIDDEN);
-        let occupied = |stage: Stage| Some((stage, sums.get(&("waits.stages", stage.as_str()))? / n));
-        let occupancy: Vec<(Stage, f64)> = Stage::ALL.into_iter().filter_map(occupied).collect();
-        Some(Facts {
+        let occupied = |stage: WaitStage| Some((stage, sums.get(&("waits.stages", stage.as_str()))? / n));
+        let occupancy: Vec<(WaitStage, f64)> = WaitStage::ALL.into_iter().filter_map(occupied).collect();
+        Some(MeasurementFacts {
             is_sure: n >= SAMPLES_SURE,
             sessions,
             hidden: hidden.first().map_or(0.0, |(_, n)| *n),
             vacuums: processes("autovacuum worker"),
             occupancy,
             roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
-            ..Facts::default()
+            ..MeasurementFacts::default()
         })
     }
 
@@ -140,15 +140,15 @@ impl Facts {
         self,
         usage: &Usage,
         (from_s, to_s): (f64, f64),
-        resources: &Resources,
+        resources: &ResourceUsage,
         conditions: &Conditions,
-    ) -> Facts {
+    ) -> MeasurementFacts {
         let remote = resources.remote.as_ref().and_then(|remote| remote.busy);
         let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
         let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         let throttled = throttled(usage, (from_s, to_s));
-        Facts {
+        MeasurementFacts {
             n_cpus,
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
@@ -171,7 +171,7 @@ impl Facts {
 
     /// Counts the commits that pause before they flush as what they are, which few versions show. One at a time pauses, and holds
     /// WAL's lock meanwhile. Where the kernel was not looked at, it seems to run, beyond what the processors did.
-    pub(super) fn with_commit_delay(mut self) -> Facts {
+    pub(super) fn with_commit_delay(mut self) -> MeasurementFacts {
         let seen = self.sessions_where(|what| what == wait::CPU);
         let hidden = self.ran_or_could().map_or(0.0, |ran| (seen - ran).clamp(0.0, 1.0));
         let known = self.sessions_where(|what| what == wait::KERNEL_SLEEP);
@@ -179,9 +179,9 @@ impl Facts {
         let part = if known > 0.0 { 1.0 } else { hidden / seen.max(f64::MIN_POSITIVE) };
         move_part(&mut self.sessions, from, part);
         move_part(&mut self.roots, from, part);
-        match self.occupancy.iter_mut().find(|(stage, _)| *stage == Stage::WalFlush) {
+        match self.occupancy.iter_mut().find(|(stage, _)| *stage == WaitStage::WalFlush) {
             Some((_, share)) => *share = share.max(n.min(1.0)),
-            None => self.occupancy.push((Stage::WalFlush, n.min(1.0))),
+            None => self.occupancy.push((WaitStage::WalFlush, n.min(1.0))),
         }
         self
     }
@@ -227,8 +227,8 @@ impl Facts {
     }
 
     /// The use of the WAL's bandwidth, if it is at its ceiling, and nearer to it than the number of flushes is to its own.
-    pub(super) fn volume_of_wal(&self) -> Option<&Used> {
-        let share = |used: &&Used| used.share().unwrap_or(0.0);
+    pub(super) fn volume_of_wal(&self) -> Option<&ResourceUse> {
+        let share = |used: &&ResourceUse| used.share().unwrap_or(0.0);
         let most = |name| {
             let of_name = self.used.iter().filter(move |used| used.name == name);
             of_name.max_by(|a, b| share(a).total_cmp(&share(b)))
@@ -242,7 +242,7 @@ impl Facts {
     pub(super) fn elsewhere(&self) -> Option<(&str, f64)> {
         let is_known = |what: &str| {
             let kind = what.split_once(':').map(|(kind, _)| kind);
-            Stage::of(what, true).is_some()
+            WaitStage::of(what, true).is_some()
                 || is_left_to_client(what)
                 || what == wait::KERNEL_SLEEP
                 || kind.is_none_or(|kind| matches!(kind, "LWLock" | "Timeout" | "Client"))
@@ -276,22 +276,22 @@ impl Facts {
     /// buffers are full: then somebody is writing at nearly every instant.
     pub(super) fn is_lwlock(&self, what: &str) -> bool {
         let is_for_buffers = matches!(what, "LWLock:WALInsert" | "LWLock:WALBufMapping");
-        let is_flush = is_for_buffers && self.occupied(Stage::WalFlush) >= AT_LIMIT;
-        what.starts_with("LWLock:") && Stage::of(what, true).is_none() && !is_flush
+        let is_flush = is_for_buffers && self.occupied(WaitStage::WalFlush) >= AT_LIMIT;
+        what.starts_with("LWLock:") && WaitStage::of(what, true).is_none() && !is_flush
     }
 
     /// Whether anyone in a stage would have been seen.
-    pub(super) fn sees(&self, stage: Stage) -> bool {
+    pub(super) fn sees(&self, stage: WaitStage) -> bool {
         self.occupancy.iter().any(|(of, _)| *of == stage)
     }
 
-    pub(super) fn occupied(&self, stage: Stage) -> f64 {
+    pub(super) fn occupied(&self, stage: WaitStage) -> f64 {
         self.occupancy.iter().find(|(of, _)| *of == stage).map_or(0.0, |(_, share)| *share)
     }
 
     /// The part of the sessions in a statement that are in a stage.
-    pub(super) fn share_in(&self, stage: Stage) -> f64 {
-        let n = self.sessions_where(|what| Stage::of(what, true) == Some(stage));
+    pub(super) fn share_in(&self, stage: WaitStage) -> f64 {
+        let n = self.sessions_where(|what| WaitStage::of(what, true) == Some(stage));
         if self.working() > 0.0 { n / self.working() } else { 0.0 }
     }
 
@@ -303,13 +303,13 @@ impl Facts {
     }
 
     /// The part of the waits for locks whose holder is in a stage, bounded likewise.
-    pub(super) fn roots_in(&self, stage: Stage) -> f64 {
-        self.roots_where(|what| Stage::of(what, true) == Some(stage)).min(self.occupied(stage))
+    pub(super) fn roots_in(&self, stage: WaitStage) -> f64 {
+        self.roots_where(|what| WaitStage::of(what, true) == Some(stage)).min(self.occupied(stage))
     }
 
     /// The part of the waits for locks whose holder is at work, or waits for what is no stage.
     pub(super) fn roots_at_work(&self) -> f64 {
-        let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Lock);
+        let stages = WaitStage::ALL.into_iter().filter(|stage| *stage != WaitStage::Lock);
         let elsewhere = stages.fold(self.roots_at_client(), |sum, stage| sum + self.roots_in(stage));
         if self.roots.is_empty() { 0.0 } else { (1.0 - elsewhere).max(0.0) }
     }

@@ -1,17 +1,21 @@
 //! The figures behind a judgement, as shares: what a report draws as bars next to the sentence.
 
-use model::telemetry::wait::Stage;
+use model::telemetry::wait::WaitStage;
 
-use crate::run::limiter::facts::Facts;
-use crate::run::limiter::utilisation::Used;
-use crate::summary::limiter::{Bottleneck, Figure};
+use crate::run::limiter::facts::MeasurementFacts;
+use crate::run::limiter::utilisation::ResourceUse;
+use crate::summary::limiter::{Bottleneck, LimiterFigure};
 
 /// The figures of what limits, then those of what was second, then those that complete the picture. A figure stands once.
-pub(super) fn of(facts: &Facts, first: Bottleneck, second: Option<Bottleneck>) -> Vec<Figure> {
+pub(super) fn of(
+    facts: &MeasurementFacts,
+    first: Bottleneck,
+    second: Option<Bottleneck>,
+) -> Vec<LimiterFigure> {
     let mut all = behind(facts, first);
     all.extend(second.into_iter().flat_map(|second| behind(facts, second)));
     all.extend(context(facts));
-    let mut kept: Vec<Figure> = Vec::new();
+    let mut kept: Vec<LimiterFigure> = Vec::new();
     for figure in all {
         if !kept.iter().any(|one| (&one.label, one.of) == (&figure.label, figure.of)) {
             kept.push(figure);
@@ -21,7 +25,7 @@ pub(super) fn of(facts: &Facts, first: Bottleneck, second: Option<Bottleneck>) -
 }
 
 /// The first figure of each thing that may limit, whatever does: what a lift of it is to lower.
-pub(super) fn firsts(facts: &Facts) -> Vec<Figure> {
+pub(super) fn firsts(facts: &MeasurementFacts) -> Vec<LimiterFigure> {
     const THINGS: [Bottleneck; 10] = [
         Bottleneck::WalSync,
         Bottleneck::WalVolume,
@@ -37,14 +41,14 @@ pub(super) fn firsts(facts: &Facts) -> Vec<Figure> {
     THINGS.into_iter().filter_map(|name| behind(facts, name).into_iter().next()).collect()
 }
 
-fn figure(label: impl Into<String>, share: f64, of: &'static str) -> Figure {
-    Figure { label: label.into(), share: share.clamp(0.0, 1.0), of, speaks_for: None }
+fn figure(label: impl Into<String>, share: f64, of: &'static str) -> LimiterFigure {
+    LimiterFigure { label: label.into(), share: share.clamp(0.0, 1.0), of, speaks_for: None }
 }
 
 /// The figures that speak for one of them.
-fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
+fn behind(facts: &MeasurementFacts, name: Bottleneck) -> Vec<LimiterFigure> {
     let of_processors = |label, share: Option<f64>| share.map(|share| figure(label, share, "processors"));
-    let figures: Vec<Figure> = match name {
+    let figures: Vec<LimiterFigure> = match name {
         Bottleneck::Quota => {
             let stopped = |share| figure("a quota stopped the server", share, "periods of the quota");
             facts.throttled.map(stopped).into_iter().collect()
@@ -54,23 +58,23 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
             of_processors("used by other processes", facts.foreign).into_iter().chain(cpu(facts)).collect()
         }
         Bottleneck::Driver => driver(facts).into_iter().chain([for_client(facts)]).collect(),
-        Bottleneck::WalSync => stage(facts, Stage::WalFlush, "writing or syncing WAL"),
-        Bottleneck::WalVolume => stage(facts, Stage::WalInit, "creating a segment of WAL"),
-        Bottleneck::Standby => stage(facts, Stage::Standby, "waiting for a standby"),
-        Bottleneck::DataRead => stage(facts, Stage::DataRead, "reading data"),
-        Bottleneck::DataWrite => stage(facts, Stage::DataWrite, "writing data in a session"),
-        Bottleneck::Memory => stage(facts, Stage::Spill, "using a temporary file"),
+        Bottleneck::WalSync => stage(facts, WaitStage::WalFlush, "writing or syncing WAL"),
+        Bottleneck::WalVolume => stage(facts, WaitStage::WalInit, "creating a segment of WAL"),
+        Bottleneck::Standby => stage(facts, WaitStage::Standby, "waiting for a standby"),
+        Bottleneck::DataRead => stage(facts, WaitStage::DataRead, "reading data"),
+        Bottleneck::DataWrite => stage(facts, WaitStage::DataWrite, "writing data in a session"),
+        Bottleneck::Memory => stage(facts, WaitStage::Spill, "using a temporary file"),
         Bottleneck::Checkpoint => {
             let pages = |share| figure("full pages", share, "WAL");
             facts
                 .full_pages
                 .map(pages)
                 .into_iter()
-                .chain(stage(facts, Stage::WalFlush, "writing or syncing WAL"))
+                .chain(stage(facts, WaitStage::WalFlush, "writing or syncing WAL"))
                 .collect()
         }
         Bottleneck::Autovacuum => {
-            cpu(facts).into_iter().chain(stage(facts, Stage::DataRead, "reading data")).collect()
+            cpu(facts).into_iter().chain(stage(facts, WaitStage::DataRead, "reading data")).collect()
         }
         Bottleneck::ServerCpu | Bottleneck::Scheduling => {
             cpu(facts).into_iter().chain([running(facts)]).chain(queued(facts)).collect()
@@ -83,22 +87,22 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
     };
     let figures =
         figures.into_iter().chain(ceilings(facts).filter(|(of, _)| *of == name).map(|(_, figure)| figure));
-    figures.map(|figure| Figure { speaks_for: Some(name), ..figure }).collect()
+    figures.map(|figure| LimiterFigure { speaks_for: Some(name), ..figure }).collect()
 }
 
 /// The processors, the sessions at work, the driver, and the resource that is nearest to its ceiling, which complete every picture.
-fn context(facts: &Facts) -> Vec<Figure> {
+fn context(facts: &MeasurementFacts) -> Vec<LimiterFigure> {
     let nearest = ceilings(facts).map(|(_, figure)| figure).max_by(|a, b| a.share.total_cmp(&b.share));
     cpu(facts).into_iter().chain([working(facts)]).chain(driver(facts)).chain(nearest).collect()
 }
 
 /// How much of its ceiling each resource used, with the limiter that it would be.
-fn ceilings(facts: &Facts) -> impl Iterator<Item = (Bottleneck, Figure)> {
-    let of = |used: &Used| Some((used.name, figure(used.words(), used.share()?, "the ceiling")));
+fn ceilings(facts: &MeasurementFacts) -> impl Iterator<Item = (Bottleneck, LimiterFigure)> {
+    let of = |used: &ResourceUse| Some((used.name, figure(used.words(), used.share()?, "the ceiling")));
     facts.used.iter().filter_map(of)
 }
 
-fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
+fn stage(facts: &MeasurementFacts, stage: WaitStage, words: &str) -> Vec<LimiterFigure> {
     if !facts.sees(stage) {
         return Vec::new();
     }
@@ -113,45 +117,45 @@ fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
     figures
 }
 
-fn locks(facts: &Facts, words: &str, roots: f64) -> Vec<Figure> {
+fn locks(facts: &MeasurementFacts, words: &str, roots: f64) -> Vec<LimiterFigure> {
     vec![
-        figure("somebody waiting for a lock", facts.occupied(Stage::Lock), "instants"),
-        figure("waiting for a lock", facts.share_in(Stage::Lock), "sessions at work"),
+        figure("somebody waiting for a lock", facts.occupied(WaitStage::Lock), "instants"),
+        figure("waiting for a lock", facts.share_in(WaitStage::Lock), "sessions at work"),
         figure(words, roots, "waits for locks"),
     ]
 }
 
 /// The lightweight lock that most sessions wait for, other than that of WAL's flush.
-fn lwlock(facts: &Facts) -> Option<Figure> {
+fn lwlock(facts: &MeasurementFacts) -> Option<LimiterFigure> {
     let most =
         facts.sessions.iter().filter(|(what, _)| facts.is_lwlock(what)).max_by(|a, b| a.1.total_cmp(&b.1));
     most.map(|(what, n)| figure(format!("waiting for {what}"), part(*n, facts.working()), "sessions at work"))
 }
 
-fn cpu(facts: &Facts) -> Option<Figure> {
+fn cpu(facts: &MeasurementFacts) -> Option<LimiterFigure> {
     facts.cpu.map(|busy| figure("busy", busy, "processors"))
 }
 
-fn running(facts: &Facts) -> Figure {
+fn running(facts: &MeasurementFacts) -> LimiterFigure {
     let n = facts.runnable();
     figure("running, or waiting to run", part(n, facts.working()), "sessions at work")
 }
 
 /// Those of the running ones that only wait for a processor, as the kernel counted them.
-fn queued(facts: &Facts) -> Option<Figure> {
+fn queued(facts: &MeasurementFacts) -> Option<LimiterFigure> {
     let n = facts.server_delay?.min(facts.runnable());
     Some(figure("waiting for a processor", part(n, facts.working()), "sessions at work"))
 }
 
-fn working(facts: &Facts) -> Figure {
+fn working(facts: &MeasurementFacts) -> LimiterFigure {
     figure("in a statement", part(facts.working(), facts.n_clients), "clients")
 }
 
-fn for_client(facts: &Facts) -> Figure {
+fn for_client(facts: &MeasurementFacts) -> LimiterFigure {
     figure("waiting for the driver", part(facts.waiting(), facts.n_clients), "clients")
 }
 
-fn driver(facts: &Facts) -> Option<Figure> {
+fn driver(facts: &MeasurementFacts) -> Option<LimiterFigure> {
     facts.driver.map(|busy| figure("the driver's busiest thread at work", busy, "time"))
 }
 

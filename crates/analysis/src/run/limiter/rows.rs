@@ -3,10 +3,10 @@
 //! Own scripts are not looked into, so they share nothing that is known here.
 
 use model::experiment::case::{Think, WorkloadSpec};
-use model::telemetry::wait::Stage;
+use model::telemetry::wait::WaitStage;
 use model::text::prose::plural;
 
-use crate::run::limiter::Facts;
+use crate::run::limiter::MeasurementFacts;
 
 /// `64 clients share 10 branches`; none where there are as many rows as clients, or nothing is known to be shared.
 pub(crate) fn words(workload: &WorkloadSpec) -> Option<String> {
@@ -27,8 +27,8 @@ pub(crate) fn words(workload: &WorkloadSpec) -> Option<String> {
 }
 
 /// The mean number of clients that waited for a lock.
-pub(super) fn waiting(facts: &Facts) -> f64 {
-    facts.sessions_where(|what| Stage::of(what, true) == Some(Stage::Lock))
+pub(super) fn waiting(facts: &MeasurementFacts) -> f64 {
+    facts.sessions_where(|what| WaitStage::of(what, true) == Some(WaitStage::Lock))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const FLAT_SECONDS_MIN: usize = 5;
 
 /// One resource, and how much of it was used.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Used {
+pub(crate) struct ResourceUse {
     /// The limiter that it would be.
     pub(crate) name: Bottleneck,
     /// What was counted: `WAL flushes`.
@@ -41,7 +41,7 @@ enum Unit {
     Bytes,
 }
 
-impl Used {
+impl ResourceUse {
     /// The used part of the lower of both ceilings; `None` if there is none to believe.
     pub(crate) fn share(&self) -> Option<f64> {
         self.ceiling().map(|(ceiling, _)| self.used / ceiling)
@@ -77,7 +77,7 @@ impl Unit {
 
 /// How much of its ceiling a resource used over time.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct UtilisationSeries {
     /// The resource and its ceiling: `WAL flushes (of 3,900/s measured)`.
     pub(crate) name: String,
     /// Start and end of each tick, and the used part.
@@ -96,16 +96,16 @@ struct Resource {
 }
 
 /// The use of each resource with a ceiling over a span.
-pub(crate) fn of(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<Used> {
+pub(crate) fn of(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<ResourceUse> {
     resources(usage, record).iter().filter_map(|resource| used(usage, span, resource)).collect()
 }
 
 /// The use of each resource over the whole load; the ceiling to believe is that of a span.
-pub(crate) fn courses(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<Course> {
+pub(crate) fn courses(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<UtilisationSeries> {
     resources(usage, record).iter().filter_map(|resource| course(usage, span, resource)).collect()
 }
 
-fn course(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Course> {
+fn course(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<UtilisationSeries> {
     let used = used(usage, span, resource)?;
     let (ceiling, name) = match (used.ceiling(), used.measured) {
         (Some((ceiling, how)), _) => {
@@ -120,14 +120,14 @@ fn course(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Course
     };
     let points =
         rates(usage, &resource.keys).map(|(placed, rate)| ((placed.from_s, placed.to_s), rate / ceiling));
-    Some(Course { name, points: points.collect() })
+    Some(UtilisationSeries { name, points: points.collect() })
 }
 
 fn resources(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
     [wal(usage, record), devices(record), network(usage, record)].concat()
 }
 
-fn used(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Used> {
+fn used(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<ResourceUse> {
     let Resource { name, what, unit, ref keys, measured, declared } = *resource;
     if keys.is_empty() || (measured.is_none() && declared.is_none()) {
         return None;
@@ -137,7 +137,7 @@ fn used(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Used> {
     let is_within = |placed: &Placed| placed.share_within(span.0, span.1) > 0.5;
     let within = rates(usage, keys).filter(|(placed, _)| is_within(placed));
     let is_flat = is_flat(&within.map(|(_, rate)| rate).collect::<Vec<f64>>());
-    Some(Used { name, what, unit, used, measured, declared, is_flat })
+    Some(ResourceUse { name, what, unit, used, measured, declared, is_flat })
 }
 
 /// Sums of counters for each tick, per second.
@@ -295,17 +295,17 @@ fn network(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
 }
 
 #[cfg(test)]
-impl Used {
-    pub(crate) fn of_flushes(used: f64, measured: f64) -> Used {
+impl ResourceUse {
+    pub(crate) fn of_flushes(used: f64, measured: f64) -> ResourceUse {
         let (name, what) = (Bottleneck::WalSync, "WAL flushes");
         let measured = Some(measured);
-        Used { name, what, unit: Unit::PerSecond, used, measured, declared: None, is_flat: false }
+        ResourceUse { name, what, unit: Unit::PerSecond, used, measured, declared: None, is_flat: false }
     }
 
-    pub(crate) fn of_wal_bytes(used: f64, declared: f64) -> Used {
+    pub(crate) fn of_wal_bytes(used: f64, declared: f64) -> ResourceUse {
         let (name, what) = (Bottleneck::WalVolume, "WAL");
         let declared = Some(declared);
-        Used { name, what, unit: Unit::Bytes, used, measured: None, declared, is_flat: false }
+        ResourceUse { name, what, unit: Unit::Bytes, used, measured: None, declared, is_flat: false }
     }
 }
 
@@ -316,8 +316,8 @@ mod tests {
     use super::*;
     use crate::run::usage::Parties;
 
-    fn flushes(used: f64, measured: Option<f64>, declared: Option<f64>) -> Used {
-        Used { measured, declared, ..Used::of_flushes(used, 1.0) }
+    fn flushes(used: f64, measured: Option<f64>, declared: Option<f64>) -> ResourceUse {
+        ResourceUse { measured, declared, ..ResourceUse::of_flushes(used, 1.0) }
     }
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
         check(2100.0, None, Some(2000.0), Some(1.05));
         let words = flushes(3870.0, Some(3900.0), None).words();
         assert_eq!(words, "WAL flushes 3,870/s of 3,900/s measured");
-        let wal = Used {
+        let wal = ResourceUse {
             what: "WAL",
             unit: Unit::Bytes,
             is_flat: true,

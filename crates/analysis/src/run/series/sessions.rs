@@ -1,7 +1,7 @@
 //! Sessions that are not idle, by what they do: what a chart stacks over time.
 
 use model::telemetry::reading::split_key;
-use model::telemetry::wait::{self, Stage};
+use model::telemetry::wait::{self, WaitStage};
 
 use crate::run::timeline::Placed;
 
@@ -11,10 +11,10 @@ pub(crate) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transac
 
 /// What a session with this wait does; none of an idle one, and of one that is hidden.
 pub(crate) fn kind(what: &str) -> Option<&'static str> {
-    Some(match Stage::of(what, true) {
-        Some(Stage::WalFlush | Stage::WalInit | Stage::Standby) => "WAL",
-        Some(Stage::DataRead | Stage::DataWrite | Stage::Spill | Stage::Slru) => "I/O",
-        Some(Stage::Lock) => "locks",
+    Some(match WaitStage::of(what, true) {
+        Some(WaitStage::WalFlush | WaitStage::WalInit | WaitStage::Standby) => "WAL",
+        Some(WaitStage::DataRead | WaitStage::DataWrite | WaitStage::Spill | WaitStage::Slru) => "I/O",
+        Some(WaitStage::Lock) => "locks",
         None => match what {
             // Of a hidden session it is not known whether it is idle.
             wait::IDLE | wait::HIDDEN => return None,

@@ -7,7 +7,7 @@ use wire::{Flow, Link, Reply, Scanner, Want};
 
 /// How long to wait, and for what.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ConnectWait {
     began: Instant,
     length: Duration,
     /// What goes on when the connection is lost: `preparing`.
@@ -16,10 +16,10 @@ pub(crate) struct Patience {
     awaited: &'static str,
 }
 
-impl Patience {
+impl ConnectWait {
     /// Begins now.
-    pub(crate) fn new(length: Duration, doing: &'static str, awaited: &'static str) -> Patience {
-        Patience { began: Instant::now(), length, doing, awaited }
+    pub(crate) fn new(length: Duration, doing: &'static str, awaited: &'static str) -> ConnectWait {
+        ConnectWait { began: Instant::now(), length, doing, awaited }
     }
 
     fn deadline(&self) -> Instant {
@@ -45,7 +45,7 @@ impl Patience {
 }
 
 /// Sends all of `bytes`.
-pub(crate) fn send_all(link: &mut Link, bytes: &[u8], patience: Patience) -> Result<(), String> {
+pub(crate) fn send_all(link: &mut Link, bytes: &[u8], patience: ConnectWait) -> Result<(), String> {
     let mut n_sent = 0;
     while n_sent < bytes.len() || link.wants_write() {
         let step = if n_sent < bytes.len() {
@@ -63,7 +63,7 @@ pub(crate) fn receive(
     link: &mut Link,
     scanner: &mut Scanner,
     mut pending: Vec<u8>,
-    patience: Patience,
+    patience: ConnectWait,
     mut take: impl FnMut(Reply) -> Flow,
 ) -> Result<Vec<u8>, String> {
     let mut buffer = [0u8; 8192];

@@ -10,8 +10,8 @@ use super::turn::Turn;
 use crate::client::State;
 use crate::clock::Nanos;
 use crate::tally::{ERRORS_MAX, LIMIT, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
-use crate::thread::log::Outcome;
-use crate::thread::messages::{self, CommandRef, Tries};
+use crate::thread::log::TransactionOutcome;
+use crate::thread::messages::{self, CommandRef, TryCount};
 use crate::thread::stop;
 
 const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
@@ -113,9 +113,9 @@ impl Worker<'_> {
         }
         self.report_tries(index, now, tries, EventKind::ErrorFailed);
         let outcome = match state {
-            SERIALIZATION_FAILURE => Outcome::Serialization,
-            DEADLOCK_DETECTED => Outcome::Deadlock,
-            _ => Outcome::Other,
+            SERIALIZATION_FAILURE => TransactionOutcome::Serialization,
+            DEADLOCK_DETECTED => TransactionOutcome::Deadlock,
+            _ => TransactionOutcome::Other,
         };
         self.log(index, outcome, now);
         self.rest(index, now);
@@ -143,7 +143,7 @@ impl Worker<'_> {
         }
         let client = &self.setup.clients[index];
         let share = |limit_ns: u64| (now - client.transaction.due) as f64 / limit_ns as f64;
-        let tries = Tries { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
+        let tries = TryCount { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
         let text = messages::after_error(client.id, kind == EventKind::ErrorRetried, tries);
         self.report_event(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
     }
@@ -346,8 +346,8 @@ impl Worker<'_> {
         client.transaction.failure = None;
         let tally = &mut self.tally.scripts[client.transaction.script];
         let (count, outcome) = match is_unknown {
-            true => (&mut tally.counts.unknown, Outcome::Unknown),
-            false => (&mut tally.counts.failed, Outcome::Other),
+            true => (&mut tally.counts.unknown, TransactionOutcome::Unknown),
+            false => (&mut tally.counts.failed, TransactionOutcome::Other),
         };
         *count += 1;
         tally.error(state, 1);

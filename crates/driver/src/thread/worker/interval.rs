@@ -3,8 +3,8 @@
 use super::Worker;
 use crate::client::State;
 use crate::clock::{self, Nanos, SECOND_NS};
-use crate::tally::{LOST, Tally};
-use crate::thread::report::{Finished, Part, Report};
+use crate::tally::{IntervalTally, LOST};
+use crate::thread::report::{Finished, Report, ThreadInterval};
 use crate::thread::stop;
 use crate::thread::turns::TurnClock;
 
@@ -27,11 +27,11 @@ impl Worker<'_> {
         self.report_dropped_notices(end);
         self.flush_log();
         self.tally.count();
-        let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
+        let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| IntervalTally::new(&self.setup.shape));
         let cpu = clock::thread_cpu();
         let clients = &self.setup.clients;
         let ended: u64 = clients.iter().map(|c| c.record.n_server_transactions).sum();
-        let part = Part {
+        let part = ThreadInterval {
             thread: self.setup.thread,
             t: self.interval.t,
             start: self.interval.start,

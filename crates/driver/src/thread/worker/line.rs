@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use model::load::RECONNECT_WAIT_MS;
 use model::telemetry::event::{Event, EventKind};
-use wire::{ConnectError, Connection, Dialing, Progress};
+use wire::{ConnectError, Connection, DialProgress, Dialing};
 use workload::random::Prng;
 
 use super::Worker;
@@ -47,7 +47,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let Some(dialing) = &mut client.dial.attempt else { return };
         match dialing.advance() {
-            Ok(Progress::Done(connection)) => self.connected(index, connection),
+            Ok(DialProgress::Done(connection)) => self.connected(index, connection),
             Ok(_) if dialing.generation() != client.dial.generation => {
                 client.dial.generation = dialing.generation();
                 if let Err(e) = self.setup.poller.watch_dialing(client, index) {

@@ -3,7 +3,7 @@
 use model::telemetry::event::{Event, EventKind};
 
 use super::Worker;
-use crate::client::notices::Notice;
+use crate::client::notices::UnreadNotice;
 use crate::clock::Nanos;
 
 impl Worker<'_> {
@@ -13,7 +13,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let (id, units, chosen) =
             (client.id, client.session.units, self.interval.notices.choose(&mut client.notices));
-        for Notice { notice, is_of_parse } in chosen {
+        for UnreadNotice { notice, is_of_parse } in chosen {
             let query = match is_of_parse {
                 true => Some(self.statement_text(index, self.setup.clients[index].transaction.statement)),
                 false => self.query_text(index),

@@ -9,7 +9,7 @@ use wire::scan::row_values;
 use wire::{Flow, Link, Reply, Scanner, message};
 
 use super::Worker;
-use crate::thread::connect::blocking::{Patience, receive, send_all};
+use crate::thread::connect::blocking::{ConnectWait, receive, send_all};
 use crate::thread::stop;
 
 /// How long the answer may take. Less than a parent waits for a silent driver.
@@ -50,7 +50,7 @@ impl Worker<'_> {
 }
 
 fn ask(link: &mut Link) -> Result<Vec<SessionSetting>, String> {
-    let patience = Patience::new(ANSWER_MAX, "asking for settings", "report the settings of a session");
+    let patience = ConnectWait::new(ANSWER_MAX, "asking for settings", "report the settings of a session");
     let mut question = Vec::new();
     message::query(&mut question, SQL);
     send_all(link, &question, patience)?;

@@ -10,11 +10,11 @@ use workload::{Fetch, RunError, Unsendable};
 use super::Worker;
 use super::failing::Abort;
 use crate::client::State;
-use crate::client::fetch::FetchError;
+use crate::client::fetch::FetchVariableError;
 use crate::clock::{self, Nanos};
-use crate::tally::{Kind, SCRIPT};
+use crate::tally::{SCRIPT, TimeKind};
 use crate::thread::messages;
-use crate::thread::shell::Shell;
+use crate::thread::shell::ShellCommand;
 
 /// How late the end of a shell command or of a second may be noticed.
 const SHELL_GRAIN: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.transaction.script];
         for (statement, ns) in client.exchange.pipeline.answered() {
-            tally.note(Kind::Statement(statement as u32), ns);
+            tally.note(TimeKind::Statement(statement as u32), ns);
         }
         client.exchange.pipeline.stop();
     }
@@ -108,7 +108,7 @@ impl Worker<'_> {
         // Only scripts call shells.
         let Some(script) = client.emulator.script() else { return Ok(()) };
         let line = script.shell_line(program)?;
-        let shell = Shell::start(line);
+        let shell = ShellCommand::start(line);
         let ran = loop {
             match shell.wait(SHELL_GRAIN) {
                 Some(ran) => break ran,
@@ -143,7 +143,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         let command = &program.commands[client.emulator.current()].command;
-        let workload::Command::Sql { statement } = command else { return true };
+        let workload::ScriptCommand::Sql { statement } = command else { return true };
         let Some(fetched) = &client.exchange.fetched else { return true };
         let Some(script) = client.emulator.script_mut() else {
             let Err(error) = fetched.give(program, &mut client.emulator) else { return true };
@@ -154,8 +154,10 @@ impl Worker<'_> {
         let place = self.place(index);
         let (text, cause) = match stored {
             Ok(()) => return true,
-            Err(FetchError::RowCount { query, n_rows }) => (messages::row_count(place, query, n_rows), None),
-            Err(FetchError::Name { query, name, cause }) => {
+            Err(FetchVariableError::RowCount { query, n_rows }) => {
+                (messages::row_count(place, query, n_rows), None)
+            }
+            Err(FetchVariableError::Name { query, name, cause }) => {
                 (messages::bad_column(place, query, &name), Some(cause))
             }
         };

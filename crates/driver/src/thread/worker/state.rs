@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::client::notices::Budget;
+use crate::client::notices::NoticeBudget;
 use crate::clock::{Nanos, SECOND_NS};
 use crate::tally::SqlState;
-use crate::thread::frame::Seen;
+use crate::thread::frame::FrameView;
 use crate::thread::schedule::Schedule;
 use crate::thread::stop;
 
@@ -74,7 +74,7 @@ pub(super) struct Current {
     /// The longest turn of the loop.
     pub(super) loop_max_ns: u64,
     /// What may still be reported of the server's notices.
-    pub(super) notices: Budget,
+    pub(super) notices: NoticeBudget,
 }
 
 impl Current {
@@ -87,7 +87,7 @@ impl Current {
             thread_cpu_at_start: 0,
             server_transactions_before: 0,
             loop_max_ns: 0,
-            notices: Budget::default(),
+            notices: NoticeBudget::default(),
         }
     }
 }
@@ -97,7 +97,7 @@ impl Current {
 pub(super) struct Bounds {
     grace_ns: Nanos,
     /// The frame as this thread has seen it.
-    pub(super) seen: Seen,
+    pub(super) seen: FrameView,
     /// The measurement window.
     pub(super) measure: (Nanos, Nanos),
     /// No transaction begins from here on.
@@ -109,7 +109,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn new(seen: Seen, grace_s: u32) -> Bounds {
+    pub(super) fn new(seen: FrameView, grace_s: u32) -> Bounds {
         let grace_ns = u64::from(grace_s) * SECOND_NS;
         Bounds {
             grace_ns,
@@ -122,7 +122,7 @@ impl Bounds {
     }
 
     /// The parent has moved the frame; `false` if that comes after a stop, which holds.
-    pub(super) fn move_to(&mut self, seen: Seen) -> bool {
+    pub(super) fn move_to(&mut self, seen: FrameView) -> bool {
         self.seen = seen;
         if self.stopped != stop::NOT {
             return false;

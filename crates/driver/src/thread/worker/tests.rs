@@ -14,7 +14,7 @@ use testbed::hostile::{done, message, ready};
 
 use self::bench::{Bench, MS, Run, admits_and_cancels_after, closes, error, in_block, says};
 use crate::clock::{self, SECOND_NS};
-use crate::poller::scripted::{Act, What};
+use crate::poller::scripted::{Act, ScriptedEvent};
 use crate::thread::stop::Cancels;
 
 const ONE: &str = "SELECT 1;";
@@ -150,7 +150,7 @@ fn a_message_that_cannot_be_sent_is_a_lost_connection() {
 fn the_rest_of_a_message_is_sent_and_its_reply_counts_once() {
     let run = Bench::new(once(ONE)).run(move |sent| {
         Ok(match sent.n {
-            0 => vec![Act { after_ns: MS, what: What::TakesAllBut(4) }],
+            0 => vec![Act { after_ns: MS, what: ScriptedEvent::TakesAllBut(4) }],
             _ => {
                 assert_eq!(sent.bytes, b" 1;\0");
                 vec![says(MS, [done(), ready()].concat())]
@@ -164,7 +164,7 @@ fn the_rest_of_a_message_is_sent_and_its_reply_counts_once() {
 #[test]
 fn an_unrequested_answer_ends_the_client_even_where_lost_clients_return() {
     let surplus = [done(), ready(), done()].concat();
-    let before = Act { after_ns: MS, what: What::SaysEarly([done(), ready()].concat()) };
+    let before = Act { after_ns: MS, what: ScriptedEvent::SaysEarly([done(), ready()].concat()) };
     for (what, act, n_committed) in [("surplus", says(MS, surplus), 0), ("early", before, 0)] {
         let mut act = Some(act);
         let load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, ..load(ONE) };
@@ -357,7 +357,7 @@ fn an_error_that_ends_the_load_aborts_the_other_clients() {
 #[test]
 fn a_thread_that_is_held_up_says_so() {
     let run = Bench::new(once(ONE)).run(move |_| {
-        let held = Act { after_ns: MS, what: What::HoldsUp };
+        let held = Act { after_ns: MS, what: ScriptedEvent::HoldsUp };
         Ok(vec![held, says(2 * MS, [done(), ready()].concat())])
     });
     assert_eq!((outcomes(&run), run.n_pauses), ((1, 0, 0, 0), 1));
@@ -407,6 +407,6 @@ fn a_thread_waits_for_the_reader_of_its_texts_if_all_of_them_count() {
 #[test]
 fn a_poller_that_breaks_ends_the_thread_with_a_report() {
     let bench = Bench::new(load(ONE));
-    let broken = bench.try_run(move |_| Ok(vec![Act { after_ns: MS, what: What::Breaks }]));
+    let broken = bench.try_run(move |_| Ok(vec![Act { after_ns: MS, what: ScriptedEvent::Breaks }]));
     assert_eq!(broken.err().as_deref(), Some("the script breaks the poller"));
 }

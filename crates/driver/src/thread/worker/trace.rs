@@ -1,7 +1,7 @@
 //! Reports every step of every client, in the words of pgbench's debug output.
 
 use model::telemetry::event::{Event, EventKind};
-use workload::Command;
+use workload::ScriptCommand;
 
 use super::Worker;
 use crate::clock::Nanos;
@@ -29,9 +29,9 @@ impl Worker<'_> {
         let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         let Some(step) = program.commands.get(client.emulator.command()) else { return };
         let words = match &step.command {
-            Command::Sql { .. } => return,
-            Command::Set { variable, .. } => format!("\\set {}", program.variables.name(*variable)),
-            Command::If { .. } | Command::Elif { .. } => format!("\\{}", step.command.name()),
+            ScriptCommand::Sql { .. } => return,
+            ScriptCommand::Set { variable, .. } => format!("\\set {}", program.variables.name(*variable)),
+            ScriptCommand::If { .. } | ScriptCommand::Elif { .. } => format!("\\{}", step.command.name()),
             _ => step.label.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         self.trace(index, now, &format!("executing {words}"));

@@ -6,8 +6,8 @@ use workload::{Action, RunError};
 use super::Worker;
 use crate::client::{Client, State};
 use crate::clock::{self, Nanos};
-use crate::tally::Kind;
-use crate::thread::log::{Entry, Outcome};
+use crate::tally::TimeKind;
+use crate::thread::log::{LoggedTransaction, TransactionOutcome};
 
 /// Most transactions that send no statement before other clients get their turn.
 const TURN_MAX: usize = 256;
@@ -291,7 +291,7 @@ impl Worker<'_> {
                     self.count_pipeline(index);
                 } else {
                     tally.note(
-                        Kind::Statement(client.transaction.statement as u32),
+                        TimeKind::Statement(client.transaction.statement as u32),
                         now - client.transaction.statement_sent + self.reply_delay_ns,
                     );
                 }
@@ -341,14 +341,14 @@ impl Worker<'_> {
         client.dial.has_committed = true;
         tally.latency_moments.record(latency_ns);
         if client.transaction.started == client.transaction.due {
-            tally.note(Kind::Punctual, latency_ns);
+            tally.note(TimeKind::Punctual, latency_ns);
         } else {
-            tally.note(Kind::Latency, latency_ns);
-            tally.note(Kind::Service, now - client.transaction.started);
+            tally.note(TimeKind::Latency, latency_ns);
+            tally.note(TimeKind::Service, now - client.transaction.started);
         }
         if tally.lag.is_some() {
             let lag_ns = client.transaction.started - client.transaction.due;
-            tally.note(Kind::Lag, lag_ns);
+            tally.note(TimeKind::Lag, lag_ns);
             tally.lag_moments.record(lag_ns);
         }
         client.emulator.add_facts(&mut tally.facts);
@@ -360,26 +360,26 @@ impl Worker<'_> {
             turns.count(now);
         }
         client.state = State::Idle;
-        self.log(index, Outcome::Committed, now);
+        self.log(index, TransactionOutcome::Committed, now);
     }
 
     /// Counts a transaction as ended, or a slot as skipped, and logs it unless it belongs to the ramp-up.
     #[inline(always)]
-    pub(super) fn log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
+    pub(super) fn log(&mut self, index: usize, outcome: TransactionOutcome, now: Nanos) {
         self.setup.clients[index].record.n_ended += 1;
         if self.setup.log.is_some() && now >= self.bounds.measure.0 {
             self.write_log(index, outcome, now);
         }
     }
 
-    fn write_log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
+    fn write_log(&mut self, index: usize, outcome: TransactionOutcome, now: Nanos) {
         let Some(log) = self.setup.log.as_mut() else { return };
         let client = &self.setup.clients[index];
-        let is_committed = outcome == Outcome::Committed;
+        let is_committed = outcome == TransactionOutcome::Committed;
         // As pgbench: differences of whole microseconds.
         let since_due_us =
             |at: Nanos| if is_committed { at / 1000 - client.transaction.due / 1000 } else { 0 };
-        log.record(&Entry {
+        log.record(&LoggedTransaction {
             client: client.id,
             number: client.record.n_ended,
             script: client.transaction.script,

@@ -4,7 +4,7 @@ use model::experiment::Experiment;
 use model::experiment::keys;
 use model::experiment::selector::{Selector, is_level, names};
 
-use super::Change;
+use super::FitChange;
 use crate::plan::design::Dimension;
 use crate::plan::expand;
 
@@ -49,11 +49,11 @@ impl LevelsBefore {
     }
 
     /// Differences from `experiment`.
-    pub(super) fn changes(&self, experiment: &Experiment) -> Vec<Change> {
+    pub(super) fn changes(&self, experiment: &Experiment) -> Vec<FitChange> {
         let after = LevelsBefore::of(experiment);
         let changed = self.dimensions.iter().filter_map(|before| {
             let levels = after.levels(&before.key).filter(|levels| *levels != before.levels)?;
-            Some(Change {
+            Some(FitChange {
                 key: before.key.clone(),
                 from: before.levels.join(", "),
                 to: levels.join(", "),
@@ -83,15 +83,20 @@ fn why(key: &str) -> &'static str {
 }
 
 /// The change that selectors were removed.
-pub(super) fn dropped(key: &str, why: &str) -> Change {
-    Change { key: key.to_string(), from: "given".to_string(), to: "none".to_string(), why: why.to_string() }
+pub(super) fn dropped(key: &str, why: &str) -> FitChange {
+    FitChange {
+        key: key.to_string(),
+        from: "given".to_string(),
+        to: "none".to_string(),
+        why: why.to_string(),
+    }
 }
 
 /// Reason for removing selectors whose levels are gone.
 pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
 
 /// Removes levels that are gone from selectors, and selectors that have no others: they would be refused as mistakes.
-pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
+pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<FitChange> {
     let snapshot = LevelsBefore::of(experiment);
     let reduced = |selector: &Selector| selector.reduced(|key, wanted| snapshot.has(key, wanted));
     // Factors with different numbers of levels cannot vary together; a key that is gone is not a factor.

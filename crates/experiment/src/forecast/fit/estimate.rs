@@ -8,8 +8,8 @@ use model::experiment::plan::Plan;
 use model::experiment::target::TargetSection;
 
 use super::{Limits, changes};
-use crate::forecast::outlook::{Machine, Outlook};
-use crate::plan::expand::{self, Resources};
+use crate::forecast::outlook::{Outlook, PlannedMachine};
+use crate::plan::expand::{self, PlanResources};
 use crate::site::keys::StageKey;
 
 /// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
@@ -26,7 +26,7 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
 /// The outlook of a plan.
 pub(super) fn outlook(plan: &Plan, limits: &Limits) -> Outlook {
     let Limits { memory_bytes, speed, present, .. } = limits;
-    Outlook::on(plan, Machine { memory_bytes: *memory_bytes, speed: *speed, present })
+    Outlook::on(plan, PlannedMachine { memory_bytes: *memory_bytes, speed: *speed, present })
 }
 
 /// Seconds to fetch the binaries that are missing.
@@ -50,11 +50,11 @@ pub(super) fn planned(experiment: &Experiment, limits: &Limits) -> Option<Plan> 
     changes::drop_selectors(&mut sound);
     // They were checked, and some of their levels may be gone.
     sound.figure.clear();
-    let site = Resources {
+    let site = PlanResources {
         memory_bytes: Some(limits.memory_bytes),
         n_cpus: limits.n_cpus,
         versions: limits.versions.clone(),
-        ..Resources::unseen(&sound)
+        ..PlanResources::unseen(&sound)
     };
     expand::plan(&sound, &site).ok()
 }

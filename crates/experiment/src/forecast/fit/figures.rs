@@ -128,7 +128,7 @@ fn values(targets: &[TargetSection], at: &Selector, label: &str) -> BTreeSet<Str
 
 /// State of a figure after `--fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum FigureState {
     /// It has all levels.
     Kept,
     /// It has fewer levels, but as many as it needs.
@@ -137,24 +137,24 @@ pub enum Fate {
     Dropped,
 }
 
-impl Fate {
+impl FigureState {
     /// `kept`.
     pub fn word(self) -> &'static str {
         match self {
-            Fate::Kept => "kept",
-            Fate::Thinned => "thinned",
-            Fate::Dropped => "dropped",
+            FigureState::Kept => "kept",
+            FigureState::Thinned => "thinned",
+            FigureState::Dropped => "dropped",
         }
     }
 }
 
 /// A row of the table of figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct FigureRow {
     /// Name of the figure.
     pub figure: String,
     /// State of the figure.
-    pub fate: Fate,
+    pub fate: FigureState,
     /// `clients 4 of 7 (1, 16, 32, 64)`, for each key that it needs.
     pub left: Vec<String>,
 }
@@ -168,12 +168,12 @@ struct Left {
 }
 
 /// What is left of the figures of `before`.
-pub(super) fn table(before: &Experiment, after: &Experiment, n_cpus: u32) -> Vec<Row> {
+pub(super) fn table(before: &Experiment, after: &Experiment, n_cpus: u32) -> Vec<FigureRow> {
     let sides = [before, after].map(|experiment| (experiment, expand::dimensions(experiment)));
     before.figure.iter().map(|figure| row(figure, &sides, n_cpus)).collect()
 }
 
-fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpus: u32) -> Row {
+fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpus: u32) -> FigureRow {
     let levels = |(experiment, dimensions): &(&Experiment, Vec<Dimension>), key: &str| -> Vec<String> {
         match dimensions.iter().find(|dimension| names(key, &dimension.key)) {
             Some(dimension) => dimension.levels.clone(),
@@ -182,14 +182,14 @@ fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpu
         }
     };
     let mut left: Vec<String> = Vec::new();
-    let mut fate = Fate::Kept;
+    let mut fate = FigureState::Kept;
     for (key, need) in &figure.needs {
         let (before, after) = (levels(&sides[0], key).len(), levels(&sides[1], key));
         let of_key = Left { key: key.clone(), need: need.of(before), before, after };
         let has_fallen = *need != Need::Curve || of_key.has_fall(n_cpus);
         fate = match of_key.after.len() {
-            n if n < of_key.need => Fate::Dropped,
-            n if (n < before || !has_fallen) && fate == Fate::Kept => Fate::Thinned,
+            n if n < of_key.need => FigureState::Dropped,
+            n if (n < before || !has_fallen) && fate == FigureState::Kept => FigureState::Thinned,
             _ => fate,
         };
         left.push(of_key.words(has_fallen));
@@ -201,11 +201,11 @@ fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpu
         let gone = wanted.all().iter().map(|level| &level.0).filter(|level| !is_there(level));
         let gone: Vec<&str> = gone.map(String::as_str).collect();
         if !gone.is_empty() {
-            fate = Fate::Dropped;
+            fate = FigureState::Dropped;
             left.push(format!("without {key} {}", gone.join(", ")));
         }
     }
-    Row { figure: figure.name.clone(), fate, left }
+    FigureRow { figure: figure.name.clone(), fate, left }
 }
 
 impl Left {

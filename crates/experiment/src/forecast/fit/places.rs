@@ -11,9 +11,9 @@ use model::experiment::os::limits::Limits;
 use model::experiment::target::{ExporterSection, TargetSection};
 use model::text::prose::plural;
 use model::text::units::{PgVersion, SettingValue};
-use server::binaries::build::{self, Source};
+use server::binaries::build::{self, SourceTree};
 
-use super::{Change, keep};
+use super::{FitChange, keep};
 
 /// What this machine lacks for an experiment.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl Lacks {
             let cache = server::Cache::default_location().ok()?;
             releases.iter().find_map(|release| {
                 let tag = release.source_tag()?;
-                build::lacks(&cache, &Source { tree, revision: Some(&tag) })
+                build::lacks(&cache, &SourceTree { tree, revision: Some(&tag) })
             })
         };
         let old = releases.iter().any(|release| release.last_before_binaries().is_some());
@@ -51,7 +51,7 @@ impl Lacks {
 }
 
 /// Changes `experiment` so that it names nothing that is not here.
-pub(super) fn bring_here(experiment: &mut Experiment, lacks: &Lacks) -> Vec<Change> {
+pub(super) fn bring_here(experiment: &mut Experiment, lacks: &Lacks) -> Vec<FitChange> {
     let mut changes = Vec::new();
     drivers(experiment, &mut changes);
     targets(experiment, &mut changes);
@@ -89,17 +89,17 @@ fn placeholder(text: &str) -> Option<String> {
 }
 
 /// Drivers on placeholders: one process here instead.
-fn drivers(experiment: &mut Experiment, changes: &mut Vec<Change>) {
+fn drivers(experiment: &mut Experiment, changes: &mut Vec<FitChange>) {
     let Some(host) = experiment.driver.iter().flat_map(words).find_map(placeholder) else { return };
     experiment.driver.clear();
-    changes.push(Change {
+    changes.push(FitChange {
         key: "driver".to_string(),
         from: host.clone(),
         to: "this machine".to_string(),
         why: format!("`{host}` is a placeholder"),
     });
     if let Some(listen) = experiment.server.listen.take() {
-        changes.push(Change {
+        changes.push(FitChange {
             key: keys::server::LISTEN.name.to_string(),
             from: listen,
             to: "a unix socket".to_string(),
@@ -109,7 +109,7 @@ fn drivers(experiment: &mut Experiment, changes: &mut Vec<Change>) {
 }
 
 /// Servers on placeholders: servers that pgdyno runs here instead, all with the same data.
-fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
+fn targets(experiment: &mut Experiment, changes: &mut Vec<FitChange>) {
     let host_of = |target: &TargetSection| target.url.as_deref().and_then(placeholder);
     let hosts: Vec<String> = experiment.target.iter().filter_map(host_of).collect();
     if hosts.is_empty() || hosts.len() < experiment.target.len() {
@@ -130,14 +130,14 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
         target.restart.clear();
         target.driver.clear();
     }
-    changes.push(Change {
+    changes.push(FitChange {
         key: "target".to_string(),
         from: format!("{} by URL", plural(hosts.len(), "server")),
         to: "one server that pgdyno runs here, under each name".to_string(),
         why: format!("no machine has a name such as `{}`; what the labels say is not so here", hosts[0]),
     });
     if let Some(names) = experiment.workload.tablespace.take() {
-        changes.push(Change {
+        changes.push(FitChange {
             key: keys::workload::TABLESPACE.name.to_string(),
             from: names.all().join(", "),
             to: "left out".to_string(),
@@ -148,10 +148,10 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
 }
 
 /// Conditions of servers by URL become settings of our server, or are left out if they are no settings.
-fn conditions(experiment: &mut Experiment, changes: &mut Vec<Change>) {
+fn conditions(experiment: &mut Experiment, changes: &mut Vec<FitChange>) {
     let mut set = |experiment: &mut Experiment, name: &str, value: &str, why: &str| {
         experiment.server.settings.insert(name.to_string(), Levels::one(SettingValue(value.to_string())));
-        changes.push(Change {
+        changes.push(FitChange {
             key: format!("server.settings.{name}"),
             from: "the server's own".to_string(),
             to: value.to_string(),
@@ -186,7 +186,7 @@ fn conditions(experiment: &mut Experiment, changes: &mut Vec<Change>) {
     }
     experiment.experiment.conditions = kept;
     if !left_out.is_empty() {
-        changes.push(Change {
+        changes.push(FitChange {
             key: keys::header::CONDITIONS.name.to_string(),
             from: left_out.join(", "),
             to: "left out".to_string(),
@@ -196,7 +196,7 @@ fn conditions(experiment: &mut Experiment, changes: &mut Vec<Change>) {
 }
 
 /// Versions as they are fetched, each the last release of its series, and without those that only a build could give.
-fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
+fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<FitChange>) {
     let server = &mut experiment.server;
     let Some(versions) = &mut server.version else { return };
     let has_binaries = |version: &PgVersion| version.last_before_binaries().is_none();
@@ -224,14 +224,14 @@ fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
     };
     *versions = fetched;
     if let Some(tree) = tree {
-        changes.push(Change {
+        changes.push(FitChange {
             key: keys::server::SOURCE.name.to_string(),
             from: tree.all().join(", "),
             to: "binaries that are fetched".to_string(),
             why: why.to_string(),
         });
     }
-    changes.push(Change {
+    changes.push(FitChange {
         key: keys::server::VERSION.name.to_string(),
         from: before,
         to: as_texts(versions),
@@ -240,12 +240,12 @@ fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
 }
 
 /// What a provider declares of the study's devices is not so of others.
-fn limits(experiment: &mut Experiment, changes: &mut Vec<Change>) {
+fn limits(experiment: &mut Experiment, changes: &mut Vec<FitChange>) {
     let declared: Vec<String> =
         experiment.limits.all().iter().map(|(key, value)| format!("{key} {value}")).collect();
     experiment.limits = Limits::default();
     if !declared.is_empty() {
-        changes.push(Change {
+        changes.push(FitChange {
             key: "limits".to_string(),
             from: declared.join(", "),
             to: "left out".to_string(),
@@ -254,7 +254,7 @@ fn limits(experiment: &mut Experiment, changes: &mut Vec<Change>) {
     }
 }
 
-fn directories(experiment: &mut Experiment, missing: &[PathBuf], changes: &mut Vec<Change>) {
+fn directories(experiment: &mut Experiment, missing: &[PathBuf], changes: &mut Vec<FitChange>) {
     let Some(levels) = &mut experiment.server.wal_directory else { return };
     if !levels.all().iter().any(|dir| missing.contains(dir)) {
         return;
@@ -268,7 +268,7 @@ fn directories(experiment: &mut Experiment, missing: &[PathBuf], changes: &mut V
         to = levels.all().iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ");
     }
     let why = "the directory above is not here".to_string();
-    changes.push(Change { key: keys::server::WAL_DIRECTORY.name.to_string(), from, to, why });
+    changes.push(FitChange { key: keys::server::WAL_DIRECTORY.name.to_string(), from, to, why });
 }
 
 #[cfg(test)]

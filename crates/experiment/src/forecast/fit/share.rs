@@ -3,7 +3,7 @@
 use model::experiment::Experiment;
 use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
-use model::experiment::keys::row::{NAME, Row};
+use model::experiment::keys::row::{KeyRow, NAME};
 
 use super::figures::Needs;
 use super::lengths::{self, LENGTHS};
@@ -188,7 +188,7 @@ const WHOLE: [&str; 20] = [
 ];
 
 /// Whether the levels of a key are not thinned as those of others are.
-fn is_apart(row: &Row) -> bool {
+fn is_apart(row: &KeyRow) -> bool {
     let key = row.name.strip_suffix(NAME).map_or(row.name, |start| start.trim_end_matches('.'));
     let is_free = key == keys::FACTORS.name;
     !row.may_vary || is_free || OF_AXES.contains(&key) || WHOLE.contains(&key)

@@ -16,7 +16,7 @@ use crate::forecast::outlook::expected_around_load_s;
 
 /// Speed of a machine relative to the one on which the durations of `outlook.rs` were observed: 2 virtual processors.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed(f64);
+pub struct MachineSpeed(f64);
 
 /// The durations of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,20 +35,20 @@ const N_COUNT: usize = 5;
 /// Many times the size that years of experiments reach.
 const BYTES_MAX: u64 = 16 << 20;
 
-impl Default for Speed {
-    fn default() -> Speed {
-        Speed(1.0)
+impl Default for MachineSpeed {
+    fn default() -> MachineSpeed {
+        MachineSpeed(1.0)
     }
 }
 
-impl Speed {
+impl MachineSpeed {
     /// This speed, within bounds.
-    pub fn of(relative: f64) -> Speed {
-        Speed(relative.clamp(SLOWEST, FASTEST))
+    pub fn of(relative: f64) -> MachineSpeed {
+        MachineSpeed(relative.clamp(SLOWEST, FASTEST))
     }
 
     /// What the experiments have shown whose results are kept in the directory `cache`; the usual speed if there were none.
-    pub fn known(cache: &Path) -> Speed {
+    pub fn known(cache: &Path) -> MachineSpeed {
         let read = || {
             let cache = files::trust::check_directory(cache).ok()?;
             String::from_utf8(files::trust::read(&path(&cache), BYTES_MAX).ok()?).ok()
@@ -57,7 +57,9 @@ impl Speed {
         let text = read().unwrap_or_default();
         let shown = text.lines().rev().filter_map(|line| serde_json::from_str::<Shown>(line).ok());
         let quickest = shown.take(N_COUNT).map(|shown| shown.times).reduce(f64::min);
-        quickest.filter(|times| *times > 0.0).map_or(Speed::default(), |times| Speed::of(1.0 / times))
+        quickest
+            .filter(|times| *times > 0.0)
+            .map_or(MachineSpeed::default(), |times| MachineSpeed::of(1.0 / times))
     }
 
     /// Keeps in the directory `cache` what an experiment has shown, if it ran servers of our own.
@@ -78,8 +80,8 @@ impl Speed {
     }
 
     /// This speed, or the usual one if that is higher.
-    pub(super) fn usual_at_least(self) -> Speed {
-        Speed(self.0.max(1.0))
+    pub(super) fn usual_at_least(self) -> MachineSpeed {
+        MachineSpeed(self.0.max(1.0))
     }
 
     /// As a factor of how much is done in a second.
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn the_quickest_of_the_last_experiments_counts() {
         let cache = tempfile::tempdir().unwrap();
-        let relative = || Speed::known(cache.path()).relative();
+        let relative = || MachineSpeed::known(cache.path()).relative();
         assert_eq!(relative(), 1.0, "nothing is known");
         let write = |lines: &[&str]| std::fs::write(path(cache.path()), lines.join("\n")).unwrap();
         let shown = |times: &str| format!(r#"{{"t_unix_ns":1,"times":{times},"n_runs":3}}"#);
@@ -146,9 +148,9 @@ mod tests {
             ];
             record
         };
-        Speed::keep(cache.path(), &plan, &[], 1).unwrap();
-        assert_eq!(Speed::known(cache.path()), Speed::default());
-        Speed::keep(cache.path(), &plan, &[record(0), record(1)], 1).unwrap();
-        assert!((Speed::known(cache.path()).relative() - 0.5).abs() < 1e-6);
+        MachineSpeed::keep(cache.path(), &plan, &[], 1).unwrap();
+        assert_eq!(MachineSpeed::known(cache.path()), MachineSpeed::default());
+        MachineSpeed::keep(cache.path(), &plan, &[record(0), record(1)], 1).unwrap();
+        assert!((MachineSpeed::known(cache.path()).relative() - 0.5).abs() < 1e-6);
     }
 }

@@ -8,13 +8,13 @@ use model::experiment::keys;
 use model::experiment::selector::names;
 use model::load::Window;
 
-use super::Change;
+use super::FitChange;
 use crate::forecast::fit::changes::{LEVELS_LEFT_OUT, dropped};
-use crate::stage::os::{self, Refusal, ServerPlace};
+use crate::stage::os::{self, OsRefusal, ServerPlace};
 
 /// Operating system settings that this machine refuses, as before a plan is run. A server by URL may be on this machine
 /// or on another one, which refuses more: then the plan is refused with the reason.
-pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
+pub(super) fn refused_here(experiment: &Experiment) -> Vec<OsRefusal> {
     let Ok(cache) = server::Cache::default_location() else { return Vec::new() };
     let by_url =
         experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
@@ -52,7 +52,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
 }
 
 /// Removes settings that are refused; a key without any other level is left at the system's value.
-pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> Vec<Change> {
+pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[OsRefusal]) -> Vec<FitChange> {
     let before = keys::os::levels(experiment);
     keep_os(experiment, &|key, level| {
         !refused.iter().any(|refusal| is_of(refusal, key) && refusal.level == level)
@@ -73,7 +73,7 @@ pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> 
         reasons.dedup();
         let (whole, is_gone) = (format!("os.{key}"), kept.is_none());
         let to = kept.unwrap_or_else(|| "as it is".to_string());
-        changes.push(Change { key: whole.clone(), from, to, why: reasons.join("; ") });
+        changes.push(FitChange { key: whole.clone(), from, to, why: reasons.join("; ") });
         if is_gone {
             changes.extend(forget_key(experiment, &whole));
         }
@@ -81,12 +81,12 @@ pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> 
     changes
 }
 
-fn is_of(refusal: &Refusal, key: &str) -> bool {
+fn is_of(refusal: &OsRefusal, key: &str) -> bool {
     refusal.key.strip_prefix("os.") == Some(key)
 }
 
 /// Removes a key that is gone from the baseline, from `zip` and from `exclude`.
-fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
+fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<FitChange> {
     let header = &mut experiment.experiment;
     let n_before = header.exclude.len();
     header.exclude.retain(|selector| !selector.levels.keys().any(|key| names(key, whole)));
@@ -120,8 +120,8 @@ fn keep_os(experiment: &mut Experiment, is_kept: &dyn Fn(&str, &str) -> bool) {
 
 /// The refusal of a machine with one NUMA node.
 #[cfg(test)]
-pub(super) fn one_node() -> Vec<Refusal> {
-    let refusal = |level: &str| Refusal {
+pub(super) fn one_node() -> Vec<OsRefusal> {
+    let refusal = |level: &str| OsRefusal {
         key: keys::os::NUMA.name.to_string(),
         level: level.to_string(),
         reason: "this machine has one NUMA node".to_string(),
@@ -136,8 +136,8 @@ mod tests {
     use super::*;
 
     /// What a machine with one NUMA node refuses, and a level that no machine takes.
-    fn one_node_and_swappiness() -> Vec<Refusal> {
-        let swappiness = Refusal {
+    fn one_node_and_swappiness() -> Vec<OsRefusal> {
+        let swappiness = OsRefusal {
             key: "os.swappiness".to_string(),
             level: "201".to_string(),
             reason: "201 is not in 0..200".to_string(),
@@ -174,10 +174,10 @@ mod tests {
         let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
         let refused = one_node_and_swappiness();
         let changes = fit_without(&mut experiment, &here(), &refused);
-        let zips: Vec<&Change> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
+        let zips: Vec<&FitChange> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
         assert_eq!(zips.len(), 2, "{changes:?}");
         assert_eq!(experiment.experiment.zip, [["scale", "protocol"]]);
-        crate::plan::expand::plan(&experiment, &crate::plan::expand::Resources::default()).unwrap();
+        crate::plan::expand::plan(&experiment, &crate::plan::expand::PlanResources::default()).unwrap();
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) fn here() -> Limits {
         free_bytes: 40 << 30,
         wal_free_bytes: None,
         budget_s: 900.0,
-        speed: Speed::default(),
+        speed: MachineSpeed::default(),
         present: Present::default(),
         versions: Versions::default(),
         here: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
@@ -26,15 +26,15 @@ pub(super) fn study(name: &str) -> Experiment {
 }
 
 /// A study brought to a machine and fitted, with what is left of its figures.
-fn fitted(name: &str, limits: &Limits) -> (Experiment, Vec<Row>) {
+fn fitted(name: &str, limits: &Limits) -> (Experiment, Vec<FigureRow>) {
     let asked = study(name);
     let mut experiment = asked.clone();
     places::bring_here(&mut experiment, &places::Lacks::default());
     fit_without(&mut experiment, limits, &[]);
-    let site = crate::plan::expand::Resources {
+    let site = crate::plan::expand::PlanResources {
         memory_bytes: Some(limits.memory_bytes),
         n_cpus: limits.n_cpus,
-        ..crate::plan::expand::Resources::unseen(&experiment)
+        ..crate::plan::expand::PlanResources::unseen(&experiment)
     };
     crate::plan::expand::plan(&experiment, &site).unwrap_or_else(|error| panic!("{name}: {error}"));
     let figures = figures::table(&asked, &experiment, limits.n_cpus);
@@ -49,7 +49,7 @@ fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_with_all_its_figures
     for name in STUDIES {
         let (experiment, figures) = fitted(name, &here());
         assert!(estimated_s(&experiment, &here()) <= 900.0, "{name}");
-        let lost: Vec<&Row> = figures.iter().filter(|row| row.fate == Fate::Dropped).collect();
+        let lost: Vec<&FigureRow> = figures.iter().filter(|row| row.fate == FigureState::Dropped).collect();
         // Our own study has the most levels, and two hundred cases.
         let allowed = usize::from(name == "versions");
         assert!(figures.len() >= 2 && lost.len() <= allowed, "{name}: {figures:#?}");
@@ -84,10 +84,14 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
     assert_eq!(values(|target| target.provider.clone()), 5);
     assert_eq!((values(|target| target.disk.clone()), values(|target| target.size.clone())), (2, 2));
     assert!(values(|target| target.region.clone()) > 5, "{figures:?}");
-    assert!(figures.iter().all(|row| row.fate != Fate::Dropped), "{figures:?}");
+    assert!(figures.iter().all(|row| row.fate != FigureState::Dropped), "{figures:?}");
     // In five minutes the first figures are left, and no cloud is left out.
     let (clouds, figures) = fitted("five-clouds", &Limits { budget_s: 300.0, ..here() });
-    assert_eq!((figures[0].fate, figures[3].fate), (Fate::Thinned, Fate::Dropped), "{figures:?}");
+    assert_eq!(
+        (figures[0].fate, figures[3].fate),
+        (FigureState::Thinned, FigureState::Dropped),
+        "{figures:?}"
+    );
     let providers: std::collections::BTreeSet<_> =
         clouds.target.iter().map(|target| &target.provider).collect();
     assert_eq!(providers.len(), 5);
@@ -95,7 +99,7 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
 
 #[test]
 fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
-    let busy = Speed::of(0.3);
+    let busy = MachineSpeed::of(0.3);
     for (name, budget_s) in
         [("m5-metal", 1800.0), ("piops", 600.0), ("five-clouds", 900.0), ("low-variation", 300.0)]
     {
@@ -105,7 +109,7 @@ fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
         assert_eq!(calm.0.workload.scale, busy.0.workload.scale, "{name}");
         assert!(calm.0.run.measure.all()[0] >= busy.0.run.measure.all()[0], "{name}");
     }
-    let of = |speed| fitted("piops", &Limits { budget_s: 240.0, speed: Speed::of(speed), ..here() }).0;
+    let of = |speed| fitted("piops", &Limits { budget_s: 240.0, speed: MachineSpeed::of(speed), ..here() }).0;
     let n_levels = |speed| of(speed).workload.transactions.map_or(0, |levels| levels.all().len());
     assert!(n_levels(1.0) >= 2 && n_levels(3.0) > n_levels(1.0), "{} and {}", n_levels(1.0), n_levels(3.0));
 }
@@ -115,7 +119,10 @@ fn a_curve_keeps_four_numbers_of_clients_and_one_beyond_the_peak() {
     for (n_cpus, budget_s) in [(1, 900.0), (2, 600.0), (8, 900.0), (32, 900.0)] {
         let (m5, figures) = fitted("m5-metal", &Limits { n_cpus, budget_s, ..here() });
         let clients = m5.workload.clients.all();
-        assert!(figures.iter().all(|row| row.fate != Fate::Dropped), "{n_cpus} processors: {figures:?}");
+        assert!(
+            figures.iter().all(|row| row.fate != FigureState::Dropped),
+            "{n_cpus} processors: {figures:?}"
+        );
         assert!(
             clients.len() >= 4 && clients.contains(&64) && clients[clients.len() - 1] > 8 * n_cpus,
             "{clients:?}"
@@ -141,13 +148,13 @@ fn what_cannot_be_made_shorter_is_longer_than_asked() {
 #[test]
 fn half_a_minute_is_enough_for_a_number() {
     for (budget_s, n_clients, repeats) in [(30.0, 1, 1), (44.0, 1, 2), (78.0, 2, 2)] {
-        for speed in [Speed::default(), Speed::of(0.8)] {
+        for speed in [MachineSpeed::default(), MachineSpeed::of(0.8)] {
             let mut experiment = study("quick");
             let limits = Limits { budget_s, speed, ..here() };
             let fitted = fit(&mut experiment, &limits);
             let outlook = fitted.outlook.expect("it can be planned");
             let all_s = outlook.planned_s() + outlook.repeats_s;
-            assert!(all_s <= budget_s || speed != Speed::default(), "{budget_s} s: {experiment:?}");
+            assert!(all_s <= budget_s || speed != MachineSpeed::default(), "{budget_s} s: {experiment:?}");
             let clients = experiment.workload.clients.all();
             assert_eq!((clients.len(), experiment.experiment.repeats), (n_clients, repeats), "{budget_s} s");
             assert!(n_clients > 1 || clients == [4], "{clients:?}");
@@ -193,7 +200,7 @@ fn the_cache_that_the_planner_believes_in_keeps_its_relation_to_shared_buffers()
 fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
     let mut experiment = study("numa-hugepages");
     let changes = fit_without(&mut experiment, &here(), &system::one_node());
-    let numa = Change {
+    let numa = FitChange {
         key: "os.numa".to_string(),
         from: "local, remote".to_string(),
         to: "as it is".to_string(),
@@ -201,7 +208,7 @@ fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
     };
     assert_eq!(changes[0], numa);
     let site =
-        crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+        crate::plan::expand::PlanResources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
     let plan = crate::plan::expand::plan(&experiment, &site).unwrap();
     assert_eq!((plan.factors, plan.cases.len(), plan.baseline), (vec!["os.huge_pages".to_string()], 2, 1));
 }
@@ -326,14 +333,14 @@ fn levels_are_thinned_evenly_with_both_ends() {
 
 #[test]
 fn a_slow_machine_gets_shorter_runs_that_take_as_long() {
-    let fitted_s = |speed: Speed| {
+    let fitted_s = |speed: MachineSpeed| {
         let limits = Limits { speed, budget_s: 3600.0, ..here() };
         let (m5, _) = fitted("m5-metal", &limits);
         assert!(estimated_s(&m5, &limits) <= limits.budget_s);
         m5.run.measure.all()[0].ms
     };
-    let slow = Speed::of(0.5);
-    let usual = fitted_s(Speed::default());
+    let slow = MachineSpeed::of(0.5);
+    let usual = fitted_s(MachineSpeed::default());
     assert!(fitted_s(slow) < usual);
 }
 
@@ -355,7 +362,7 @@ fn a_search_keeps_the_time_that_it_needs() {
     let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
     fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
     let site =
-        crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+        crate::plan::expand::PlanResources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
     assert!(crate::plan::expand::plan(&experiment, &site).is_ok(), "{:?}", experiment.run);
 }
 

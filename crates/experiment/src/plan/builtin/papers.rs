@@ -160,7 +160,7 @@ fn targets_and_drivers_are_those_of_the_papers() {
 #[test]
 fn scale_follows_each_servers_own_memory() {
     let (_, clouds) = experiment("five-clouds");
-    let mut site = crate::plan::expand::Resources::unseen(&clouds);
+    let mut site = crate::plan::expand::PlanResources::unseen(&clouds);
     for target in &clouds.target {
         let bytes = model::text::units::size_bytes(target.memory.as_ref().unwrap(), 1).unwrap();
         site.targets.get_mut(&target.name).unwrap().memory_bytes = Some(bytes);

@@ -6,30 +6,30 @@ use model::experiment::Experiment;
 use model::experiment::case::carried::Carried;
 use model::experiment::keys::TARGET;
 use model::experiment::keys::key::Key;
-use model::experiment::keys::row::Row;
+use model::experiment::keys::row::KeyRow;
 use model::experiment::keys::value::KeyValue;
 use model::experiment::target::TargetSection;
 
 use crate::plan::design::Dimension;
 
 /// One level of each key that varies or could, and what the experiment says of the others.
-pub(crate) struct Choice<'a> {
+pub(crate) struct LevelChoice<'a> {
     experiment: &'a Experiment,
     /// The number and the text of each level, by key.
     levels: BTreeMap<&'a str, (usize, &'a str)>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> LevelChoice<'a> {
     /// The level of each dimension whose number is in `chosen`.
     pub(crate) fn new(
         experiment: &'a Experiment,
         dimensions: &'a [Dimension],
         chosen: &[usize],
-    ) -> Choice<'a> {
+    ) -> LevelChoice<'a> {
         let level = |(dimension, &n): (&'a Dimension, &usize)| {
             (dimension.key.as_str(), (n, dimension.levels[n].as_str()))
         };
-        Choice { experiment, levels: dimensions.iter().zip(chosen).map(level).collect() }
+        LevelChoice { experiment, levels: dimensions.iter().zip(chosen).map(level).collect() }
     }
 
     /// The value of a key, as it was read from the experiment.
@@ -53,8 +53,8 @@ impl<'a> Choice<'a> {
     }
 
     /// The levels of these keys as text, by their names in the section.
-    pub(crate) fn texts(&self, rows: &[Row]) -> BTreeMap<String, String> {
-        let of_row = |row: &Row| {
+    pub(crate) fn texts(&self, rows: &[KeyRow]) -> BTreeMap<String, String> {
+        let of_row = |row: &KeyRow| {
             let (_, name) = row.parts()?;
             Some((name.to_string(), self.levels.get(row.name)?.1.to_string()))
         };
@@ -79,7 +79,7 @@ mod tests {
         let experiment = file::parse("x.toml", text, &[]).unwrap();
         let dimensions = expand::dimensions(&experiment);
         let last: Vec<usize> = dimensions.iter().map(|dimension| dimension.levels.len() - 1).collect();
-        let choice = Choice::new(&experiment, &dimensions, &last);
+        let choice = LevelChoice::new(&experiment, &dimensions, &last);
         assert_eq!(choice.get(keys::run::MEASURE), Span::from_s(120));
         assert_eq!(choice.get(keys::run::GRACE), Span::from_s(10));
         assert_eq!(choice.get(keys::run::EXTEND), Span::from_s(0));

@@ -37,7 +37,7 @@ pub(super) fn check(cases: &[Case], problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::expand::{Resources, plan};
+    use crate::plan::expand::{PlanResources, plan};
     use crate::plan::file;
 
     #[test]
@@ -47,8 +47,12 @@ mod tests {
             let place = if url { "[server]\nurl = \"host=h\"\n" } else { "[server]\nversion = \"18\"\n" };
             let text = format!("[experiment]\nname = \"x\"\n{place}{text}");
             let experiment = file::parse("x.toml", &text, &[]).unwrap();
-            let site =
-                Resources { memory_bytes: Some(1 << 30), n_cpus: 1, url_keywords, ..Resources::default() };
+            let site = PlanResources {
+                memory_bytes: Some(1 << 30),
+                n_cpus: 1,
+                url_keywords,
+                ..PlanResources::default()
+            };
             let found = plan(&experiment, &site).err();
             match (&found, expected) {
                 (None, None) => {}

@@ -6,7 +6,7 @@ use model::experiment::plan::figure::{FigureSection, Need};
 use model::experiment::selector::{is_level, names};
 
 use crate::plan::design::{self, Dimension};
-use crate::plan::targets::labels::Labels;
+use crate::plan::targets::labels::TargetLabels;
 
 /// A need of repeats, which are no factor.
 pub(crate) const REPEATS: &str = "repeats";
@@ -25,7 +25,7 @@ fn check_one(
     dimensions: &[Dimension],
 ) -> Result<(), String> {
     let place = format!("figure `{}`", figure.name);
-    let labels = Labels::of(experiment);
+    let labels = TargetLabels::of(experiment);
     let is_label = |key: &str| labels.keys().iter().any(|label| names(key, label));
     for (key, need) in &figure.needs {
         if names(key, keys::workload::CLIENTS.name) || *need != Need::Curve {

@@ -6,13 +6,13 @@ use model::experiment::case::Calls;
 use model::experiment::keys;
 use model::experiment::keys::key::Key;
 use model::experiment::keys::levels::Levels;
-use model::experiment::keys::row::Row;
+use model::experiment::keys::row::KeyRow;
 use model::experiment::keys::value::KeyValue;
 use model::experiment::{Experiment, ServerSection, WorkloadSection};
 use model::text::units::PgVersion;
 use model::workload::{Workload, WorkloadKind};
 
-use super::Resources;
+use super::PlanResources;
 use crate::plan::design::Dimension;
 use crate::plan::problems::Problems;
 use crate::plan::targets;
@@ -38,7 +38,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// All keys of `experiment`, including those with one level, as far as they are sound.
-    pub(super) fn of(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Grid {
+    pub(super) fn of(experiment: &Experiment, site: &PlanResources, problems: &mut Problems) -> Grid {
         let default_version = site.versions.default_version();
         let mut grid = Grid { dimensions: Vec::new(), default_version };
         let server = &experiment.server;
@@ -62,7 +62,7 @@ impl Grid {
         }
         problems.take(check_options(&experiment.workload));
         problems.take(check_factors(experiment));
-        let is_added = |row: &&Row| NAMES_A_SERVER.contains(&row.name);
+        let is_added = |row: &&KeyRow| NAMES_A_SERVER.contains(&row.name);
         for (key, levels) in
             keys::all().filter(|row| !is_added(row)).flat_map(|row| (row.dimensions)(experiment))
         {

@@ -6,15 +6,15 @@ use model::experiment::os::WalPolicy;
 
 use super::*;
 
-fn site() -> Resources {
-    Resources {
+fn site() -> PlanResources {
+    PlanResources {
         memory_bytes: Some(24 << 30),
         data_scale: BTreeMap::new(),
         n_cpus: 2,
         url_keywords: None,
         now_unix_ns: 1,
         fresh_seed: 42,
-        ..Resources::default()
+        ..PlanResources::default()
     }
 }
 
@@ -22,7 +22,7 @@ fn plan_of(text: &str) -> Result<Plan, String> {
     plan_at(text, &site())
 }
 
-fn plan_at(text: &str, site: &Resources) -> Result<Plan, String> {
+fn plan_at(text: &str, site: &PlanResources) -> Result<Plan, String> {
     let text = format!("[experiment]\nname = \"x\"\n{text}");
     let experiment = crate::plan::file::parse("x.toml", &text, &[]).map_err(|error| error.to_string())?;
     plan(&experiment, site)
@@ -97,7 +97,7 @@ fn scales_are_resolved_against_the_machine() {
 fn a_remote_machine_has_no_memory_to_scale_by() {
     let scale = |text: &str, data_scale: Option<u32>| {
         let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
-        let away = Resources { memory_bytes: None, data_scale, ..site() };
+        let away = PlanResources { memory_bytes: None, data_scale, ..site() };
         plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
     };
     assert_eq!(scale("[workload]\nclients = 5000", None), Ok(10_000));
@@ -110,10 +110,10 @@ fn a_remote_machine_has_no_memory_to_scale_by() {
 #[test]
 fn data_that_is_measured_as_it_is_decides_its_scale() {
     let (foreign, kept) = ([(Dataset::Tpcb, 3)].into(), [(Dataset::Tpcb, 5), (Dataset::Tpcc, 4)].into());
-    let here = Resources { kept_scale: kept, ..site() };
+    let here = PlanResources { kept_scale: kept, ..site() };
     let url_keywords = Some([("host".to_string(), "h".to_string())].into());
-    let by_url = Resources { foreign_scale: foreign, url_keywords, ..site() };
-    let check = |text: &str, site: &Resources, expected: u32| {
+    let by_url = PlanResources { foreign_scale: foreign, url_keywords, ..site() };
+    let check = |text: &str, site: &PlanResources, expected: u32| {
         let server = if site.url_keywords.is_some() { "[server]\nurl = \"host=h\"\n" } else { "" };
         let plan = plan_at(&format!("{server}{text}"), site).unwrap();
         assert_eq!(plan.cases[0].workload.scale, expected, "{text}");
@@ -241,7 +241,7 @@ fn conditions_are_those_that_runs_get() {
     check("", Some("`fsync=off` sets nothing; set server.settings.fsync = \"off\" too"));
     check("settings.fsync = [\"on\", \"off\"]", Some("server.settings.fsync is on"));
     let text = "conditions = [\"fsync=off\"]\n[server]\nurl = \"host=h\"";
-    let by_url = Resources { url_keywords: Some(BTreeMap::new()), ..site() };
+    let by_url = PlanResources { url_keywords: Some(BTreeMap::new()), ..site() };
     assert!(plan_at(text, &by_url).is_ok(), "its runs are held against it");
     let share = plan_at(&text.replace("fsync=off", "shared_buffers=25%"), &by_url).unwrap_err();
     assert!(share.contains("no server shows a share of memory"), "{share}");

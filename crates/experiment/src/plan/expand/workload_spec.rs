@@ -15,19 +15,19 @@ use model::load::Protocol;
 use model::text::prose::bytes;
 use model::text::units::Scale;
 use model::workload::data::FitScale;
-use model::workload::{Dataset, Tries};
+use model::workload::{Dataset, TryLimit};
 
-use super::Resources;
-use crate::plan::design::choice::Choice;
+use super::PlanResources;
+use crate::plan::design::choice::LevelChoice;
 use crate::plan::problems::Problems;
 use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
 pub(super) fn workload_spec(
-    choice: &Choice,
+    choice: &LevelChoice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
-    site: &Resources,
+    site: &PlanResources,
     problems: &mut Problems,
 ) -> Option<WorkloadSpec> {
     let section = &experiment.workload;
@@ -98,7 +98,7 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
             keys::UNLOGGED
         ));
     }
-    if section.max_tries.is_some() && kind.row().options.tries != Tries::AsAsked {
+    if section.max_tries.is_some() && kind.row().options.tries != TryLimit::AsAsked {
         let decide = |kind: WorkloadKind| Some(format!("`{kind}` {}", kind.row().options.tries.words()?));
         let all: Vec<String> = WorkloadKind::ALL.into_iter().filter_map(decide).collect();
         problems.say(format!("workload.max_tries: `{kind}` decides this itself ({})", all.join(", ")));
@@ -106,7 +106,7 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
 }
 
 /// Reports a tablespace that no load would use, or that no server could have.
-fn expect_tablespace(name: Option<&str>, data: &CaseData, site: &Resources, problems: &mut Problems) {
+fn expect_tablespace(name: Option<&str>, data: &CaseData, site: &PlanResources, problems: &mut Problems) {
     let Some(name) = name else { return };
     problems.take(tablespace::expect_name(name).map_err(|message| format!("workload.tablespace: {message}")));
     if !matches!(data, CaseData::Loaded(_)) {
@@ -133,10 +133,10 @@ struct People {
 }
 
 fn people(
-    choice: &Choice,
+    choice: &LevelChoice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
-    site: &Resources,
+    site: &PlanResources,
     problems: &mut Problems,
 ) -> Option<People> {
     let n_clients = choice.get(keys::CLIENTS);
@@ -156,7 +156,7 @@ fn people(
 
 /// The drivers that take part: the first ones of those that the target names, else of the experiment's.
 fn drivers(
-    choice: &Choice,
+    choice: &LevelChoice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
 ) -> Result<Vec<DriverSpec>, String> {
@@ -180,10 +180,10 @@ fn drivers(
 
 /// The scale units of a case.
 fn scale(
-    choice: &Choice,
+    choice: &LevelChoice,
     section: &WorkloadSection,
     data: &CaseData,
-    site: &Resources,
+    site: &PlanResources,
 ) -> Result<u32, String> {
     let scale = choice.get(keys::SCALE);
     match Dataset::of(data) {
@@ -198,7 +198,7 @@ fn scale(
 
 /// The value of `:scale` in scripts with their own data. `fit`: the scale of existing TPC-B-like tables, else 1, as in
 /// pgbench.
-fn own_scale(scale: Scale, data: &CaseData, site: &Resources) -> Result<u32, String> {
+fn own_scale(scale: Scale, data: &CaseData, site: &PlanResources) -> Result<u32, String> {
     match scale {
         Scale::Units(units) => Ok(units),
         Scale::Fit if *data == CaseData::None => {
@@ -223,7 +223,7 @@ fn archive_scale(scale: Scale) -> Result<u32, String> {
     }
 }
 
-fn layout(choice: &Choice) -> Layout {
+fn layout(choice: &LevelChoice) -> Layout {
     Layout {
         partitions: choice.get(keys::PARTITIONS),
         partition_method: choice.get(keys::PARTITION_METHOD),
@@ -232,7 +232,7 @@ fn layout(choice: &Choice) -> Layout {
 }
 
 /// Values of the keys that only TPC-C has.
-fn tpcc_spec(choice: &Choice) -> Result<TpccSpec, String> {
+fn tpcc_spec(choice: &LevelChoice) -> Result<TpccSpec, String> {
     let spec = TpccSpec {
         calls: choice.get(keys::CALLS).unwrap_or_default(),
         think: choice.get(keys::THINK).unwrap_or_default(),
@@ -254,7 +254,7 @@ fn resolve_scale(
     dataset: Dataset,
     most_clients: u32,
     is_as_it_is: bool,
-    site: &Resources,
+    site: &PlanResources,
 ) -> Result<u32, String> {
     let as_it_is = || {
         let known = site.foreign_scale.get(&dataset).or(site.kept_scale.get(&dataset));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use model::experiment::keys;
 use model::experiment::keys::bounds::Given;
-use model::experiment::keys::row::Row;
+use model::experiment::keys::row::KeyRow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -38,7 +38,7 @@ fn tables<'a>(file: &'a DeTable<'a>, section: &'a str) -> impl Iterator<Item = &
     all.filter_map(move |table| table.get(section)?.get_ref().as_table())
 }
 
-fn refuse(row: &Row, value: &Spanned<DeValue>, found: &mut Vec<OutOfBounds>) {
+fn refuse(row: &KeyRow, value: &Spanned<DeValue>, found: &mut Vec<OutOfBounds>) {
     let given = match value.get_ref() {
         DeValue::Array(levels) => return levels.iter().for_each(|level| refuse(row, level, found)),
         DeValue::Integer(n) => i128::from_str_radix(n.as_str(), n.radix()).ok().map(Given::Whole),

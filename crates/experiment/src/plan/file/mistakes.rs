@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use model::experiment::Experiment;
 use model::experiment::keys;
-use model::experiment::keys::row::Row;
+use model::experiment::keys::row::KeyRow;
 use model::text::nearest::nearest;
 use serde::Deserialize;
 use toml::Spanned;
@@ -124,7 +124,7 @@ fn listed(message: &str) -> Option<String> {
 fn misplaced(message: &str) -> Option<String> {
     let (unknown, _) = message.split_once(", expected ")?;
     let key = unknown.strip_prefix("unknown field `")?.strip_suffix('`')?;
-    let section = keys::all().filter_map(Row::parts).find(|(_, name)| *name == key)?.0;
+    let section = keys::all().filter_map(KeyRow::parts).find(|(_, name)| *name == key)?.0;
     Some(format!("{unknown}; `{key}` belongs to [{section}]"))
 }
 

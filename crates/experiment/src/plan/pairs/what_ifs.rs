@@ -15,7 +15,7 @@ const UNCHANGED: &str = "none";
 
 /// How often and how long each case is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Extent {
+pub struct WhatIfExtent {
     /// Number of blocks, each of which contains every case once.
     pub n_blocks: u32,
     /// Window of each run.
@@ -28,7 +28,7 @@ pub fn plan(
     measured: &Plan,
     base: &Case,
     changed: &[(String, Case)],
-    extent: Extent,
+    extent: WhatIfExtent,
     now_unix_ns: u64,
 ) -> Plan {
     let of_level = |id: usize, level: &str, case: &Case| Case {
@@ -94,7 +94,7 @@ mod tests {
         lifted.server.settings.insert("synchronous_commit".to_string(), "off".to_string());
         let window = Window { ramp_up_s: 2, measure_s: 6, grace_s: 10 };
         let changed = [("synchronous_commit=off".to_string(), lifted)];
-        let plan = plan(&measured, &base, &changed, Extent { n_blocks: 20, window }, 7);
+        let plan = plan(&measured, &base, &changed, WhatIfExtent { n_blocks: 20, window }, 7);
         let labels: Vec<String> = plan.cases.iter().map(Case::label).collect();
         assert_eq!(labels, ["change none", "change synchronous_commit=off"]);
         assert!(plan.lanes.is_empty(), "one case is of one host");

@@ -12,7 +12,7 @@ const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale
 const PLACES_MAX: usize = 10;
 
 /// Scripts that were compiled together, and what is known of their variables.
-pub(crate) struct Known<'a> {
+pub(crate) struct CompiledScripts<'a> {
     bundle: &'a Bundle,
     sources: &'a [&'a str],
     /// Names that every client begins with.
@@ -21,20 +21,20 @@ pub(crate) struct Known<'a> {
     pub(crate) columns: Vec<Vec<Columns>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> CompiledScripts<'a> {
     /// Nothing is known of the columns that `\gset` and `\aset` fetch.
     pub(crate) fn without_columns(
         bundle: &'a Bundle,
         sources: &'a [&'a str],
         defines: impl Iterator<Item = &'a str>,
-    ) -> Known<'a> {
+    ) -> CompiledScripts<'a> {
         let unknown = |statement: &Statement| match statement.fetch {
             Fetch::Gset { .. } | Fetch::Aset { .. } => Columns::Unknown,
             Fetch::Discard | Fetch::Rows => Columns::Known(Vec::new()),
         };
         let columns = |program: &Program| program.statements.iter().map(unknown).collect();
         let columns = bundle.programs.iter().map(columns).collect();
-        Known { bundle, sources, given: defines.chain(AUTOMATIC).collect(), columns }
+        CompiledScripts { bundle, sources, given: defines.chain(AUTOMATIC).collect(), columns }
     }
 
     /// Reports where a script uses a variable that may have no value there.
@@ -129,7 +129,7 @@ mod tests {
         let list: Vec<(&str, &str, u32)> =
             names.iter().zip(scripts).map(|(name, source)| (name.as_str(), *source, 1)).collect();
         let bundle = Bundle::compile(&list, &Default::default()).unwrap();
-        Known::without_columns(&bundle, scripts, ["given"].into_iter()).check()
+        CompiledScripts::without_columns(&bundle, scripts, ["given"].into_iter()).check()
     }
 
     #[test]

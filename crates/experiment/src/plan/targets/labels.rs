@@ -13,18 +13,18 @@ use crate::plan::design::{self, Combination, Dimension};
 const PLACE: &str = keys::header::BASELINE.name;
 
 /// The labels of all targets.
-pub(crate) struct Labels {
+pub(crate) struct TargetLabels {
     /// By name of the target: values by key, `target.provider`.
     of_target: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-impl Labels {
-    pub(crate) fn of(experiment: &Experiment) -> Labels {
+impl TargetLabels {
+    pub(crate) fn of(experiment: &Experiment) -> TargetLabels {
         let of_target = experiment.target.iter().map(|target| {
             let labels = target.all_labels().into_iter();
             (target.name.clone(), labels.map(|(name, value)| (format!("{LABEL}{name}"), value)).collect())
         });
-        Labels { of_target: of_target.collect() }
+        TargetLabels { of_target: of_target.collect() }
     }
 
     /// All labels, as keys of factors.
@@ -128,7 +128,7 @@ mod tests {
             key: "server.version".to_string(),
             levels: ["12", "18"].map(str::to_string).to_vec(),
         }];
-        let none = Labels { of_target: BTreeMap::new() };
+        let none = TargetLabels { of_target: BTreeMap::new() };
         let gone: Selector = toml::from_str("version = '9.6'").unwrap();
         let message = none.baseline(Some(&gone), &dimensions, &[vec![0], vec![1]]).unwrap_err();
         assert_eq!(message, "experiment.baseline: no case has version 9.6; correct or remove it");
@@ -152,7 +152,7 @@ mod tests {
                 "[experiment]\nname = \"x\"\nbaseline = {{{baseline}}}\n{targets}[workload]\nclients = [1, 8]\n"
             );
             let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
-            let site = crate::plan::expand::Resources { n_cpus: 1, ..Default::default() };
+            let site = crate::plan::expand::PlanResources { n_cpus: 1, ..Default::default() };
             crate::plan::expand::plan(&experiment, &site)
         };
         let check = |baseline: &str, case: u32, factors: &[&str]| {

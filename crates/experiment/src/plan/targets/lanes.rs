@@ -6,7 +6,7 @@ use model::experiment::Experiment;
 use model::experiment::case::Case;
 use model::experiment::target::lane::Lane;
 
-use crate::plan::expand::Resources;
+use crate::plan::expand::PlanResources;
 use crate::site::lanes::ADVICE;
 use crate::site::lanes::server_host::ServerHost;
 
@@ -14,7 +14,7 @@ use crate::site::lanes::server_host::ServerHost;
 pub(crate) fn of_experiment(
     experiment: &Experiment,
     cases: &[Case],
-    site: &Resources,
+    site: &PlanResources,
 ) -> Result<Vec<Lane>, String> {
     if !experiment.run.parallel_targets {
         return Ok(Vec::new());
@@ -155,9 +155,10 @@ mod tests {
         let resources = |(name, addresses): &(&str, &[&str])| {
             let host = Some(host(addresses));
             let url_keywords = Some(BTreeMap::new());
-            (name.to_string(), Resources { host, url_keywords, ..Resources::default() })
+            (name.to_string(), PlanResources { host, url_keywords, ..PlanResources::default() })
         };
-        let site = Resources { targets: targets.iter().map(resources).collect(), ..Resources::default() };
+        let site =
+            PlanResources { targets: targets.iter().map(resources).collect(), ..PlanResources::default() };
         let plan = expand::plan(&experiment, &site)?;
         let mut runs: Vec<u32> =
             plan.lanes.iter().flat_map(|lane| plan.of_lane(lane).runs).map(|r| r.run).collect();
@@ -188,13 +189,13 @@ mod tests {
             let text = format!("[experiment]\nname = \"x\"\nseed = 5\n{text}{more}");
             crate::plan::file::parse("x.toml", &text, &[]).unwrap()
         };
-        let resources = |address: &str| Resources {
+        let resources = |address: &str| PlanResources {
             host: Some(host(&[address])),
             url_keywords: Some(BTreeMap::new()),
-            ..Resources::default()
+            ..PlanResources::default()
         };
         let targets = [("a", "192.0.2.1"), ("b", "192.0.2.2")].map(|(n, at)| (n.to_string(), resources(at)));
-        let site = Resources { targets: targets.into(), ..Resources::default() };
+        let site = PlanResources { targets: targets.into(), ..PlanResources::default() };
         let plan = expand::plan(&experiment("[run]\nparallel_targets = true\n"), &site).unwrap();
         let usual = expand::plan(&experiment(""), &site).unwrap();
         assert_eq!((plan.lanes.len(), usual.lanes.len()), (2, 0));

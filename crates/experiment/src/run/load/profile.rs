@@ -10,7 +10,7 @@ use model::load::Window;
 use model::run::profile::{ProfileRecord, Stack};
 use observe::profile::{Recording, Subject};
 
-use crate::run::place::ServerPlace;
+use crate::run::place::LocalParts;
 use crate::site::clock::unix_now;
 
 /// How often a recorder that waits for the measurement looks whether the load has ended.
@@ -33,7 +33,7 @@ impl Profiler {
         })
     }
 
-    fn record(&self, place: &ServerPlace, (go, window): (u64, Window), dir: &Path, is_over: &AtomicBool) {
+    fn record(&self, place: &LocalParts, (go, window): (u64, Window), dir: &Path, is_over: &AtomicBool) {
         let begin = go + u64::from(window.ramp_up_s) * 1_000_000_000;
         while unix_now() < begin && !is_over.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
@@ -53,7 +53,7 @@ impl Profiler {
 /// Applies the load, and records the server meanwhile, if a profile is wanted.
 pub(crate) fn during<T>(
     profiler: Option<&Profiler>,
-    place: &ServerPlace,
+    place: &LocalParts,
     (go, window): (u64, Window),
     dir: &Path,
     load: impl FnOnce() -> T,

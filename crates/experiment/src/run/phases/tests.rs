@@ -23,7 +23,7 @@ struct Fake<'a> {
 }
 
 impl Fake<'_> {
-    fn take(&mut self, step: &'static str) -> Result<Detail> {
+    fn take(&mut self, step: &'static str) -> Result<PhaseDetail> {
         self.taken.push(step);
         if step == self.stops_at {
             self.stop.store(true, Ordering::Relaxed);
@@ -31,12 +31,12 @@ impl Fake<'_> {
         if step == self.fails_at {
             bail!("out of order");
         }
-        Ok(Detail::from([("step".to_string(), step.to_string())]))
+        Ok(PhaseDetail::from([("step".to_string(), step.to_string())]))
     }
 }
 
 impl Ground for Fake<'_> {
-    fn restore(&mut self, _: &mut Watch) -> Result<Detail> {
+    fn restore(&mut self, _: &mut Watch) -> Result<PhaseDetail> {
         self.take("restore")
     }
 
@@ -48,19 +48,19 @@ impl Ground for Fake<'_> {
         self.take("describe").map(drop)
     }
 
-    fn vacuum(&mut self, _: &RunRecord) -> Result<Detail> {
+    fn vacuum(&mut self, _: &RunRecord) -> Result<PhaseDetail> {
         self.take("vacuum")
     }
 
-    fn prewarm(&mut self, _: &mut RunRecord) -> Result<Detail> {
+    fn prewarm(&mut self, _: &mut RunRecord) -> Result<PhaseDetail> {
         self.take("prewarm")
     }
 
-    fn checkpoint(&mut self) -> Result<Detail> {
+    fn checkpoint(&mut self) -> Result<PhaseDetail> {
         self.take("checkpoint")
     }
 
-    fn settle(&mut self) -> Result<Detail> {
+    fn settle(&mut self) -> Result<PhaseDetail> {
         self.take("settle")
     }
 
@@ -71,9 +71,9 @@ impl Ground for Fake<'_> {
         Ok(())
     }
 
-    fn count(&mut self, _: &RunRecord) -> Result<After> {
+    fn count(&mut self, _: &RunRecord) -> Result<StateAfterLoad> {
         self.take("count")?;
-        Ok(After { rows: [("history".to_string(), 7)].into(), violations: BTreeMap::new() })
+        Ok(StateAfterLoad { rows: [("history".to_string(), 7)].into(), violations: BTreeMap::new() })
     }
 
     fn import(&mut self, _: &mut RunRecord) -> Result<()> {

@@ -34,7 +34,7 @@ const MISSING: &str = "import.";
 
 /// The load by our clock, seconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Span {
+pub(crate) struct LoadSpan {
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
 }
@@ -53,7 +53,7 @@ struct Given {
 pub(crate) fn take(record: &mut RunRecord, writer: &RunWriter, stop: &AtomicBool) -> Result<()> {
     let (Some(go), Some(done)) = (record.go_unix_ns, &record.done) else { return Ok(()) };
     // To the millisecond, as the times of queries and answers are, and within the load.
-    let span = Span {
+    let span = LoadSpan {
         from_s: go.div_ceil(1_000_000) as f64 / 1e3,
         to_s: (done.end_unix_ns.max(go) / 1_000_000) as f64 / 1e3,
     };
@@ -80,10 +80,10 @@ pub(crate) fn take(record: &mut RunRecord, writer: &RunWriter, stop: &AtomicBool
 }
 
 /// The series of an import with times by our clock.
-fn taken(import: &Import, span: Span, stop: &AtomicBool) -> Result<Given> {
+fn taken(import: &Import, span: LoadSpan, stop: &AtomicBool) -> Result<Given> {
     let offset_s = import.clock_offset_s;
     let there = |t_s: f64| ((t_s + offset_s) * 1e3).round() / 1e3;
-    let there = Span { from_s: there(span.from_s), to_s: there(span.to_s) };
+    let there = LoadSpan { from_s: there(span.from_s), to_s: there(span.to_s) };
     let mut given = match &import.prometheus {
         Some(address) => ask(address, import, there, stop)?,
         None => read(import, there, stop)?,
@@ -104,7 +104,7 @@ fn taken(import: &Import, span: Span, stop: &AtomicBool) -> Result<Given> {
     Ok(given)
 }
 
-fn ask(address: &str, import: &Import, span: Span, stop: &AtomicBool) -> Result<Given> {
+fn ask(address: &str, import: &Import, span: LoadSpan, stop: &AtomicBool) -> Result<Given> {
     let service = exporter::prometheus(address, import, stop)?;
     let query = import.query.as_deref().unwrap_or_default();
     let answer = service.ask(&prometheus::path(query, span), ANSWER_MAX, ANSWER_BYTES_MAX)?;
@@ -123,7 +123,7 @@ fn ask(address: &str, import: &Import, span: Span, stop: &AtomicBool) -> Result<
     })
 }
 
-fn read(import: &Import, span: Span, stop: &AtomicBool) -> Result<Given> {
+fn read(import: &Import, span: LoadSpan, stop: &AtomicBool) -> Result<Given> {
     let path = import.csv.as_deref().context("an import has a source")?;
     let bytes = files::read_named(path, FILE_BYTES_MAX, stop).context("cannot be read")?;
     let text = String::from_utf8(bytes).ok().context("is not UTF-8 text")?;

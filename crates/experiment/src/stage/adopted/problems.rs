@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 use dataset::clearance::published::{self, Creator};
 use dataset::kind::data_bytes;
 use dataset::session;
-use dataset::state::{self, Home, access};
+use dataset::state::{self, WorkloadTables, access};
 use dataset::streams::tablespace;
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
@@ -185,7 +185,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
     {
         found.take(expect_same(&marker, dataset, workload));
     }
-    found.take(expect_room(session, case, &Home { dataset, schema }));
+    found.take(expect_room(session, case, &WorkloadTables { dataset, schema }));
 }
 
 /// One sentence for all that keeps a role from loading tables, if they are there and it may do with them all that the workload needs.
@@ -196,7 +196,7 @@ fn as_they_are(
     problems: &[String],
 ) -> Option<String> {
     let dataset = Dataset::of(&workload.data).filter(|_| !problems.is_empty())?;
-    let home = Home { dataset, schema: schema.clone() };
+    let home = WorkloadTables { dataset, schema: schema.clone() };
     let state = state::inspect(session, dataset, schema).ok()?;
     let is_usable =
         as_it_is(&state, workload).is_ok() && access::lacks(session, &home, workload.kind).ok()?.is_none();
@@ -215,7 +215,7 @@ fn as_they_are(
 
 /// Problems with data that is used as it is.
 fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
-    let Some(Some(home)) = found.take(Home::of(session, &case.workload)) else { return };
+    let Some(Some(home)) = found.take(WorkloadTables::of(session, &case.workload)) else { return };
     let Some(state) = found.take(state::inspect(session, home.dataset, &home.schema)) else { return };
     let lacks = access::lacks(session, &home, case.workload.kind);
     found.take(lacks).into_iter().flatten().for_each(|why| found.say(why));
@@ -225,7 +225,7 @@ fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
 /// Fails if the data does not fit on the server's disk, as far as that can be seen: the server runs on this machine and
 /// says where its data directory is. What the existing tables take is free again after they are dropped; the WAL of the
 /// load, whose size depends on the server's settings, is not counted.
-fn expect_room(session: &mut Session, case: &Case, home: &Home) -> Result<()> {
+fn expect_room(session: &mut Session, case: &Case, home: &WorkloadTables) -> Result<()> {
     let Some(directory) = locate(session).and_then(|server| server.data_directory) else { return Ok(()) };
     let directory = match &case.workload.tablespace {
         Some(name) => tablespace::directory(session, name)?.unwrap_or(directory),

@@ -17,9 +17,9 @@ use server::running::restorer::Restorer;
 use wire::session::Session;
 
 use super::{Adopted, Detail};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Site, phase_limit};
-use crate::stage::copies::{self, Wish};
+use crate::stage::copies::{self, CopyInputs};
 use crate::stage::own_data::Whose;
 use crate::stage::reach::reach;
 use crate::stage::{loaded_before, made_under, own_data};
@@ -34,7 +34,7 @@ impl Adopted {
         watch: &mut Watch,
     ) -> Result<Detail> {
         let planned = copies::data_name(case);
-        let wish = Wish {
+        let wish = CopyInputs {
             by: case.prepare.restore_by,
             n_runs: site.runs_by_data.get(&planned).copied().unwrap_or(1),
             is_pooled: self.facts.is_pooled,
@@ -79,7 +79,7 @@ impl Adopted {
 
     /// Before data is loaded while there are templates of other data: objects that somebody created in the database in
     /// the meantime would later be replaced by one of the templates.
-    fn expect_unchanged(&mut self, wish: &Wish, site: &Site) -> Result<Detail> {
+    fn expect_unchanged(&mut self, wish: &CopyInputs, site: &Site) -> Result<Detail> {
         let Some(templates) = self.copies.kept() else { return Ok(Detail::new()) };
         match templates.expect_unchanged() {
             Ok(()) => Ok(Detail::new()),
@@ -91,7 +91,7 @@ impl Adopted {
     }
 
     /// Relations that contain data before files run that may create more.
-    fn holders(&mut self, case: &Case, wish: &Wish, session: &mut Session) -> Result<BTreeSet<u32>> {
+    fn holders(&mut self, case: &Case, wish: &CopyInputs, session: &mut Session) -> Result<BTreeSet<u32>> {
         let is_their_own = Dataset::of(&case.workload.data).is_none() || wish.is_archive;
         match is_their_own && self.copies.wanted(wish).is_some() {
             true => template::holders(session),
@@ -103,7 +103,7 @@ impl Adopted {
     /// that failed and data has to be loaded again; if only the next template failed, the next run loads.
     fn put_back(
         &mut self,
-        wish: &Wish,
+        wish: &CopyInputs,
         key: &str,
         session: Session,
         site: &Site,
@@ -131,7 +131,7 @@ impl Adopted {
     fn untouched(
         &mut self,
         case: &Case,
-        wish: &Wish,
+        wish: &CopyInputs,
         site: &Site,
         session: &mut Session,
         watch: &mut Watch,
@@ -142,7 +142,7 @@ impl Adopted {
         }
         let Some(marker) = loaded_before::find(session, &case.workload)? else { return Ok(None) };
         let what = loaded_before::words(&marker);
-        watch(Progress::Note(format!(
+        watch(ProgressEvent::Note(format!(
             "the data that pgdyno loaded before ({what}) is unchanged: it is used, and not loaded again"
         )));
         let method = format!("none: the data is as it was loaded before, and unchanged ({what})");
@@ -200,7 +200,7 @@ impl Adopted {
     /// again before each run. Returns a session in the database, and facts for the record.
     fn keep(
         &mut self,
-        wish: &Wish,
+        wish: &CopyInputs,
         key: &str,
         workload: &WorkloadSpec,
         before: &BTreeSet<u32>,

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::experiment::Experiment;
 use crate::experiment::keys;
 use crate::experiment::keys::key::Key;
-use crate::experiment::keys::row::{Differs, Row};
+use crate::experiment::keys::row::{Differs, KeyRow};
 use crate::experiment::keys::value::KeyValue;
 
 /// The values that are not those of an experiment that says nothing, by name in the section.
@@ -24,14 +24,14 @@ pub struct Carried(BTreeMap<&'static str, Value>);
 static SILENT: LazyLock<Experiment> = LazyLock::new(Experiment::default);
 
 /// The rows whose values cases carry, each with its name in the section and what it changes for comparisons.
-pub fn rows() -> impl Iterator<Item = (&'static Row, &'static str, Differs)> {
+pub fn rows() -> impl Iterator<Item = (&'static KeyRow, &'static str, Differs)> {
     keys::all().filter_map(|row| Some((row, row.parts()?.1, row.carried?)))
 }
 
 impl Carried {
     /// What a combination has, given the number of the level that it has of a key that varies or could.
     pub fn of(experiment: &Experiment, level: &dyn Fn(&str) -> Option<usize>) -> Carried {
-        let value = |(row, name, _): (&Row, &'static str, Differs)| {
+        let value = |(row, name, _): (&KeyRow, &'static str, Differs)| {
             let value = (row.chosen)(experiment, level);
             (value != (row.chosen)(&SILENT, &|_| None)).then_some((name, value))
         };
@@ -59,7 +59,7 @@ impl Carried {
     }
 
     /// The value of a row as text, if it is not the default.
-    pub fn text(&self, row: &Row) -> Option<String> {
+    pub fn text(&self, row: &KeyRow) -> Option<String> {
         let (_, name) = row.parts()?;
         self.0.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_string))
     }

@@ -7,7 +7,7 @@ pub mod table;
 
 use std::collections::BTreeMap;
 
-use self::table::{ROWS, Row};
+use self::table::{ROWS, SettingRow};
 use crate::experiment::case::Case;
 use crate::experiment::script::CaseData;
 
@@ -65,7 +65,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 /// The row of a setting: the one that has its name, or else the one whose `prefix*` fits.
-fn row(name: &str) -> Option<&'static Row> {
+fn row(name: &str) -> Option<&'static SettingRow> {
     let fits = |word: &str| match word.strip_suffix('*') {
         Some(prefix) => name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix)),
         None => word.eq_ignore_ascii_case(name),
@@ -111,7 +111,7 @@ pub fn without_effect(case: &Case) -> Vec<(&str, &'static str)> {
         return Vec::new();
     }
     let named = |name: &str| row(name).filter(|row| row.only_when_made);
-    let is_made_again = |row: &&Row| row.acts == Acts::Statistics && case.prepare.analyze;
+    let is_made_again = |row: &&SettingRow| row.acts == Acts::Statistics && case.prepare.analyze;
     let of = |name: &'_ String| named(name).filter(|row| !is_made_again(row)).map(|row| row.why);
     case.server.settings.keys().filter_map(|name| Some((name.as_str(), of(name)?))).collect()
 }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn each_setting_has_one_row() {
         let mut known = BTreeSet::new();
-        for word in ROWS.iter().flat_map(Row::words) {
+        for word in ROWS.iter().flat_map(SettingRow::words) {
             assert!(known.insert(word.to_ascii_lowercase()), "`{word}` has two rows");
         }
         for row in ROWS {

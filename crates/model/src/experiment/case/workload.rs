@@ -1,7 +1,7 @@
 //! What a workload is: one row that says everything about it which other crates ask by name.
 //!
 //! The rows are in [`catalogue`]. A row holds words and numbers, and names a kind of behaviour where code is needed:
-//! how transactions are made ([`Programs`]), what a run is measured by ([`Figure`]), how tables are filled
+//! how transactions are made ([`Programs`]), what a run is measured by ([`MainFigure`]), how tables are filled
 //! ([`data::Loader`]). Crate `workload` has the SQL and the code of each key in its own catalogue.
 
 pub mod catalogue;
@@ -23,15 +23,15 @@ pub struct Workload {
     /// How its transactions are made.
     pub programs: Programs,
     /// The keys of the experiment file that only some workloads have.
-    pub options: Options,
+    pub options: WorkloadOptions,
     /// The rights that its transactions need on each table. Statements of own scripts are not known.
     pub access: &'static [Access],
     /// The tables that grow by the transactions that were committed.
     pub growth: &'static [Growth],
     /// The figure that a run is measured by.
-    pub figure: Figure,
+    pub figure: MainFigure,
     /// The rows that all clients share, if each transaction of some kind updates one.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedRows>,
     /// Committed transactions per second and processor, a low estimate.
     pub tps_per_cpu: f64,
 }
@@ -52,7 +52,7 @@ pub enum Programs {
 
 /// The keys of the experiment file that only some workloads have.
 #[derive(Debug)]
-pub struct Options {
+pub struct WorkloadOptions {
     /// Ways in which a transaction's SQL may be sent: `workload.calls`; none where there is no choice.
     pub calls: &'static [Calls],
     /// Who calls the transactions in this way alone, for a message that refuses others.
@@ -62,16 +62,21 @@ pub struct Options {
     /// Whether clients may cycle through the warehouses: `workload.all_warehouses`.
     pub all_warehouses: bool,
     /// How often it tries a transaction that fails with 40001 or 40P01.
-    pub tries: Tries,
+    pub tries: TryLimit,
 }
 
 /// The options of a workload that has none of its own.
-pub const NO_OPTIONS: Options =
-    Options { calls: &[], caller: "", terminals: false, all_warehouses: false, tries: Tries::AsAsked };
+pub const NO_OPTIONS: WorkloadOptions = WorkloadOptions {
+    calls: &[],
+    caller: "",
+    terminals: false,
+    all_warehouses: false,
+    tries: TryLimit::AsAsked,
+};
 
 /// How often a transaction that fails with 40001 or 40P01 is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tries {
+pub enum TryLimit {
     /// As often as `workload.max_tries` says, by default once.
     AsAsked,
     /// Without a limit.
@@ -80,13 +85,13 @@ pub enum Tries {
     Once,
 }
 
-impl Tries {
+impl TryLimit {
     /// What the workload does, for a message; `None` if the experiment decides.
     pub fn words(self) -> Option<&'static str> {
         match self {
-            Tries::AsAsked => None,
-            Tries::Endless => Some("tries again without a limit"),
-            Tries::Once => Some("never"),
+            TryLimit::AsAsked => None,
+            TryLimit::Endless => Some("tries again without a limit"),
+            TryLimit::Once => Some("never"),
         }
     }
 }
@@ -106,7 +111,7 @@ pub struct Growth {
 
 /// The figure that a run is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum MainFigure {
     /// Transactions per second.
     Throughput,
     /// New-Orders per minute, judged by the requirements of TPC-C.
@@ -115,19 +120,19 @@ pub enum Figure {
     HammerDb,
 }
 
-impl Figure {
+impl MainFigure {
     /// The word for it in titles.
     pub fn word(self) -> &'static str {
         match self {
-            Figure::Throughput => "throughput",
-            Figure::NewOrders | Figure::HammerDb => "NOPM",
+            MainFigure::Throughput => "throughput",
+            MainFigure::NewOrders | MainFigure::HammerDb => "NOPM",
         }
     }
 }
 
 /// Rows that every transaction of some kind updates, one for each scale unit.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedRows {
     /// One and several of the rows of which there are the fewest.
     pub nouns: [&'static str; 2],
     /// What else is shared, for each scale unit.

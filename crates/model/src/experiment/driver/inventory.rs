@@ -55,7 +55,7 @@ pub struct PodsSection {
 
 /// The driver behind an entry, or where its drivers are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listed<'a> {
+pub enum DriverSource<'a> {
     /// One driver, which the entry names.
     One(DriverSpec),
     /// Hosts, one a line of this file.
@@ -69,7 +69,7 @@ impl DriverSection {
     ///
     /// # Errors
     /// When it names several of `via`, `hosts` and `kubernetes` or none, or gives several drivers the name or address of one.
-    pub fn listed(&self) -> Result<Listed<'_>, String> {
+    pub fn listed(&self) -> Result<DriverSource<'_>, String> {
         let is_one_of_one = self.name.is_empty() && self.address.is_none();
         match (self.via.is_empty(), &self.hosts, &self.kubernetes) {
             (true, None, None) => Err(
@@ -77,12 +77,12 @@ impl DriverSection {
                  `hosts`, a file, or `kubernetes`, pods"
                     .to_string(),
             ),
-            (false, None, None) => Ok(Listed::One(self.spec())),
+            (false, None, None) => Ok(DriverSource::One(self.spec())),
             (true, Some(_), None) | (true, None, Some(_)) if !is_one_of_one => Err(
                 "`name` and `address` are for a single driver, which `via` leads to".to_string(),
             ),
-            (true, Some(file), None) => Ok(Listed::Hosts(file)),
-            (true, None, Some(pods)) => Ok(Listed::Pods(pods)),
+            (true, Some(file), None) => Ok(DriverSource::Hosts(file)),
+            (true, None, Some(pods)) => Ok(DriverSource::Pods(pods)),
             _ => Err("give one of `via`, `hosts` and `kubernetes`, not several".to_string()),
         }
     }
@@ -231,11 +231,11 @@ mod tests {
     fn an_option_names_one_machine_a_file_or_pods() {
         let read = |text: &str| text.parse::<DriverSection>();
         let one = read("ssh:a=/opt/pgdyno").unwrap();
-        let Listed::One(spec) = one.listed().unwrap() else { panic!("{one:?}") };
+        let DriverSource::One(spec) = one.listed().unwrap() else { panic!("{one:?}") };
         assert_eq!((spec.name.as_str(), spec.program.as_str()), ("a", "/opt/pgdyno"));
         assert_eq!(read("@hosts.txt").unwrap().hosts, Some("hosts.txt".into()));
         let pods = read("kubectl:bench/app=pgdyno,tier in (a,b)").unwrap();
-        let Listed::Pods(pods) = pods.listed().unwrap() else { panic!("{pods:?}") };
+        let DriverSource::Pods(pods) = pods.listed().unwrap() else { panic!("{pods:?}") };
         assert_eq!(pods.selector, "app=pgdyno,tier in (a,b)");
         assert_eq!(pods.way("load-0").join(" "), "kubectl --namespace=bench exec -i load-0 --");
         for text in ["@", "kubectl:app=x", "kubectl:/app=x", "kubectl:bench/", "kubectl:-n/app=x", "client1"]

@@ -1,6 +1,6 @@
 //! Bounds of values: what a row refuses although the type of its key would take it.
 
-use crate::experiment::keys::row::{Kind, Row};
+use crate::experiment::keys::row::{KeyKind, KeyRow};
 use crate::text::units::Span;
 
 /// A value as it is given.
@@ -14,7 +14,7 @@ pub enum Given<'a> {
     Text(&'a str),
 }
 
-impl Row {
+impl KeyRow {
     /// Why the key cannot have this value; `None` if it can, or if its type says why not.
     pub fn refusal(&self, given: Given) -> Option<String> {
         // A machine takes what its kernel takes, which it says itself.
@@ -23,17 +23,17 @@ impl Row {
     }
 }
 
-fn refusal(kind: &Kind, given: Given) -> Option<String> {
+fn refusal(kind: &KeyKind, given: Given) -> Option<String> {
     match (kind, given) {
-        (Kind::Whole(least, most), Given::Whole(n)) => of_whole(n, i128::from(*least), i128::from(*most)),
-        (Kind::Positive, Given::Whole(n)) => of_positive(n as f64),
-        (Kind::Positive, Given::Number(n)) => of_positive(n),
-        (Kind::Seconds(least), Given::Text(text)) => of_seconds(text, *least),
+        (KeyKind::Whole(least, most), Given::Whole(n)) => of_whole(n, i128::from(*least), i128::from(*most)),
+        (KeyKind::Positive, Given::Whole(n)) => of_positive(n as f64),
+        (KeyKind::Positive, Given::Number(n)) => of_positive(n),
+        (KeyKind::Seconds(least), Given::Text(text)) => of_seconds(text, *least),
         // Nothing needs no unit.
-        (Kind::Seconds(least), Given::Whole(n)) => of_seconds(&n.to_string(), *least),
-        (Kind::Seconds(least), Given::Number(n)) => of_seconds(&n.to_string(), *least),
-        (Kind::Name, Given::Text(text)) => of_name(text),
-        (Kind::Or(kinds), _) => kinds.iter().find_map(|kind| refusal(kind, given)),
+        (KeyKind::Seconds(least), Given::Whole(n)) => of_seconds(&n.to_string(), *least),
+        (KeyKind::Seconds(least), Given::Number(n)) => of_seconds(&n.to_string(), *least),
+        (KeyKind::Name, Given::Text(text)) => of_name(text),
+        (KeyKind::Or(kinds), _) => kinds.iter().find_map(|kind| refusal(kind, given)),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::option::KeyOption;
-use super::row::{Kind, row};
+use super::row::{KeyKind, row};
 use super::section;
 use crate::experiment::plan::condition::Condition;
 use crate::experiment::plan::{Design, RunOrder};
@@ -15,47 +15,47 @@ section! {
     experiment: Header {
         /// 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.`; becomes part of the directory's name
         NAME = name: String,
-            row(Kind::Name, "required");
+            row(KeyKind::Name, "required");
 
         /// title of the reports
         #[serde(default, skip_serializing_if = "String::is_empty")]
         TITLE = title: String,
-            row(Kind::Text, "workload, server, and what is measured by which factors");
+            row(KeyKind::Text, "workload, server, and what is measured by which factors");
 
         /// the question the experiment answers
         #[serde(default, skip_serializing_if = "String::is_empty")]
         DESCRIPTION = description: String,
-            row(Kind::Text, "empty");
+            row(KeyKind::Text, "empty");
 
         /// integer that determines the order of the runs and every random stream
         #[serde(default, skip_serializing_if = "Option::is_none")]
         SEED = seed: Option<u64>,
-            row(Kind::Whole(0, i64::MAX as u64), "random, and recorded");
+            row(KeyKind::Whole(0, i64::MAX as u64), "random, and recorded");
 
         /// number of runs of each case, 1 to 1000
         #[serde(default = "three")]
         REPEATS = repeats: u32 = three(),
-            row(Kind::Whole(1, 1000), "3")
+            row(KeyKind::Whole(1, 1000), "3")
                 .given_by(KeyOption::number("repeats", ("N", "5"), "How often each case is run").not_of_both());
 
         /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied on
         /// its own
         #[serde(default)]
         DESIGN = design: Design,
-            row(Kind::Words(&Design::WORDS), "`grid`");
+            row(KeyKind::Words(&Design::WORDS), "`grid`");
 
         /// `randomized`: blocks that contain every case once, each block in its own random order; `by-server`: server by
         /// server, the runs of each in such blocks, and one embedded cluster on disk at a time, which is reported as a
         /// finding; `sequential`: case by case, which is reported as a finding
         #[serde(default)]
         ORDER = order: RunOrder,
-            row(Kind::Words(&RunOrder::WORDS), "`randomized`");
+            row(KeyKind::Words(&RunOrder::WORDS), "`randomized`");
 
         /// lists of factors that vary together and have equally many levels: `[["server.version",
         /// "server.settings.wal_compression"]]`. A factor may be in one list only, and no combination may occur twice
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ZIP = zip: Vec<Vec<String>>,
-            row(Kind::List(&Kind::List(&Kind::Text)), "none");
+            row(KeyKind::List(&KeyKind::List(&KeyKind::Text)), "none");
 
         /// combinations to leave out: `[{server.version = "9.6", workload.clients = [256, 512]}]`; the last part of a key
         /// (`clients`) is enough if it is unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run`
@@ -63,7 +63,7 @@ section! {
         /// in `baseline`
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         EXCLUDE = exclude: Vec<Selector>,
-            row(Kind::List(&Kind::Table), "none");
+            row(KeyKind::List(&KeyKind::Table), "none");
 
         /// what the numbers hold under, at most 120 characters each, printed next to every figure: a setting with its value
         /// (`"fsync=off"`), which lowers no grade where runs have it and is a doubt where they do not, or other words
@@ -71,7 +71,7 @@ section! {
         /// time without a unit, or in per cent, is known to be met only where `server.settings` says the same
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         CONDITIONS = conditions: Vec<Condition>,
-            row(Kind::List(&Kind::Text), "none");
+            row(KeyKind::List(&KeyKind::Text), "none");
 
         /// the case that reports compare the others with: `{server.version = "12"}` selects the first case with these
         /// levels. Each case is compared with the one that differs from it only in these keys, and in what is zipped with
@@ -80,7 +80,7 @@ section! {
         /// target, and shares most of its other labels (of several, the first), which the report names
         #[serde(default, skip_serializing_if = "Option::is_none")]
         BASELINE = baseline: Option<Selector>,
-            row(Kind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");
+            row(KeyKind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{Kind, row};
+use super::row::{KeyKind, row};
 use super::section;
 
 section! {
@@ -14,27 +14,27 @@ section! {
         /// measured ceilings
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_IOPS = data_iops: Option<f64>,
-            row(Kind::Positive, "");
+            row(KeyKind::Positive, "");
 
         /// MB (10^6 bytes) per second provisioned for this device
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_MB_S = data_mb_s: Option<f64>,
-            row(Kind::Positive, "");
+            row(KeyKind::Positive, "");
 
         /// provisioned reads and writes per second of the device of the data, or of the WAL; runs are judged by this and by
         /// measured ceilings
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_IOPS = wal_iops: Option<f64>,
-            row(Kind::Positive, "");
+            row(KeyKind::Positive, "");
 
         /// MB (10^6 bytes) per second provisioned for this device
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_MB_S = wal_mb_s: Option<f64>,
-            row(Kind::Positive, "");
+            row(KeyKind::Positive, "");
 
         /// MB per second of the server's network, each way
         #[serde(skip_serializing_if = "Option::is_none")]
         NETWORK_MB_S = network_mb_s: Option<f64>,
-            row(Kind::Positive, "");
+            row(KeyKind::Positive, "");
     }
 }

@@ -14,12 +14,12 @@ pub struct KeyOption {
     /// Its help where both sides of a comparison have the value; `None` if they cannot.
     pub help_of_both: Option<&'static str>,
     /// How its value is written.
-    pub form: Form,
+    pub form: OptionForm,
 }
 
 /// How the value of an option is written.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+pub enum OptionForm {
     /// A switch, which gives this value.
     Switch(bool),
     /// Text, as in the file.
@@ -33,7 +33,7 @@ pub enum Form {
 impl KeyOption {
     /// An option with text.
     pub(super) const fn text(long: &'static str, value_name: &'static str, help: &'static str) -> KeyOption {
-        KeyOption { long, short: None, value_name, help, help_of_both: Some(help), form: Form::Text }
+        KeyOption { long, short: None, value_name, help, help_of_both: Some(help), form: OptionForm::Text }
     }
 
     /// An option with a quantity.
@@ -42,7 +42,7 @@ impl KeyOption {
         value_name: &'static str,
         help: &'static str,
     ) -> KeyOption {
-        KeyOption { form: Form::Quantity, ..KeyOption::text(long, value_name, help) }
+        KeyOption { form: OptionForm::Quantity, ..KeyOption::text(long, value_name, help) }
     }
 
     /// An option with a number, such as `example`, or with several.
@@ -51,12 +51,12 @@ impl KeyOption {
         (value_name, example): (&'static str, &'static str),
         help: &'static str,
     ) -> KeyOption {
-        KeyOption { form: Form::Number(example), ..KeyOption::text(long, value_name, help) }
+        KeyOption { form: OptionForm::Number(example), ..KeyOption::text(long, value_name, help) }
     }
 
     /// An option without a value, which gives `value`.
     pub(super) const fn switch(long: &'static str, value: bool, help: &'static str) -> KeyOption {
-        KeyOption { form: Form::Switch(value), ..KeyOption::text(long, "", help) }
+        KeyOption { form: OptionForm::Switch(value), ..KeyOption::text(long, "", help) }
     }
 
     /// The same with a letter.

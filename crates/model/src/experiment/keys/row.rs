@@ -7,7 +7,7 @@ use crate::experiment::keys::option::KeyOption;
 
 /// A row: what there is to know of a key of the experiment file. [`super::section`] fills in the rest from the key's type.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct KeyRow {
     /// The dotted key: `run.measure`; [`NAME`] stands for a name of the user's.
     pub name: &'static str,
     /// Its documentation, as Markdown.
@@ -15,7 +15,7 @@ pub struct Row {
     /// Its default, as Markdown; empty if there is nothing to say.
     pub default: &'static str,
     /// The kind of its value.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// Whether a list makes it a factor.
     pub may_vary: bool,
     /// Whether it executes something or names a file, an address or a value of one machine: then results of somebody
@@ -27,7 +27,7 @@ pub struct Row {
     pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
     pub keep: KeepLevels,
-    /// What its value changes for a comparison, if cases carry it as it was chosen.
+    /// What its value changes for a comparison, if cases carry it was chosen.
     pub carried: Option<Differs>,
     /// What a combination has, given the number of the level that it has of a key.
     pub chosen: ReadChosen,
@@ -49,28 +49,28 @@ pub type KeepLevels = fn(&mut Experiment, &dyn Fn(&str) -> bool);
 /// Last part of a key whose names are the user's: `server.settings.NAME`.
 pub const NAME: &str = "NAME";
 
-impl Row {
+impl KeyRow {
     /// Its documentation, as Markdown without a final period.
     pub fn what(&self) -> &'static str {
         self.what.trim_start()
     }
 
     /// The kinds of its value: one, or several.
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[KeyKind] {
         match &self.kind {
-            Kind::Or(kinds) => kinds,
+            KeyKind::Or(kinds) => kinds,
             kind => std::slice::from_ref(kind),
         }
     }
 
     /// The same, which an option of the command line gives, too.
-    pub(super) const fn given_by(self, option: KeyOption) -> Row {
-        Row { option: Some(option), ..self }
+    pub(super) const fn given_by(self, option: KeyOption) -> KeyRow {
+        KeyRow { option: Some(option), ..self }
     }
 
     /// The same, whose value cases carry as it was chosen.
-    pub(super) const fn carried(self, differs: Differs) -> Row {
-        Row { carried: Some(differs), ..self }
+    pub(super) const fn carried(self, differs: Differs) -> KeyRow {
+        KeyRow { carried: Some(differs), ..self }
     }
 
     /// Its section, and its name there; `None` for a section of its own.
@@ -80,8 +80,8 @@ impl Row {
 }
 
 /// The basis of a row with this kind of value and this default, as Markdown.
-pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
-    Row {
+pub(super) const fn row(kind: KeyKind, default: &'static str) -> KeyRow {
+    KeyRow {
         name: "",
         what: "",
         default,
@@ -98,9 +98,9 @@ pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
     }
 }
 
-/// As [`row`], for a key that is [of one place](Row::is_of_place).
-pub(super) const fn of_place(kind: Kind, default: &'static str) -> Row {
-    Row { is_of_place: true, ..row(kind, default) }
+/// As [`row`], for a key that is [of one place](KeyRow::is_of_place).
+pub(super) const fn of_place(kind: KeyKind, default: &'static str) -> KeyRow {
+    KeyRow { is_of_place: true, ..row(kind, default) }
 }
 
 /// What two values of a key change for a comparison of cases that were not made to differ in it.
@@ -116,7 +116,7 @@ pub enum Differs {
 
 /// The kind of the value of a key.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum KeyKind {
     /// Any text, or one that the type reads further.
     Text,
     /// Text of this form.
@@ -138,9 +138,9 @@ pub enum Kind {
     /// A duration in whole seconds, at least so many.
     Seconds(u32),
     /// One of several kinds.
-    Or(&'static [Kind]),
+    Or(&'static [KeyKind]),
     /// A list of values.
-    List(&'static Kind),
+    List(&'static KeyKind),
     /// Names and values, such as a combination of levels.
     Table,
     /// The way to another machine.
@@ -152,4 +152,4 @@ pub enum Kind {
 }
 
 /// The value of a setting, or of a variable.
-pub(super) const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
+pub(super) const SETTING: KeyKind = KeyKind::Or(&[KeyKind::Text, KeyKind::Number, KeyKind::Flag]);

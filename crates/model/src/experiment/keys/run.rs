@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::option::KeyOption;
-use super::row::{Differs, Kind, row};
+use super::row::{Differs, KeyKind, row};
 use super::section;
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::os::WalPolicy;
@@ -18,63 +18,63 @@ section! {
         /// length of the load that does not count, in whole seconds; `auto` ends it when the load is steady
         /// ([METHODOLOGY](METHODOLOGY.md#statistics-and-their-sources)), but not in a search for the highest rate
         RAMP_UP = ramp_up: Levels<RampUp> = Levels::one(RampUp::For(Span::from_s(10))),
-            row(Kind::Or(&[Kind::Words(&["auto"]), Kind::Seconds(0)]), "`10s`")
+            row(KeyKind::Or(&[KeyKind::Words(&["auto"]), KeyKind::Seconds(0)]), "`10s`")
                 .given_by(KeyOption::quantity("ramp-up", "TIME", "Load before the measurement window, which does not count"));
 
         /// upper limit of an `auto` ramp-up, at least `20s`
         #[serde(skip_serializing_if = "Option::is_none")]
         RAMP_UP_MAX = ramp_up_max: Option<Span>,
-            row(Kind::Seconds(RAMP_UP_AUTO_S_MIN), "`2min`, or `run.measure` if that is longer");
+            row(KeyKind::Seconds(RAMP_UP_AUTO_S_MIN), "`2min`, or `run.measure` if that is longer");
 
         /// length of the measurement window, in whole seconds, at least `2s`
         MEASURE = measure: Levels<Span> = Levels::one(Span::from_s(60)),
-            row(Kind::Seconds(2), "`60s`")
+            row(KeyKind::Seconds(2), "`60s`")
                 .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min").both("Length of the measurement window, per run, or per round of a duet"));
 
         /// by how much the measurement window may be extended while the load is not steady, in whole seconds; not with
         /// `run.wal`, `workload.transactions` or a search
         #[serde(skip_serializing_if = "is_zero")]
         EXTEND = extend: Span = Span::from_s(0),
-            row(Kind::Seconds(0), "`0s`");
+            row(KeyKind::Seconds(0), "`0s`");
 
         /// time that transactions in flight get to finish at the end, in whole seconds
         GRACE = grace: Levels<Span> = Levels::one(Span::from_s(10)),
-            row(Kind::Seconds(0), "`10s`");
+            row(KeyKind::Seconds(0), "`10s`");
 
         /// time limit of the set-up and of each phase before and after the load, in whole seconds; when it expires, the run
         /// ends with an error that says what it was waiting for ([METHODOLOGY](METHODOLOGY.md#the-phases-of-a-run))
         #[serde(skip_serializing_if = "Option::is_none")]
         PHASE_TIMEOUT = phase_timeout: Option<Span>,
-            row(Kind::Seconds(1), "`1h` plus a minute per GiB of data");
+            row(KeyKind::Seconds(1), "`1h` plus a minute per GiB of data");
 
         /// how often a run is repeated if something else on the machine disturbed it, 0 to 10. In total, at most a quarter
         /// of the planned runs are repeated, but at least as many as one run may need
         /// ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
         REPEAT_DISTURBED = repeat_disturbed: u32 = 2,
             // More repeats of one run only prove that the machine is unsuitable.
-            row(Kind::Whole(0, 10), "2");
+            row(KeyKind::Whole(0, 10), "2");
 
         /// share of transactions that may fail, above 0 and up to `100%`: above it the run is doubtful, above ten times
         /// that it is void and does not count. The New-Orders that TPC-C rolls back are not failures
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_FAILED = max_failed: Option<Share>,
-            row(Kind::Or(&[Kind::Text, Kind::Number]), "`1%`").carried(Differs::Nothing);
+            row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "`1%`").carried(Differs::Nothing);
 
         /// which checkpoints a run contains: `as-is`, `no-checkpoint`, `two-checkpoints` (see *Checkpoints*)
         WAL = wal: Levels<WalPolicy> = Levels::one(WalPolicy::AsIs),
-            row(Kind::Words(&WalPolicy::WORDS), "`as-is`");
+            row(KeyKind::Words(&WalPolicy::WORDS), "`as-is`");
 
         /// observe host and server while the load runs; without it (`is_unobserved` of a case in `plan.json`) neither
         /// limiter nor findings about them are known, and `run.wal` must be `as-is`
         TELEMETRY = telemetry: Levels<bool> = Levels::one(true),
-            row(Kind::Flag, "`true`");
+            row(KeyKind::Flag, "`true`");
 
         /// count instructions, cycles, cache misses, page faults, context switches and more of the server's processes while
         /// the load runs, where the kernel allows and the processors can; needs the server on this machine or eyes on its
         /// host ([METHODOLOGY](METHODOLOGY.md#counters-of-processor-and-kernel))
         #[serde(skip_serializing_if = "Levels::are_off")]
         COUNTERS = counters: Levels<bool> = Levels::one(false),
-            row(Kind::Flag, "`false`").carried(Differs::Nothing);
+            row(KeyKind::Flag, "`false`").carried(Differs::Nothing);
 
         /// `true`, or `--perf`: after all runs, make one more of each case, which does not count and during which the
         /// program `perf` samples the server's processes on this machine: functions and their callers, for at most 30 s of
@@ -82,14 +82,14 @@ section! {
         /// side alone, after its rounds
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         PERF = perf: bool,
-            row(Kind::Flag, "`false`")
+            row(KeyKind::Flag, "`false`")
                 .carried(Differs::Nothing)
                 .given_by(KeyOption::switch("perf", true, "Record where the server spends its processor time, in an extra run of each case that does not count; needs the program perf").both("Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf"));
 
         /// before the first run, measure the ceilings of the devices of data and WAL, the processors, the memory and the
         /// way to a server by URL, unless they are known and at most 30 days old ([METHODOLOGY](METHODOLOGY.md#ceilings))
         CALIBRATE = calibrate: bool,
-            row(Kind::Flag, "`false`")
+            row(KeyKind::Flag, "`false`")
                 .carried(Differs::Nothing)
                 .given_by(KeyOption::switch("calibrate", true, "Measure what devices, processors and network give at most before the first run, unless that is known").both("Measure ceilings that are not known before the first run, as for `run`"));
 
@@ -97,13 +97,13 @@ section! {
         /// which is reported as a finding
         #[serde(skip_serializing_if = "Option::is_none")]
         SERVERS_AT_A_TIME = servers_at_a_time: Option<u32>,
-            row(Kind::Whole(1, 1), "all at once");
+            row(KeyKind::Whole(1, 1), "all at once");
 
         /// `true`: targets on different hosts are measured side by side, those on one host one after the other (see
         /// *Targets*); not with `[hooks]` or settings of servers by URL, and not for `pgdyno compare`
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         PARALLEL_TARGETS = parallel_targets: bool,
-            row(Kind::Flag, "`false`");
+            row(KeyKind::Flag, "`false`");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{Kind, SETTING, of_place, row};
+use super::row::{KeyKind, SETTING, of_place, row};
 use super::section;
 use crate::experiment::case::{Build, Tls};
 use crate::experiment::driver::DriverSpec;
@@ -22,7 +22,7 @@ section! {
         /// their tags
         #[serde(skip_serializing_if = "Option::is_none")]
         VERSION = version: Option<Levels<PgVersion>>,
-            row(Kind::Or(&[Kind::Text, Kind::Number]), "the newest that is installed, else `\"18\"`, if no other server is given");
+            row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "the newest that is installed, else `\"18\"`, if no other server is given");
 
         /// what a version means: `"installed"`, a server of the distribution, of PGDG or of `pg_config` (as root, only of
         /// root's files), or `"fetched"`, the published builds, which are the same on every machine. Without it, and
@@ -30,46 +30,46 @@ section! {
         /// experiment are installed, and in `compare` both sides
         #[serde(skip_serializing_if = "Option::is_none")]
         BUILD = build: Option<Build>,
-            row(Kind::Words(&Build::WORDS), "see there");
+            row(KeyKind::Words(&Build::WORDS), "see there");
 
         /// directory of your own PostgreSQL binaries; as root, it must belong to root or to the user that the server runs
         /// as
         #[serde(skip_serializing_if = "Option::is_none")]
         BIN_DIR = bin_dir: Option<Levels<PathBuf>>,
-            of_place(Kind::Text, "");
+            of_place(KeyKind::Text, "");
 
         /// PostgreSQL source code for pgdyno to build: a directory, or a local or remote git repository (see *Source*)
         #[serde(skip_serializing_if = "Option::is_none")]
         SOURCE = source: Option<Levels<String>>,
-            of_place(Kind::Text, "");
+            of_place(KeyKind::Text, "");
 
         /// tags, branches or commits of that repository
         #[serde(skip_serializing_if = "Option::is_none")]
         REVISION = revision: Option<Levels<String>>,
-            of_place(Kind::Text, "the directory as it is");
+            of_place(KeyKind::Text, "the directory as it is");
 
         /// a running server: URL, key=value pairs, a database name, or an empty string for the PG* environment
         #[serde(skip_serializing_if = "Option::is_none")]
         URL = url: Option<String>,
-            of_place(Kind::Text, "");
+            of_place(KeyKind::Text, "");
 
         /// the host of the server by URL, observed there (see *Hosts*): a table with `via`, `name`, `program` and `upload`
         /// as of a driver; `--host ssh:db1` says the same
         #[serde(skip_serializing_if = "Option::is_none")]
         HOST = host: Option<DriverSpec>,
-            of_place(Kind::Machine, "not observed");
+            of_place(KeyKind::Machine, "not observed");
 
         /// the command and its arguments that restart the server by URL, for settings that change at a restart: `["sudo",
         /// "systemctl", "restart", "postgresql@16-main"]` (see *Settings by URL*); in a `[[target]]` it is `restart`
         #[serde(skip_serializing_if = "Vec::is_empty")]
         RESTART = restart: Vec<String>,
-            of_place(Kind::List(&Kind::Text), "none");
+            of_place(KeyKind::List(&KeyKind::Text), "none");
 
         /// where a server that pgdyno runs listens for drivers on other machines: a private address of this machine
         /// (`"10.0.0.5"`), or the name of an interface (see *Drivers*)
         #[serde(skip_serializing_if = "Option::is_none")]
         LISTEN = listen: Option<String>,
-            of_place(Kind::Text, "a unix socket only");
+            of_place(KeyKind::Text, "a unix socket only");
 
         /// a setting (GUC), as text, number or boolean; on a server that pgdyno runs, `"25%"` of a memory size is a share
         /// of the machine's memory; on a server by URL, see *Settings by URL*
@@ -81,16 +81,16 @@ section! {
         /// `off` encrypts none
         #[serde(skip_serializing_if = "Option::is_none")]
         TLS = tls: Option<Levels<Tls>>,
-            row(Kind::Words(&Tls::WORDS), "`off`");
+            row(KeyKind::Words(&Tls::WORDS), "`off`");
 
         /// directory for the WAL of an embedded server; owned by root or by you, and writable by nobody else
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_DIRECTORY = wal_directory: Option<Levels<PathBuf>>,
-            of_place(Kind::Text, "in the data directory");
+            of_place(KeyKind::Text, "in the data directory");
 
         /// whether the pages of an embedded server have checksums
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_CHECKSUMS = data_checksums: Option<Levels<bool>>,
-            row(Kind::Flag, "initdb's default: on since 18");
+            row(KeyKind::Flag, "initdb's default: on since 18");
     }
 }

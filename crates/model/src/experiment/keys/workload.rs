@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::option::KeyOption;
-use super::row::{Kind, SETTING, of_place, row};
+use super::row::{KeyKind, SETTING, of_place, row};
 use super::section;
 use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think, WorkloadKind};
 use crate::experiment::keys::levels::Levels;
@@ -20,90 +20,90 @@ section! {
     workload: WorkloadSection {
         /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*). pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
-            row(Kind::Words(&WorkloadKind::WORDS), "`tpcb`")
+            row(KeyKind::Words(&WorkloadKind::WORDS), "`tpcb`")
                 .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too").short('w'));
 
         /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)
         SCALE = scale: Levels<Scale> = Levels::one(Scale::Fit),
-            row(Kind::Or(&[Kind::Whole(1, Scale::UNITS_MAX as u64), Kind::Text]), "`\"fit\"`")
+            row(KeyKind::Or(&[KeyKind::Whole(1, Scale::UNITS_MAX as u64), KeyKind::Text]), "`\"fit\"`")
                 .given_by(KeyOption::quantity("scale", "N,...", "Scale units of data, `fit`, or a multiple of memory such as \"3x RAM\"").short('s').both("Scale units of data"));
 
         /// `simple`, `extended`, `prepared`
         #[serde(skip_serializing_if = "Option::is_none")]
         PROTOCOL = protocol: Option<Levels<Protocol>>,
-            row(Kind::Words(&["simple", "extended", "prepared"]), "`prepared`, or `extended` behind a pooler that loses prepared statements")
+            row(KeyKind::Words(&["simple", "extended", "prepared"]), "`prepared`, or `extended` behind a pooler that loses prepared statements")
                 .given_by(KeyOption::text("protocol", "MODE,...", "How statements are sent: simple, extended, prepared").short('M'));
 
         /// number of clients, 1 to 100000
         CLIENTS = clients: Levels<u32> = Levels::one(1),
-            row(Kind::Whole(1, 100_000), "1")
+            row(KeyKind::Whole(1, 100_000), "1")
                 .given_by(KeyOption::number("clients", ("N,...", "1,16,64"), "Numbers of clients; several make a factor: 1,8,32").short('c').both("Number of clients"));
 
         /// number of threads of each driver, at most one for each of its clients; a case with more is refused
         #[serde(skip_serializing_if = "Option::is_none")]
         THREADS = threads: Option<Levels<u32>>,
-            row(Kind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
+            row(KeyKind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
                 .given_by(KeyOption::number("threads", ("N,...", "1,4"), "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads"));
 
         /// how many of the drivers take part, the first ones of `[[driver]]`, or of the target's own
         #[serde(skip_serializing_if = "Option::is_none")]
         DRIVERS = drivers: Option<Levels<u32>>,
-            of_place(Kind::Whole(1, u32::MAX as u64), "all");
+            of_place(KeyKind::Whole(1, u32::MAX as u64), "all");
 
         /// how the driver waits for its connections: `auto` (io_uring where the kernel allows it, otherwise epoll),
         /// `io_uring`, `epoll`
         POLLER = poller: Levels<PollerChoice> = Levels::one(PollerChoice::Auto),
-            row(Kind::Words(&PollerChoice::WORDS), "`auto`");
+            row(KeyKind::Words(&PollerChoice::WORDS), "`auto`");
 
         /// how many microseconds a driver thread polls before it sleeps, and how long before a due time it is awake, 0 to
         /// 1000000: more accurate latencies at the cost of a processor per thread
         /// ([METHODOLOGY](METHODOLOGY.md#our-own-bias))
         BUSY_POLL_US = busy_poll_us: Levels<u32> = Levels::one(0),
             // One second: the driver reports every second.
-            row(Kind::Whole(0, 1_000_000), "0");
+            row(KeyKind::Whole(0, 1_000_000), "0");
 
         /// transactions per client. The run ends when they are done: there is no ramp-up, and `run.measure` is a time
         /// limit; a run that reaches the limit is partial. Not in a duet, and not with `run.wal` on a server that pgdyno
         /// runs
         #[serde(skip_serializing_if = "Option::is_none")]
         TRANSACTIONS = transactions: Option<Levels<u64>>,
-            row(Kind::Whole(1, i64::MAX as u64), "unlimited: time decides");
+            row(KeyKind::Whole(1, i64::MAX as u64), "unlimited: time decides");
 
         /// `closed`, `"2000/s"` (Poisson arrivals; also written `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose
         /// report says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target
         /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
-            row(Kind::Text, "`closed`")
+            row(KeyKind::Text, "`closed`")
                 .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
 
         /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),
             // PostgreSQL's documentation advises a few thousand at most.
-            row(Kind::Whole(0, 10_000), "0");
+            row(KeyKind::Whole(0, 10_000), "0");
 
         /// `range` or `hash`
         PARTITION_METHOD = partition_method: Levels<PartitionMethod> = Levels::one(PartitionMethod::Range),
-            row(Kind::Words(&PartitionMethod::WORDS), "`range`");
+            row(KeyKind::Words(&PartitionMethod::WORDS), "`range`");
 
         /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a
         /// crash of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
         #[serde(skip_serializing_if = "Option::is_none")]
         UNLOGGED = unlogged: Option<Levels<bool>>,
-            row(Kind::Flag, "`false`");
+            row(KeyKind::Flag, "`false`");
 
         /// the longest message accepted from the server, and the most memory kept for the rows of one statement, 1 to 1024
         /// MiB. Increase it for scripts that read larger rows
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_MESSAGE_MIB = max_message_mib: Option<u32>,
             // PostgreSQL's own limit for a field.
-            row(Kind::Whole(1, 1024), "16");
+            row(KeyKind::Whole(1, 1024), "16");
 
         /// most tries of a transaction that fails with 40001 (serialization failure) or 40P01 (deadlock), as pgbench's
         /// `--max-tries`: the whole script again, with the same random numbers; 0: no limit. Latency includes all tries.
         /// Not for `tpcc` and `tproc-c`, which decide this themselves
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_TRIES = max_tries: Option<u32>,
-            row(Kind::Whole(0, u32::MAX as u64), "1")
+            row(KeyKind::Whole(0, u32::MAX as u64), "1")
                 .given_by(KeyOption::number("max-tries", ("N", "5"), "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
 
         /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the
@@ -112,26 +112,26 @@ section! {
         /// connection
         #[serde(skip_serializing_if = "Option::is_none")]
         ON_DISCONNECT = on_disconnect: Option<OnLostConnection>,
-            row(Kind::Words(&OnLostConnection::WORDS), "`abort`")
+            row(KeyKind::Words(&OnLostConnection::WORDS), "`abort`")
                 .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
 
         /// number of sessions that load data concurrently, 1 to 256; the data do not depend on it
         #[serde(skip_serializing_if = "Option::is_none")]
         LOAD_STREAMS = load_streams: Option<u32>,
             // The server's processors limit loading, not the number of sessions.
-            row(Kind::Whole(1, 256), "one per partition, for `tpcc` and `tproc-c` 3; at most one per processor");
+            row(KeyKind::Whole(1, 256), "one per partition, for `tpcc` and `tproc-c` 3; at most one per processor");
 
         /// schema of the tables that pgdyno loads; every statement names it. Not available for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         SCHEMA = schema: Option<String>,
-            row(Kind::Text, "the first schema of the search path that exists")
+            row(KeyKind::Text, "the first schema of the search path that exists")
                 .given_by(KeyOption::text("schema", "NAME", "Schema to load the tables into [default: the first existing one of the search path]"));
 
         /// tablespace of the tables and indexes that pgdyno loads, partitions included. It must exist on the server, which is one by
         /// URL, and the user needs CREATE on it. Each level has data of its own. Not available for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         TABLESPACE = tablespace: Option<Levels<String>>,
-            of_place(Kind::Text, "the server's `default_tablespace`");
+            of_place(KeyKind::Text, "the server's `default_tablespace`");
 
         /// the first value of a variable of the scripts; a variable that nothing has set is never sent
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -141,7 +141,7 @@ section! {
         /// the data that scripts run on: `"tpcb"`, `"none"`, or `{files = ["schema.sql"]}`
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA = data: Option<DataChoice>,
-            of_place(Kind::Or(&[Kind::Words(&["tpcb", "none"]), Kind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");
+            of_place(KeyKind::Or(&[KeyKind::Words(&["tpcb", "none"]), KeyKind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");
 
         /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a
         /// server by URL, into an empty database that `--replace-database` names. As a superuser, also of a server that
@@ -149,32 +149,32 @@ section! {
         /// warehouses in it
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
-            of_place(Kind::Or(&[Kind::Text, Kind::Table]), "");
+            of_place(KeyKind::Or(&[KeyKind::Text, KeyKind::Table]), "");
 
         /// scripts in pgbench's language, with weights
         #[serde(skip_serializing_if = "Vec::is_empty")]
         SCRIPTS = scripts: Vec<ScriptEntry>,
-            of_place(Kind::List(&Kind::Or(&[Kind::Text, Kind::Script])), "required for `scripts`");
+            of_place(KeyKind::List(&KeyKind::Or(&[KeyKind::Text, KeyKind::Script])), "required for `scripts`");
 
         /// for `tpcc` and `tproc-c`: `statements` (one round trip per statement; `tpcc` only), `functions`, or `procedures`
         /// (one call per transaction; procedures need PostgreSQL 11)
         #[serde(skip_serializing_if = "Option::is_none")]
         CALLS = calls: Option<Levels<Calls>>,
-            row(Kind::Words(&Calls::WORDS), "`tpcc`: `statements`; `tproc-c`: `functions`");
+            row(KeyKind::Words(&Calls::WORDS), "`tpcc`: `statements`; `tproc-c`: `functions`");
 
         /// for `tpcc`: `none`, or `spec` for keying times, think times and deferred deliveries
         #[serde(skip_serializing_if = "Option::is_none")]
         THINK = think: Option<Levels<Think>>,
-            row(Kind::Words(&Think::WORDS), "`none`");
+            row(KeyKind::Words(&Think::WORDS), "`none`");
 
         /// for `tpcc`: `read committed`, `repeatable read`, `serializable`
         #[serde(skip_serializing_if = "Option::is_none")]
         ISOLATION = isolation: Option<Levels<Isolation>>,
-            row(Kind::Words(&Isolation::WORDS), "`read committed`");
+            row(KeyKind::Words(&Isolation::WORDS), "`read committed`");
 
         /// for `tproc-c`: each client cycles through its share of all warehouses instead of staying in one
         #[serde(skip_serializing_if = "Option::is_none")]
         ALL_WAREHOUSES = all_warehouses: Option<Levels<bool>>,
-            row(Kind::Flag, "`false`");
+            row(KeyKind::Flag, "`false`");
     }
 }

@@ -20,12 +20,12 @@ const NAMES_MAX: usize = 16_384;
 const NAME_BYTES_MAX: usize = 256;
 
 /// One value and its key.
-pub type Entry = (Arc<str>, f64);
+pub type ReadingValue = (Arc<str>, f64);
 
 /// Values by key, in the order of their keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values {
-    entries: Vec<Entry>,
+    entries: Vec<ReadingValue>,
 }
 
 impl Values {
@@ -97,12 +97,12 @@ impl Values {
     }
 
     /// All entries in order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ReadingValue] {
         &self.entries
     }
 
     /// The entries whose keys begin with `prefix`, in order.
-    pub fn starting_with(&self, prefix: &str) -> &[Entry] {
+    pub fn starting_with(&self, prefix: &str) -> &[ReadingValue] {
         let first = self.entries.partition_point(|(key, _)| **key < *prefix);
         let from_it = &self.entries[first..];
         let n = from_it.iter().take_while(|(key, _)| key.starts_with(prefix)).count();
@@ -118,7 +118,7 @@ impl Values {
     }
 
     /// Sorts what was read in any order; of equal keys the last counts.
-    fn of(mut entries: Vec<Entry>) -> Values {
+    fn of(mut entries: Vec<ReadingValue>) -> Values {
         if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.reverse();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -128,7 +128,7 @@ impl Values {
     }
 }
 
-fn place_in(entries: &[Entry], key: &str) -> Result<usize, usize> {
+fn place_in(entries: &[ReadingValue], key: &str) -> Result<usize, usize> {
     entries.binary_search_by(|(other, _)| (**other).cmp(key))
 }
 

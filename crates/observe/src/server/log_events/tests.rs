@@ -5,7 +5,7 @@ use crate::server::log::Assembler;
 
 fn events(text: &str) -> Vec<Event> {
     let mut assembler = Assembler::default();
-    let mut entries: Vec<Entry> = text.lines().filter_map(|line| assembler.push(line, 7)).collect();
+    let mut entries: Vec<LogEntry> = text.lines().filter_map(|line| assembler.push(line, 7)).collect();
     entries.extend(assembler.flush());
     entries.iter().filter_map(|entry| event(entry, 7)).collect()
 }

@@ -7,11 +7,11 @@ use analysis::explain::compare_duet;
 use anyhow::Result;
 use model::load::duet::{Duet, Slicing};
 
-use super::ending::Ending;
+use super::ending::CompareEnding;
 use super::finish;
 use super::measure::prepare;
 use crate::commands::report;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::cli::CompareArgs;
 use crate::job::metrics::Metrics;
 use crate::job::{Companion, Conducted, Job, Terms};
@@ -31,10 +31,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         metrics: metrics.as_ref(),
         referee: None,
     };
-    let Some(Played { path, duet, page, ending }) = play(job, args.slicing(), terms)? else {
+    let Some(DuetProgress { path, duet, page, ending }) = play(job, args.slicing(), terms)? else {
         return Ok(Exit::Partial);
     };
-    let explained = Explained::read(&path, Series::Drawn)?;
+    let explained = Explained::read(&path, KeptTelemetry::Drawn)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
     let exit = finish(&[comparison], &explained.data, args.into());
     let html = report::write_reports(&path, &explained)?;
@@ -44,27 +44,27 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
 }
 
 /// A duet, as far as it was measured.
-pub(crate) struct Played {
+pub(crate) struct DuetProgress {
     /// The directory of its results.
     pub(crate) path: PathBuf,
     pub(crate) duet: Duet,
     /// The server of the page that shows it, to be dropped when the report is written.
     pub(crate) page: Option<Companion>,
-    pub(crate) ending: Ending,
+    pub(crate) ending: CompareEnding,
 }
 
 /// Measures a duet; `None` if it was stopped before a round was complete.
 ///
 /// # Errors
 /// When it fails before a round is complete; says where what was measured is, and removes the directory if that is nothing.
-pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Option<Played>> {
+pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Option<DuetProgress>> {
     // A duet sets no values of the operating system.
     let Conducted { result, page, .. } =
         job.conduct(terms, |order, watch| experiment::schedule::duet::conduct(order, slicing, watch))?;
     let (dir, n_planned) = (job.dir, job.plan.repeats);
     let path = dir.path().to_path_buf();
     let error = match result {
-        Ok(duet) => return Ok(Some(Played { path, duet, page, ending: Ending::Whole })),
+        Ok(duet) => return Ok(Some(DuetProgress { path, duet, page, ending: CompareEnding::Whole })),
         Err(error) => error,
     };
     let is_stopped = signals::stop_flag().load(Ordering::Relaxed);
@@ -75,8 +75,8 @@ pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Optio
     // The rounds before the one that was cut short.
     if let Ok(Some(duet)) = store::read_duet(&path) {
         say(&format!("{} of {n_planned} rounds were measured", duet.rounds.len()));
-        let ending = if is_stopped { Ending::Stopped } else { Ending::Failed(error) };
-        return Ok(Some(Played { path, duet, page, ending }));
+        let ending = if is_stopped { CompareEnding::Stopped } else { CompareEnding::Failed(error) };
+        return Ok(Some(DuetProgress { path, duet, page, ending }));
     }
     let has_runs =
         store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));

@@ -6,7 +6,7 @@ use crate::{Exit, say};
 
 /// How the measuring of a comparison ended.
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum CompareEnding {
     /// With all that was planned, or as much of it as the verdict needs.
     Whole,
     /// By itself, and runs are missing.
@@ -17,19 +17,19 @@ pub(crate) enum Ending {
     Failed(anyhow::Error),
 }
 
-impl Ending {
+impl CompareEnding {
     /// The exit code, given that of the comparison of what was measured. Says an error that it does not return.
     ///
     /// # Errors
     /// Those of the comparison, unless it lacks what was not measured.
     pub(crate) fn exit(self, of_comparison: Result<Exit>) -> Result<Exit> {
         match (self, of_comparison) {
-            (Ending::Failed(error), _) | (Ending::Stopped, Err(error)) => {
+            (CompareEnding::Failed(error), _) | (CompareEnding::Stopped, Err(error)) => {
                 say(&format!("pgdyno: error: {error:#}"));
                 Ok(Exit::Partial)
             }
-            (Ending::Stopped | Ending::Incomplete, Ok(_)) => Ok(Exit::Partial),
-            (Ending::Whole | Ending::Incomplete, exit) => exit,
+            (CompareEnding::Stopped | CompareEnding::Incomplete, Ok(_)) => Ok(Exit::Partial),
+            (CompareEnding::Whole | CompareEnding::Incomplete, exit) => exit,
         }
     }
 }
@@ -44,13 +44,13 @@ mod tests {
     fn what_was_stopped_or_failed_after_a_part_is_partial_even_if_the_part_is_void() {
         let void = || Err(anyhow!("the sides differ"));
         for (ending, of_comparison, expected) in [
-            (Ending::Stopped, void(), Some(Exit::Partial)),
-            (Ending::Stopped, Ok(Exit::Different), Some(Exit::Partial)),
-            (Ending::Failed(anyhow!("no space")), void(), Some(Exit::Partial)),
-            (Ending::Incomplete, Ok(Exit::Done), Some(Exit::Partial)),
-            (Ending::Incomplete, void(), None),
-            (Ending::Whole, void(), None),
-            (Ending::Whole, Ok(Exit::Different), Some(Exit::Different)),
+            (CompareEnding::Stopped, void(), Some(Exit::Partial)),
+            (CompareEnding::Stopped, Ok(Exit::Different), Some(Exit::Partial)),
+            (CompareEnding::Failed(anyhow!("no space")), void(), Some(Exit::Partial)),
+            (CompareEnding::Incomplete, Ok(Exit::Done), Some(Exit::Partial)),
+            (CompareEnding::Incomplete, void(), None),
+            (CompareEnding::Whole, void(), None),
+            (CompareEnding::Whole, Ok(Exit::Different), Some(Exit::Different)),
         ] {
             let words = format!("{ending:?} with {of_comparison:?}");
             assert_eq!(ending.exit(of_comparison).ok(), expected, "{words}");

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use analysis::comparison::{CaseComparison, Figure, Pairing};
+use analysis::comparison::{CaseComparison, ComparedFigure, Pairing};
 use anyhow::{Context, Result};
 use model::run::{ExperimentData, RunRecord};
 use report::NoiseFloor;
@@ -48,7 +48,7 @@ pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
 }
 
 /// The newest noise floor of a figure on the host of these runs, of the same workload if there is one.
-fn last(cache: &Cache, data: &ExperimentData, figure: Figure) -> Option<NoiseFloor> {
+fn last(cache: &Cache, data: &ExperimentData, figure: ComparedFigure) -> Option<NoiseFloor> {
     let run = &data.runs.first()?.record;
     files::trust::check_directory(&cache.dir).ok()?;
     let text = String::from_utf8(files::trust::read(&path(cache), FLOORS_BYTES_MAX).ok()?).ok()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use experiment::schedule::conduct::measured_tps;
-use experiment::site::referee::{Judged, Referee};
+use experiment::site::referee::{Referee, RunJudgement};
 use model::experiment::plan::{Plan, RunState};
 use model::run::RunRecord;
 use model::text::prose::plural;
@@ -68,7 +68,7 @@ impl Made {
 }
 
 impl Referee for Gauge {
-    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
         let mut made = self.made();
         match made.first_end {
             None => made.first_end = Some(Instant::now()),

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::file::{self, Override};
-use experiment::plan::pairs::{self, Changes, Pairs};
+use experiment::plan::pairs::{self, Pairs, SideValues};
 use experiment::schedule::{conduct, duet};
 use experiment::stage::origin;
 use model::experiment::case::Case;
@@ -13,16 +13,16 @@ use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
 
-use super::ending::Ending;
+use super::ending::CompareEnding;
 use super::gauge::Gauge;
 use super::next::Ways;
 use super::{finish, floor, next, page, resumed};
-use crate::commands::plan::{self, Offered};
+use crate::commands::plan::{self, PlanOffer};
 use crate::commands::report;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::announce::{announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
-use crate::front::setup::{self, Asked};
+use crate::front::setup::{self, ReadyExperiment};
 use crate::job::metrics::Metrics;
 use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, say};
@@ -66,7 +66,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say("stopped before the first run");
         return Ok(Exit::Partial);
     };
-    let explained = Explained::read(&path, Series::Drawn)?;
+    let explained = Explained::read(&path, KeptTelemetry::Drawn)?;
     let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
         && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
@@ -84,11 +84,11 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say(&words);
     }
     let ending = match result {
-        Err(error) => Ending::Failed(error),
-        Ok(()) if outcome.stopped => Ending::Stopped,
+        Err(error) => CompareEnding::Failed(error),
+        Ok(()) if outcome.stopped => CompareEnding::Stopped,
         // Pairs without a failed run may be enough for a verdict.
-        Ok(()) if outcome.incomplete > 0 && !has_verdict => Ending::Incomplete,
-        Ok(()) => Ending::Whole,
+        Ok(()) if outcome.incomplete > 0 && !has_verdict => CompareEnding::Incomplete,
+        Ok(()) => CompareEnding::Whole,
     };
     Ok(ending.exit(exit)?.unless_values_are_left(is_restored))
 }
@@ -105,7 +105,7 @@ fn expect_sides(args: &CompareArgs) -> Result<()> {
 
 /// Both sides in one plan.
 struct Planned {
-    asked: Asked,
+    asked: ReadyExperiment,
     /// Servers that run at once.
     n_servers: u64,
 }
@@ -115,7 +115,8 @@ pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
     expect_sides(args)?;
     let Planned { asked, n_servers } = planned(args)?;
     let (what, _) = what_is_compared(&asked.plan, args);
-    let offered = Offered { consent: args.consent(), changes: &args.changes, output: args.output.as_deref() };
+    let offered =
+        PlanOffer { consent: args.consent(), changes: &args.changes, output: args.output.as_deref() };
     let exit = plan::show(&asked, n_servers, offered, args.json)?;
     say(&what);
     Ok(exit)
@@ -124,7 +125,7 @@ pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
 /// Plans both sides, and creates the results directory.
 pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
     let Planned { asked, n_servers } = planned(args)?;
-    let Asked { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
+    let ReadyExperiment { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
     let consent = args.consent();
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers), (&servers, &failed), consent, args.output.as_deref())?;
@@ -177,7 +178,8 @@ fn planned(args: &CompareArgs) -> Result<Planned> {
         duet::check(&plan, args.slicing())?;
     }
     let is_build_asked = a.is_build_asked || b.is_build_asked;
-    let asked = Asked { plan, experiment_toml, servers, is_build_asked, author, notes, failed: b.failed };
+    let asked =
+        ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed: b.failed };
     Ok(Planned { asked, n_servers: if args.duet { 2 } else { 1 } })
 }
 
@@ -248,7 +250,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
 }
 
 /// A side's changes, for its name.
-fn changes(texts: &[String]) -> Result<Changes> {
+fn changes(texts: &[String]) -> Result<SideValues> {
     let change = |text: &String| {
         // Errors were reported when the sides were read.
         let change = Override::parse(text).map_err(anyhow::Error::msg)?;
@@ -272,7 +274,7 @@ fn files(value: &toml::Value) -> Option<String> {
 }
 
 /// A's own levels for keys that B alone changes, as far as a single level says it: they name A.
-fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
+fn levels_of_a(a_changes: &SideValues, b_changes: &SideValues, a: &ReadyExperiment) -> SideValues {
     let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
     let level_of = |key: &str| {
         let path = file::path(key);
@@ -302,7 +304,7 @@ fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
 }
 
 /// A's experiment, with B's as a comment.
-fn both_tomls(a: &Asked, b: &Asked) -> String {
+fn both_tomls(a: &ReadyExperiment, b: &ReadyExperiment) -> String {
     let b: Vec<String> =
         b.experiment_toml.lines().map(|line| format!("# {line}").trim_end().to_string()).collect();
     format!(

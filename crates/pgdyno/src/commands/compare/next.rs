@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::comparison::{CaseComparison, Verdict};
+use analysis::comparison::{CaseComparison, ComparisonVerdict};
 
 use crate::front::shell;
 
@@ -27,7 +27,7 @@ pub(super) fn words(case: &CaseComparison, dir: &Path, ways: Ways) -> Option<Str
              --pairs {} or more",
             2 * stats::PAIRS_MIN
         )),
-        Some(Verdict::Unsure) => Some(undecided(case, ways.may_be_duet)),
+        Some(ComparisonVerdict::Unsure) => Some(undecided(case, ways.may_be_duet)),
         Some(_) => None,
     }
 }
@@ -66,7 +66,11 @@ fn undecided(case: &CaseComparison, may_be_duet: bool) -> String {
 mod tests {
     use super::*;
 
-    fn said(n_pairs: usize, ratio: Option<(Verdict, Option<usize>)>, has_pairs_left: bool) -> Option<String> {
+    fn said(
+        n_pairs: usize,
+        ratio: Option<(ComparisonVerdict, Option<usize>)>,
+        has_pairs_left: bool,
+    ) -> Option<String> {
         let case = super::super::tests::case_of(n_pairs, ratio);
         words(&case, Path::new("results/a b"), Ways { has_pairs_left, may_be_duet: true })
     }
@@ -79,19 +83,19 @@ mod tests {
         assert!(said(5, None, true).unwrap().starts_with("no verdict: 1 pair is missing;"));
         let void = said(2, None, false).unwrap();
         assert!(void.contains("too few of them count") && void.contains("--pairs 12"), "{void}");
-        let undecided = said(12, Some((Verdict::Unsure, Some(24))), false).unwrap();
+        let undecided = said(12, Some((ComparisonVerdict::Unsure, Some(24))), false).unwrap();
         assert!(
             undecided.contains("about 36 pairs would settle it") && undecided.contains("--pairs 36"),
             "{undecided}"
         );
         for more in [Some(4000), None] {
-            let hopeless = said(12, Some((Verdict::Unsure, more)), false).unwrap();
+            let hopeless = said(12, Some((ComparisonVerdict::Unsure, more)), false).unwrap();
             assert!(hopeless.contains("more than 500 pairs") && hopeless.contains("--measure"), "{hopeless}");
         }
-        let case = super::super::tests::case_of(12, Some((Verdict::Unsure, Some(24))));
+        let case = super::super::tests::case_of(12, Some((ComparisonVerdict::Unsure, Some(24))));
         let alone = words(&case, Path::new("x"), Ways { has_pairs_left: false, may_be_duet: false }).unwrap();
         assert!(alone.contains("--pairs 36") && !alone.contains("--duet"), "{alone}");
-        for verdict in [Verdict::Faster, Verdict::Slower, Verdict::Same] {
+        for verdict in [ComparisonVerdict::Faster, ComparisonVerdict::Slower, ComparisonVerdict::Same] {
             assert_eq!(said(12, Some((verdict, None)), true), None);
         }
     }

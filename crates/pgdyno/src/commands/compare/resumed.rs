@@ -12,7 +12,7 @@ use store::ExperimentDir;
 use wire::Conninfo;
 
 use super::page;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::announce::announce;
 use crate::front::cli::{CompareArgs, ExperimentArgs};
 use crate::front::foreign::Ours;
@@ -67,7 +67,7 @@ fn expect_unfinished(path: &Path, plan: &Plan) -> Result<()> {
         !is_duet && store::read_duet(path)?.is_none(),
         "`{shown}` is a duet, whose rounds belong together in time; run pgdyno compare --duet again"
     );
-    let explained = Explained::read(path, Series::No)?;
+    let explained = Explained::read(path, KeptTelemetry::No)?;
     let comparisons = page::own_comparisons(path, &explained)?;
     let n_pairs = comparisons.iter().map(|case| case.n_pairs).max().unwrap_or_default();
     ensure!(

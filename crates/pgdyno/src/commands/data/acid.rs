@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use dataset::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
+use dataset::acid::{self, AcidReport, AcidRequest, AcidResult, AcidVerdict};
 use dataset::clearance::published::{self, Creator};
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::stage::adopted;
-use experiment::stage::kept_clusters::{Kept, Wanted};
+use experiment::stage::kept_clusters::{ClusterCriteria, KeptCluster};
 use model::experiment::case::WorkloadKind;
 use model::text::units::Span;
 use model::workload::Dataset;
@@ -65,7 +65,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
         None => test_embedded(args, load, &ledger)?,
     };
     let has_lost =
-        report.results.iter().any(|r| r.clause == acid::DURABILITY && r.verdict == Verdict::Violated);
+        report.results.iter().any(|r| r.clause == acid::DURABILITY && r.verdict == AcidVerdict::Violated);
     let mut ledger = ledger;
     let mut is_kept = args.ledger.is_some();
     if ledger.exists() {
@@ -104,8 +104,8 @@ fn test(request: Request<'_>) -> Result<AcidReport> {
 fn test_embedded(args: &CheckArgs, load: Duration, ledger: &Path) -> Result<(String, AcidReport)> {
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
-    let wanted = Wanted { source: source.as_ref(), dataset: Some(Dataset::Tpcc), scale: args.scale };
-    let kept = Kept::latest(&cache, wanted)?;
+    let wanted = ClusterCriteria { source: source.as_ref(), dataset: Some(Dataset::Tpcc), scale: args.scale };
+    let kept = KeptCluster::latest(&cache, wanted)?;
     let settings = settings(&args.settings)?;
     let first = kept.start(&settings)?;
     let conninfo = first.conninfo();
@@ -190,7 +190,7 @@ fn text(place: &str, report: &AcidReport, ledger: Option<&Path>) -> String {
     for result in &report.results {
         let AcidResult { clause, title, isolation, verdict, seen, faults } = result;
         let verdict = match verdict {
-            Verdict::Violated => "VIOLATED",
+            AcidVerdict::Violated => "VIOLATED",
             other => other.as_str(),
         };
         out.push_str(&format!("  {verdict:<8}  {clause:<7}  {:<15}  {title}\n", isolation.unwrap_or("")));
@@ -203,12 +203,12 @@ fn text(place: &str, report: &AcidReport, ledger: Option<&Path>) -> String {
         }
     }
     let count = |verdict| report.results.iter().filter(|result| result.verdict == verdict).count();
-    let allowed = count(Verdict::Allowed);
+    let allowed = count(AcidVerdict::Allowed);
     out.push_str(&format!(
         "{} held, {} violated, {allowed} allowed, {} skipped\n",
-        count(Verdict::Held),
-        count(Verdict::Violated),
-        count(Verdict::Skipped)
+        count(AcidVerdict::Held),
+        count(AcidVerdict::Violated),
+        count(AcidVerdict::Skipped)
     ));
     if allowed > 0 {
         out.push_str(

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use dataset::check::CheckReport;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
-use experiment::stage::kept_clusters::{Kept, Wanted};
+use experiment::stage::kept_clusters::{ClusterCriteria, KeptCluster};
 use experiment::stage::origin;
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
@@ -69,7 +69,8 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
     let dataset = asked.and_then(Dataset::of_kind);
-    let kept = Kept::latest(&cache, Wanted { source: source.as_ref(), dataset, scale: args.scale })?;
+    let kept =
+        KeptCluster::latest(&cache, ClusterCriteria { source: source.as_ref(), dataset, scale: args.scale })?;
     let kind = asked.or(kept.workload).unwrap_or_default();
     let server = kept.start(&acid::settings(&args.settings)?)?;
     let schema = args.schema.as_deref().or(kept.schema.as_deref());

@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
-use dataset::clearance::Consent;
+use dataset::clearance::LoadConsent;
 use dataset::load::{self, LoadRequest};
 use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
 use experiment::site::hands::HostHands;
-use experiment::site::progress::Progress;
+use experiment::site::progress::ProgressEvent;
 use experiment::site::{Risks, Site, stored_words};
 use experiment::stage::adopted;
-use experiment::stage::{Found, Stage};
+use experiment::stage::{ResolvedServer, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
 use model::workload::Dataset;
 use server::Cache;
-use server::alter_system::Allowed;
-use server::cluster::budget::Budget;
+use server::alter_system::AllowedChange;
+use server::cluster::budget::CacheBudget;
 use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
-use workload::Builtin;
+use workload::TpcbScript;
 
 use crate::commands::data::check::embedded_case;
 use crate::front::cli::data::InitArgs;
@@ -64,7 +64,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
 /// The tables of a workload; pgbench's names are known too.
 fn dataset_of(workload: &str) -> Option<Dataset> {
     let kind = workload.parse().ok().and_then(Dataset::of_kind);
-    kind.or_else(|| Builtin::parse(workload).ok().and_then(|builtin| Dataset::of_kind(builtin.kind())))
+    kind.or_else(|| TpcbScript::parse(workload).ok().and_then(|builtin| Dataset::of_kind(builtin.kind())))
 }
 
 /// The tables that are wanted.
@@ -83,7 +83,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve_to_change(target)?;
-        let consent = Consent { replace: args.replace, published: args.allow_published };
+        let consent = LoadConsent { replace: args.replace, published: args.allow_published };
         let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.tablespace = args.tablespace.clone();
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
@@ -112,7 +112,7 @@ impl Order<'_> {
             now: &now,
             stop,
         };
-        let mut show = |load| screen.show(Progress::Load(load));
+        let mut show = |load| screen.show(ProgressEvent::Load(load));
         let report = limit::within("load", experiment::site::phase_limit::of(&case), || {
             loading::load(&mut session, dataset, &request, &mut show)
         });
@@ -128,7 +128,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let cache = Cache::default_location()?;
-        let budget = Budget::of(&cache)?;
+        let budget = CacheBudget::of(&cache)?;
         ensure!(
             !budget.keeps_nothing(),
             "{} keeps no cluster, so there is nothing to load in advance",
@@ -145,7 +145,7 @@ impl Order<'_> {
             os: None,
             hands: HostHands::new(own_program()?),
             settings: &undone::SETTINGS,
-            allowed: Allowed::Nothing,
+            allowed: AllowedChange::Nothing,
             replace: args.replace,
             replace_databases: &[],
             risks: Risks::default(),
@@ -164,7 +164,7 @@ impl Order<'_> {
         let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.schema = args.schema.clone();
         let mut watch = |progress| screen.show(progress);
-        let stage = Found::of(&case, &site, &mut watch)
+        let stage = ResolvedServer::of(&case, &site, &mut watch)
             .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
         screen.close();
         let mut stage = stage?;

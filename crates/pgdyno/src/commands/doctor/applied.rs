@@ -1,9 +1,9 @@
 //! Values of this machine that rows want: set through the journal of crate `host`, and kept until they are undone.
 
-use analysis::doctor::{self, Diagnosis, Knob, Outcome, ROWS, Verdict};
+use analysis::doctor::{self, Diagnosis, DoctorOutcome, DoctorVerdict, Knob, ROWS};
 use anyhow::{Context, Result, ensure};
 use experiment::stage::os;
-use host::{Disk, Keeper, Machine};
+use host::{Disk, Keeper, KernelFiles};
 use serde::Serialize;
 
 use super::seen::SeenHere;
@@ -77,11 +77,11 @@ pub(super) fn apply(diagnosis: &Diagnosis, wanted: &[&str], seen: &SeenHere) -> 
         seen.is_here,
         "--apply sets values of this machine, and the host that was looked at is another one"
     );
-    let machine = Machine::this();
+    let machine = KernelFiles::this();
     let disks = os::disks_of(seen.host.mounts.clone());
     let mut applied = Applied::default();
     let mut chosen = Vec::new();
-    let is_wanted = |row: &&Outcome| row.verdict > Verdict::Unseen && wanted.contains(&row.id);
+    let is_wanted = |row: &&DoctorOutcome| row.verdict > DoctorVerdict::Unseen && wanted.contains(&row.id);
     for row in diagnosis.rows.iter().filter(is_wanted) {
         let Some(knob @ (key, values)) = row.knob else { continue };
         let refusal = |value: &str| host::refusal(&machine, key, value, &disks);
@@ -111,7 +111,7 @@ pub(super) fn apply(diagnosis: &Diagnosis, wanted: &[&str], seen: &SeenHere) -> 
 }
 
 /// Kernel files that do not have a value that the row wants, and the value to set.
-fn to_set(machine: &Machine, knob: Knob, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
+fn to_set(machine: &KernelFiles, knob: Knob, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
     let mut files = host::settings(machine, knob.0, value, disks);
     files.retain(|(path, _)| !machine.read(path).is_ok_and(|now| doctor::is_as_wanted(knob, &now)));
     files
@@ -141,7 +141,7 @@ mod tests {
             [("read-ahead", "4096", "read_ahead_kb"), ("io-scheduler", "none", "scheduler")]
         {
             let knob = ROWS.iter().find(|known| known.id == row).unwrap().knob.unwrap();
-            let set = to_set(&Machine::at(root.path()), knob, value, &disks);
+            let set = to_set(&KernelFiles::at(root.path()), knob, value, &disks);
             assert_eq!(set, [(format!("/sys/block/sda/queue/{file}"), value.to_string())]);
         }
     }

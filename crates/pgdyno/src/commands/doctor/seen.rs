@@ -9,7 +9,7 @@ use dataset::{schema, session};
 use fleet::Eyes;
 use model::experiment::driver::DriverSpec;
 use model::run::host::HostRecord;
-use model::run::rights::Rights;
+use model::run::rights::RoleRights;
 use model::run::server::ServerRecord;
 use model::telemetry::watch::WatchOrder;
 use model::text::prose::{bytes, plural};
@@ -25,7 +25,7 @@ use crate::front::cli::doctor::DoctorArgs;
 use crate::front::setup;
 use crate::job::own_program;
 use crate::signals;
-use crate::watch::Place;
+use crate::watch::ObservedServer;
 
 /// All that was seen.
 pub(super) struct SeenHere {
@@ -38,7 +38,7 @@ pub(super) struct SeenHere {
     clock_s: Option<f64>,
     dirs: BTreeMap<String, PathBuf>,
     postmaster_pid: Option<u32>,
-    rights: Rights,
+    rights: RoleRights,
     names: Names,
 }
 
@@ -82,7 +82,7 @@ impl SeenHere {
             clock_s: None,
             dirs,
             postmaster_pid: None,
-            rights: Rights::new(),
+            rights: RoleRights::new(),
             names: Names::default(),
         })
     }
@@ -115,7 +115,7 @@ impl SeenHere {
 
     /// The server's host is this machine if its processes are here.
     fn with_server_here(self, order: &WatchOrder) -> SeenHere {
-        let place = Place::of(order, driver::Rights::OfUser);
+        let place = ObservedServer::of(order, driver::SenderTrust::OfUser);
         if place.postmaster_pid.is_none() {
             return SeenHere { host_of: HostOf::Driver, ..self };
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::keys::row::{Kind, Row};
+use model::experiment::keys::row::{KeyKind, KeyRow};
 use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
@@ -46,14 +46,14 @@ const NEEDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Two levels of a key by its kind, as TOML.
-fn levels(row: &Row) -> String {
-    let of_kind = |kind: &Kind| match kind {
-        Kind::Flag => Some("[true, false]".to_string()),
-        Kind::Words([first, second, ..]) => Some(format!("[\"{first}\", \"{second}\"]")),
-        Kind::Whole(least, _) => Some(format!("[{least}, {}]", least + 1)),
-        Kind::Positive | Kind::Number => Some("[1, 1.5]".to_string()),
-        Kind::Seconds(least) => Some(format!("[\"{}s\", \"{}s\"]", least + 1, least + 2)),
-        Kind::Text => Some(r#"["a", "b"]"#.to_string()),
+fn levels(row: &KeyRow) -> String {
+    let of_kind = |kind: &KeyKind| match kind {
+        KeyKind::Flag => Some("[true, false]".to_string()),
+        KeyKind::Words([first, second, ..]) => Some(format!("[\"{first}\", \"{second}\"]")),
+        KeyKind::Whole(least, _) => Some(format!("[{least}, {}]", least + 1)),
+        KeyKind::Positive | KeyKind::Number => Some("[1, 1.5]".to_string()),
+        KeyKind::Seconds(least) => Some(format!("[\"{}s\", \"{}s\"]", least + 1, least + 2)),
+        KeyKind::Text => Some(r#"["a", "b"]"#.to_string()),
         _ => None,
     };
     row.kinds().iter().find_map(of_kind).unwrap_or_else(|| panic!("{}: {:?}", row.name, row.kind))

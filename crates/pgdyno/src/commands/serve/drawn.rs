@@ -13,7 +13,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::alarm;
-use report::site::{Link, Page};
+use report::site::{BarLink, Page};
 use serde::{Deserialize, Serialize};
 use serve::Makers;
 
@@ -60,19 +60,19 @@ enum Answer {
     Refused(String),
 }
 
-fn result(dir: &Path, back: &[Link]) -> Result<Page> {
+fn result(dir: &Path, back: &[BarLink]) -> Result<Page> {
     page(What::Result(dir.to_path_buf()), back)
 }
 
-fn comparison(dirs: [&Path; 2], back: &[Link]) -> Result<Page> {
+fn comparison(dirs: [&Path; 2], back: &[BarLink]) -> Result<Page> {
     page(What::Comparison(dirs.map(Path::to_path_buf)), back)
 }
 
-fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
+fn several(dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
     page(What::Several(dirs.iter().map(|dir| dir.to_path_buf()).collect()), back)
 }
 
-fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
+fn history(experiment: &str, dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
     let (runs, left_out) =
         past::of_all(dirs, |dir, name| match ask(What::Past(dir.to_path_buf(), name.to_string()), &[])? {
             Answer::Runs(runs) => Ok(runs),
@@ -81,7 +81,7 @@ fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
     page(What::History(experiment.to_string(), runs, left_out), back)
 }
 
-fn page(what: What, back: &[Link]) -> Result<Page> {
+fn page(what: What, back: &[BarLink]) -> Result<Page> {
     match ask(what, back)? {
         Answer::Page { html, policy } => Ok(Page { html, policy }),
         answer => Err(refused(answer)),
@@ -95,7 +95,7 @@ fn refused(answer: Answer) -> Error {
     }
 }
 
-fn ask(what: What, back: &[Link]) -> Result<Answer> {
+fn ask(what: What, back: &[BarLink]) -> Result<Answer> {
     let links = back.iter().map(|link| (link.to.to_string(), link.words.to_string(), link.is_here)).collect();
     let order = serde_json::to_vec(&Order { what, links })?;
     let mut command = Command::new("/proc/self/exe");
@@ -136,8 +136,8 @@ pub(crate) fn draw() -> Result<Exit> {
     ensure!(!order.is_empty(), "`pgdyno draw` is started by `pgdyno serve`");
     guard::panic_if_asked("draw");
     let Order { what, links } = serde_json::from_slice(&order).context("the order cannot be read")?;
-    let links: Vec<Link> =
-        links.iter().map(|(to, words, is_here)| Link { to, words, is_here: *is_here }).collect();
+    let links: Vec<BarLink> =
+        links.iter().map(|(to, words, is_here)| BarLink { to, words, is_here: *is_here }).collect();
     let answer = answer(&what, &links).unwrap_or_else(|error| Answer::Refused(format!("{error:#}")));
     serde_json::to_writer(std::io::stdout().lock(), &answer)?;
     Ok(Exit::Done)
@@ -152,7 +152,7 @@ fn limit() -> Result<()> {
     Ok(setrlimit(Resource::RLIMIT_AS, most, most)?)
 }
 
-fn answer(what: &What, links: &[Link]) -> Result<Answer> {
+fn answer(what: &What, links: &[BarLink]) -> Result<Answer> {
     let page = match what {
         What::Result(dir) => (DRAWN_HERE.result)(dir, links)?,
         What::Comparison([a, b]) => (DRAWN_HERE.comparison)([a, b], links)?,

@@ -4,11 +4,11 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use driver::far::{Begin, Heard, Outbox, WallClock, begin};
+use driver::far::{Begin, Outbox, ParentInput, WallClock, begin};
 use model::experiment::driver::DriverSpec;
 use model::load::drive::DriverLine;
-use model::load::pages::{AnswerPart, Asked, PagesCommand, PagesLine, PagesOrder};
-use serve::{Answering, Elsewhere, Options, Serving};
+use model::load::pages::{AnswerPart, PageRequest, PagesCommand, PagesLine, PagesOrder};
+use serve::{Answering, Elsewhere, ServeOptions, Serving};
 
 use super::{drawn, expect_dir, options};
 use crate::front::cli::serve::ServeArgs;
@@ -19,7 +19,7 @@ use crate::{Exit, pipe, say, signals};
 struct Far(fleet::Pages);
 
 impl Elsewhere for Far {
-    fn ask(&self, asked: Asked, sink: Box<dyn FnMut(AnswerPart) -> bool + Send>) -> u64 {
+    fn ask(&self, asked: PageRequest, sink: Box<dyn FnMut(AnswerPart) -> bool + Send>) -> u64 {
         self.0.ask(asked, sink)
     }
 
@@ -63,14 +63,14 @@ fn answer(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<()> {
     let say = Arc::new(move |line| said.say(&DriverLine::Pages(line)).unwrap_or_default());
     let answering = Answering::start(of_order(order), drawn::MAKERS, say)?;
     outbox.say(&DriverLine::Pages(PagesLine::Open))?;
-    while let Some(Heard::Command(command)) = commands.recv() {
+    while let Some(ParentInput::Command(command)) = commands.recv() {
         answering.carry_out(command);
     }
     Ok(())
 }
 
-fn of_order(order: PagesOrder) -> Options {
-    Options {
+fn of_order(order: PagesOrder) -> ServeOptions {
+    ServeOptions {
         root: order.dir,
         // Nobody listens here.
         listen: ([127, 0, 0, 1], 0).into(),
@@ -81,6 +81,6 @@ fn of_order(order: PagesOrder) -> Options {
         may_control: order.may_control,
         machine: order.machine,
         tool_version: env!("CARGO_PKG_VERSION"),
-        patience: serve::Patience::default(),
+        patience: serve::ConnectionBounds::default(),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use analysis::history::{PastRun, joined};
 use anyhow::Result;
 use report::Input;
-use report::site::{self, Link, Page, Several};
+use report::site::{self, BarLink, Page, Several};
 use serve::Makers;
 
 use crate::commands::compare;
@@ -27,7 +27,7 @@ pub(crate) const DRAWN_HERE: Makers = Makers {
 };
 
 /// The report; of an experiment that is being measured, of the runs that have ended.
-fn result(dir: &Path, back: &[Link]) -> Result<Page> {
+fn result(dir: &Path, back: &[BarLink]) -> Result<Page> {
     let explained = Explained::read_for_page(dir, store::writer_of(dir).is_some())?;
     let comparisons = page::own_comparisons(dir, &explained)?;
     if !comparisons.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn name(dir: &Path) -> String {
     whole.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
+fn several(dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
     let read = |dir: &&Path| Ok((name(dir), Explained::read_for_figures(dir)?));
     let explained: Vec<(String, Explained)> = dirs.iter().map(read).collect::<Result<_>>()?;
     let machine = |one: &Explained| {
@@ -59,13 +59,18 @@ fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
     Ok(site::several(&results, back, TOOL_VERSION))
 }
 
-fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
+fn history(experiment: &str, dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
     let (runs, left_out) = past::of_all(dirs, past::of);
     Ok(history_of(experiment, runs, &left_out, back))
 }
 
 /// The page of the history of an experiment, from its runs, and what could not be read of it.
-pub(super) fn history_of(experiment: &str, runs: Vec<PastRun>, left_out: &[String], back: &[Link]) -> Page {
+pub(super) fn history_of(
+    experiment: &str,
+    runs: Vec<PastRun>,
+    left_out: &[String],
+    back: &[BarLink],
+) -> Page {
     site::history(experiment, &joined(runs), left_out, back, TOOL_VERSION)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use analysis::case::labels::{self, Condition};
+use analysis::case::labels::{self, WhereCondition};
 use analysis::explain::{explain_run, partner_of, study_of};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
@@ -32,7 +32,7 @@ pub(crate) struct Explained {
 
 /// Which runs keep their telemetry over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Series {
+pub(crate) enum KeptTelemetry {
     /// Those that a page draws.
     Drawn,
     /// All, as for JSON and CSV.
@@ -43,12 +43,12 @@ pub(crate) enum Series {
 
 impl Explained {
     /// Reads and explains the results in a directory.
-    pub(crate) fn read(dir: &Path, series: Series) -> Result<Explained> {
+    pub(crate) fn read(dir: &Path, series: KeptTelemetry) -> Result<Explained> {
         Explained::read_where(dir, series, &[])
     }
 
     /// [`Explained::read`] of the cases alone that meet conditions (`provider=aws`).
-    pub(crate) fn read_where(dir: &Path, series: Series, conditions: &[String]) -> Result<Explained> {
+    pub(crate) fn read_where(dir: &Path, series: KeptTelemetry, conditions: &[String]) -> Result<Explained> {
         let part = match conditions {
             [] => Part::Whole,
             conditions => Part::Where(conditions),
@@ -58,7 +58,7 @@ impl Explained {
 
     /// [`Explained::read_where`] of an experiment that is being measured, of the runs alone that have ended: one under way would be
     /// reported as cut off, with advice to repeat it.
-    pub(crate) fn read_so_far(dir: &Path, series: Series, conditions: &[String]) -> Result<Explained> {
+    pub(crate) fn read_so_far(dir: &Path, series: KeptTelemetry, conditions: &[String]) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Ended(conditions))
     }
 
@@ -66,30 +66,30 @@ impl Explained {
     /// shows, the first ones of the plan, and then the study says so.
     pub(crate) fn read_for_page(dir: &Path, is_under_way: bool) -> Result<Explained> {
         let part = if is_under_way { Part::Ended(&[]) } else { Part::Whole };
-        Explained::read_cut(dir, Series::Drawn, part, CASES_DRAWN_MAX)
+        Explained::read_cut(dir, KeptTelemetry::Drawn, part, CASES_DRAWN_MAX)
     }
 
     /// [`Explained::read_for_page`] of a result that is one of several on a page, of which only figures are shown.
     pub(crate) fn read_for_figures(dir: &Path) -> Result<Explained> {
-        Explained::read_cut(dir, Series::No, Part::Whole, CASES_DRAWN_MAX)
+        Explained::read_cut(dir, KeptTelemetry::No, Part::Whole, CASES_DRAWN_MAX)
     }
 
     /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
-    pub(crate) fn read_origin(dir: &Path, series: Series, origin: &str) -> Result<Explained> {
+    pub(crate) fn read_origin(dir: &Path, series: KeptTelemetry, origin: &str) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Origin(origin))
     }
 
-    fn read_part(dir: &Path, series: Series, part: Part) -> Result<Explained> {
+    fn read_part(dir: &Path, series: KeptTelemetry, part: Part) -> Result<Explained> {
         Explained::read_cut(dir, series, part, usize::MAX)
     }
 
-    fn read_cut(dir: &Path, series: Series, part: Part, n_cases_max: usize) -> Result<Explained> {
+    fn read_cut(dir: &Path, series: KeptTelemetry, part: Part, n_cases_max: usize) -> Result<Explained> {
         let results = Results::open(dir)?;
         let mut experiment = results.stored.experiment();
         part.select(&mut experiment)?;
         let left_out = cut(&mut experiment, n_cases_max);
         let is_small = results.stored.n_runs() <= report::N_DRAWN_MAX;
-        let keeps_all = series == Series::All || (series == Series::Drawn && is_small);
+        let keeps_all = series == KeptTelemetry::All || (series == KeptTelemetry::Drawn && is_small);
         let explained = each(results.stored.n_runs(), |index| {
             let is_left_out = |record: RunRecord| {
                 !part.has(&record, &experiment) || experiment.plan.case(record.spec.case).is_none()
@@ -104,7 +104,7 @@ impl Explained {
         let (runs, summaries): (Vec<RunData>, Vec<ExplainedRun>) = explained.into_iter().flatten().unzip();
         let data = ExperimentData { runs, ..experiment };
         let mut study = study_of(&data, summaries);
-        if series == Series::Drawn && !is_small {
+        if series == KeptTelemetry::Drawn && !is_small {
             results.read_series(&mut study)?;
         }
         proofs::confirm(dir, &mut study)?;
@@ -179,8 +179,8 @@ fn select(data: &mut ExperimentData, conditions: &[String]) -> Result<()> {
     if data.plan.is_comparison {
         bail!("--where: a comparison needs both of its sides");
     }
-    let parsed: Result<Vec<Condition>, String> =
-        conditions.iter().map(|text| Condition::parse(text, &data.plan)).collect();
+    let parsed: Result<Vec<WhereCondition>, String> =
+        conditions.iter().map(|text| WhereCondition::parse(text, &data.plan)).collect();
     parsed
         .and_then(|conditions| labels::select(data, &conditions))
         .map_err(|error| anyhow!("--where: {error}"))

@@ -8,16 +8,16 @@ use model::run::ExperimentData;
 use report::{Export, ExportFormat, ExportTable};
 use store::Stored;
 
-use crate::commands::stored::explained::{Explained, Series};
-use crate::front::cli::stored::{ExportArgs, FileFormat, Table};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
+use crate::front::cli::stored::{ExportArgs, ExportedTable, FileFormat};
 use crate::{Exit, print_exact, say};
 
 /// Writes a table of all runs, or of one.
 pub(crate) fn export(args: &ExportArgs) -> Result<Exit> {
     let table = match args.table {
-        Table::Seconds => return seconds(args),
-        Table::Intervals => ExportTable::Intervals,
-        Table::Readings => ExportTable::Readings,
+        ExportedTable::Seconds => return seconds(args),
+        ExportedTable::Intervals => ExportTable::Intervals,
+        ExportedTable::Readings => ExportTable::Readings,
     };
     let stored = Stored::open(&args.dir)?;
     let indices: Vec<usize> = (0..stored.n_runs())
@@ -49,7 +49,7 @@ fn seconds(args: &ExportArgs) -> Result<Exit> {
         args.format == FileFormat::Csv,
         "seconds are written as CSV only; for JSON and Parquet use --table intervals or --table readings"
     );
-    let Explained { study, data } = Explained::read(&args.dir, Series::All)?;
+    let Explained { study, data } = Explained::read(&args.dir, KeptTelemetry::All)?;
     let has_run = args.run.is_none_or(|run| study.runs.iter().any(|other| other.run == run));
     expect_run(args, last_run(&data), has_run)?;
     let text = report::seconds_csv(&study, args.run);

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use analysis::history::{Change, History, histories};
+use analysis::history::{History, LevelChange, histories};
 use anyhow::{Result, bail};
 use model::text::prose::plural;
 
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::shelf;
 use crate::front::cli::FailOn;
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
@@ -29,7 +29,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     names.dedup();
     let mut experiments = Vec::new();
     for listing in listings.iter().filter(|listing| listing.name == name) {
-        match Explained::read(&listing.path, Series::No) {
+        match Explained::read(&listing.path, KeptTelemetry::No) {
             Ok(Explained { data, study }) => {
                 experiments.push((listing.path.display().to_string(), data, study));
             }
@@ -131,7 +131,7 @@ fn no_change(n_runs: usize) -> &'static str {
     }
 }
 
-fn words(change: &Change) -> String {
+fn words(change: &LevelChange) -> String {
     let percent = 100.0 * (change.after / change.before - 1.0);
     let revisions = match change.last_before.revision == change.first_after.revision {
         true => String::new(),
@@ -142,7 +142,7 @@ fn words(change: &Change) -> String {
 }
 
 /// The conditions that differ around a change, one a line.
-fn conditions(change: &Change) -> String {
+fn conditions(change: &LevelChange) -> String {
     let mut text = String::new();
     for condition in change.conditions.iter().take(CONDITIONS_MAX) {
         text.push_str(&format!("     {}\n", condition.words()));
@@ -163,15 +163,15 @@ mod tests {
 
     #[test]
     fn a_change_downwards_fails_a_job_and_one_that_few_runs_suggest_has_no_verdict() {
-        use analysis::history::{Pending, Point};
-        let point = || Point {
+        use analysis::history::{HistoryPoint, Pending};
+        let point = || HistoryPoint {
             experiment: "day 1".to_string(),
             run: 1,
             t_unix_ns: 1,
             revision: "18.1".to_string(),
             tps: 1000.0,
         };
-        let change = |after: f64| Change {
+        let change = |after: f64| LevelChange {
             last_before: point(),
             first_after: point(),
             before: 1000.0,
@@ -206,22 +206,22 @@ mod tests {
 
     #[test]
     fn conditions_that_differ_around_a_change_have_a_line_each() {
-        use analysis::history::{Condition, Point};
-        let point = |revision: &str| Point {
+        use analysis::history::{DifferingCondition, HistoryPoint};
+        let point = |revision: &str| HistoryPoint {
             experiment: "day 1".to_string(),
             run: 1,
             t_unix_ns: 1,
             revision: revision.to_string(),
             tps: 1000.0,
         };
-        let condition = |n: usize| Condition {
+        let condition = |n: usize| DifferingCondition {
             what: format!("setting s{n}"),
             before: "1".to_string(),
             after: "2".to_string(),
             n_before: [4, 5],
             n_after: [5, 5],
         };
-        let change = |n: usize| Change {
+        let change = |n: usize| LevelChange {
             last_before: point("18.1"),
             first_after: point("18.1"),
             before: 1000.0,
@@ -232,8 +232,10 @@ mod tests {
         };
         assert_eq!(conditions(&change(1)), "     setting s0: 1 before (in 4 of 5 runs), 2 after\n");
         assert!(conditions(&change(0)).starts_with("     no recorded condition differs: server, settings"));
-        let blind =
-            Change { unrecorded: ["the server's machine", "settings"].map(String::from).into(), ..change(0) };
+        let blind = LevelChange {
+            unrecorded: ["the server's machine", "settings"].map(String::from).into(),
+            ..change(0)
+        };
         assert_eq!(
             conditions(&blind),
             "     no recorded condition differs; not recorded: the server's machine, settings\n"

@@ -12,7 +12,7 @@ use store::{Listing, Listings};
 
 use crate::commands::compare::page;
 use crate::commands::report::for_terminal;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::cli::stored::{ListArgs, RESULTS};
 use crate::front::setup::NOTE;
 use crate::front::shell;
@@ -43,7 +43,7 @@ pub(crate) fn found(dir: &Path) -> Result<Listings> {
 
 /// What an experiment found, in short.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct ShortAnswer {
     title: String,
     /// The note of the user.
     #[serde(default)]
@@ -63,18 +63,18 @@ pub(crate) struct Answer {
     tool_version: String,
 }
 
-impl Answer {
+impl ShortAnswer {
     /// The answer of an explained experiment.
     ///
     /// # Errors
     /// When the request of a comparison cannot be read.
-    pub(crate) fn of(dir: &Path, explained: &Explained) -> Result<Answer> {
+    pub(crate) fn of(dir: &Path, explained: &Explained) -> Result<ShortAnswer> {
         let Explained { data, study } = explained;
         let (headline, grade) = match page::own_comparisons(dir, explained)?.as_slice() {
             [first, ..] => (report::comparison_headline(first), first.grade),
             [] => report::headline_and_grade(study),
         };
-        Ok(Answer {
+        Ok(ShortAnswer {
             title: data.plan.title.clone(),
             note: data
                 .plan
@@ -95,10 +95,10 @@ impl Answer {
     }
 
     /// The answer of an experiment that is being measured: what its runs say so far is none.
-    fn of_running(self, dir: &Path) -> Answer {
+    fn of_running(self, dir: &Path) -> ShortAnswer {
         let words = ["pgdyno".to_string(), "report".to_string(), dir.display().to_string()];
         let command = shell::command(&words);
-        Answer {
+        ShortAnswer {
             headline: format!("being measured; {command} shows what there is so far"),
             verdict: "running".to_string(),
             ..self
@@ -106,12 +106,12 @@ impl Answer {
     }
 
     /// The stored answer, or the one that the records give.
-    pub(super) fn read(dir: &Path) -> Result<Answer> {
+    pub(super) fn read(dir: &Path) -> Result<ShortAnswer> {
         let stored = files::read(&dir.join(ANSWER), BYTES_MAX).ok();
-        let stored = stored.and_then(|bytes| store::parse_record::<Answer>(&bytes).ok());
+        let stored = stored.and_then(|bytes| store::parse_record::<ShortAnswer>(&bytes).ok());
         match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
             Some(answer) => Ok(answer),
-            None => Answer::of(dir, &Explained::read(dir, Series::No)?),
+            None => ShortAnswer::of(dir, &Explained::read(dir, KeptTelemetry::No)?),
         }
     }
 }
@@ -144,9 +144,9 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     let width = width(&listings);
     let now_s = jiff::Timestamp::now().as_second();
     for listing in listings {
-        let answer = Answer::read(&listing.path).unwrap_or_else(|error| {
+        let answer = ShortAnswer::read(&listing.path).unwrap_or_else(|error| {
             say(&on_one_line(&format!("skipped the records of damaged results: {error:#}")));
-            Answer::default()
+            ShortAnswer::default()
         });
         let answer = if is_running(&listing) { answer.of_running(&listing.path) } else { answer };
         if args.json {
@@ -178,7 +178,7 @@ fn state(listing: &Listing) -> &'static str {
     }
 }
 
-pub(super) fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
+pub(super) fn json(listing: &Listing, answer: &ShortAnswer) -> serde_json::Value {
     let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
     serde_json::json!({
         "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state(listing),
@@ -190,7 +190,7 @@ pub(super) fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
 /// Space in front of all lines of an experiment but the first.
 const INDENT: &str = "             ";
 
-pub(super) fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String {
+pub(super) fn text(listing: &Listing, answer: &ShortAnswer, width: usize, now_s: i64) -> String {
     let Listing { path, name, made_unix_ns, n_runs_completed, n_runs_planned, .. } = listing;
     let name = columns::left(&on_one_line(name), width);
     let age = age(now_s - (made_unix_ns / 1_000_000_000) as i64);
@@ -200,7 +200,7 @@ pub(super) fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64)
         _ if is_running(listing) => String::new(),
         _ => format!(", {}", state(listing)),
     };
-    let Answer { verdict, headline, title, note, .. } = answer;
+    let ShortAnswer { verdict, headline, title, note, .. } = answer;
     let [server, headline, verdict] = [&answer.server, headline, verdict].map(|text| on_one_line(text));
     let of_user: String = [title, note]
         .into_iter()
@@ -241,12 +241,12 @@ mod tests {
             state: RunState::Completed,
             is_running: false,
         };
-        let answer = Answer {
+        let answer = ShortAnswer {
             title: text_of(hostile),
             note: text_of(hostile),
             headline: text_of(hostile),
             server: text_of(hostile),
-            ..Answer::default()
+            ..ShortAnswer::default()
         };
         let text = text(&listing, &answer, width(std::slice::from_ref(&listing)), 0);
         assert_eq!((text.lines().count(), text.matches(shown).count()), (5, 6), "{text}");

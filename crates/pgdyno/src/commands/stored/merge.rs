@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::plan::merge::{self, Merged, Part};
+use experiment::plan::merge::{self, Merged, MergedResults};
 use model::experiment::plan::{RunState, StateLine};
 use model::text::prose::plural;
 use store::{Author, ExperimentDir, Reason, Sealed};
 
-use crate::commands::report::{self, Form};
+use crate::commands::report::{self, PrintForm};
 use crate::commands::why::proofs::{self, Proofs};
 use crate::front::cli::stored::MergeArgs;
 use crate::{Exit, job, say};
@@ -22,7 +22,7 @@ struct Source {
 /// Merges the directories and prints the report of the study.
 pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
     let sources = args.dirs.iter().map(|given| source(given)).collect::<Result<Vec<_>>>()?;
-    let (parts, authors): (Vec<Part>, Vec<Author>) =
+    let (parts, authors): (Vec<MergedResults>, Vec<Author>) =
         sources.iter().map(read).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let now_unix_ns = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
     let merged = merge::merge(parts, args.by_origin, env!("CARGO_PKG_VERSION"), now_unix_ns)?;
@@ -49,7 +49,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
         sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
     ));
     dropped.iter().for_each(|words| say(words));
-    report::explain(&path, Form::Table)?;
+    report::explain(&path, PrintForm::Table)?;
     Ok(Exit::Done)
 }
 
@@ -70,7 +70,7 @@ fn source(given: &str) -> Result<Source> {
 }
 
 /// What was measured in a directory, and who wrote its plan.
-fn read(source: &Source) -> Result<(Part, Author)> {
+fn read(source: &Source) -> Result<(MergedResults, Author)> {
     let Source { name, dir } = source;
     let (plan, author) = match store::read_sealed(dir) {
         Ok(Sealed { plan, author, .. }) => (plan, author),
@@ -86,7 +86,7 @@ fn read(source: &Source) -> Result<(Part, Author)> {
         "`{}` is a duet, whose slices cannot be merged with those of another",
         dir.display()
     );
-    let part = Part {
+    let part = MergedResults {
         name: name.clone(),
         plan,
         records: store::read_all_records(dir).with_context(|| {

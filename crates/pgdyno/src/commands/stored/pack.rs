@@ -10,7 +10,7 @@ use model::experiment::case::{Case, ServerSource};
 use model::run::RunRecord;
 use model::telemetry::import::Import;
 use model::text::prose::{bytes, plural};
-use store::Extent;
+use store::PackExtent;
 
 use crate::front::cli::packed::{PackArgs, UnpackArgs};
 use crate::front::cli::stored::RESULTS;
@@ -26,7 +26,7 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
         Some(file) => file.clone(),
         None => PathBuf::from(store::name_of(&args.dir) + END),
     };
-    let extent = if args.all { Extent::All } else { Extent::Report };
+    let extent = if args.all { PackExtent::All } else { PackExtent::Report };
     let packed = store::pack(&args.dir, &to, extent, env!("CARGO_PKG_VERSION"))?;
     for path in &packed.hidden {
         say(&format!(

@@ -23,11 +23,11 @@ use self::lacks::Lacks;
 pub(crate) use self::place::sweep;
 use self::place::{Original, Stored};
 use self::servers::Chosen;
-use crate::commands::compare::duet::Played;
-use crate::commands::compare::ending::Ending;
-use crate::commands::compare::{self, Outcome};
+use crate::commands::compare::duet::DuetProgress;
+use crate::commands::compare::ending::CompareEnding;
+use crate::commands::compare::{self, CompareEndTerms};
 use crate::commands::report;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::announce::announce;
 use crate::front::ask::Ask;
 use crate::front::cli::packed::RepeatArgs;
@@ -81,7 +81,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     };
     original.keep_in(&path)?;
     let theirs = original.explained()?;
-    let ours = Explained::read(&path, Series::Drawn)?;
+    let ours = Explained::read(&path, KeptTelemetry::Drawn)?;
     let html = report::write_reports(&path, &ours)?;
     let comparisons = match slicing {
         Some(_) => vec![compare_duets((&theirs, original.dir()), (&ours, &path), args.margin)?],
@@ -95,7 +95,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
         let lines = comparisons.iter().map(|case| ::report::repeat_statement(case) + "\n");
         print(&format!("{}\n", lines.collect::<String>()))?;
     }
-    let wanted = Outcome { json: args.json, force: args.force, fail_on: args.fail_on };
+    let wanted = CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on };
     let exit = compare::finish(&comparisons, &ours.data, wanted);
     say(&format!("report: {}", html.display()));
     say(&format!("comparison: {}", page.display()));
@@ -109,12 +109,12 @@ struct Measured {
     /// The server of the page that shows it.
     page: Option<Companion>,
     is_restored: bool,
-    ending: Ending,
+    ending: CompareEnding,
 }
 
 impl Measured {
-    fn of_duet(played: Played) -> Measured {
-        let Played { path, page, ending, .. } = played;
+    fn of_duet(played: DuetProgress) -> Measured {
+        let DuetProgress { path, page, ending, .. } = played;
         Measured { path, page, is_restored: true, ending }
     }
 
@@ -128,10 +128,10 @@ impl Measured {
             return Ok(None);
         };
         let ending = match result {
-            Err(error) => Ending::Failed(error),
-            Ok(()) if outcome.stopped => Ending::Stopped,
-            Ok(()) if outcome.incomplete > 0 => Ending::Incomplete,
-            Ok(()) => Ending::Whole,
+            Err(error) => CompareEnding::Failed(error),
+            Ok(()) if outcome.stopped => CompareEnding::Stopped,
+            Ok(()) if outcome.incomplete > 0 => CompareEnding::Incomplete,
+            Ok(()) => CompareEnding::Whole,
         };
         Ok(Some(Measured { path, page, is_restored, ending }))
     }
@@ -146,8 +146,8 @@ fn compare_duets(
     let duet = |dir: &Path| store::read_duet(dir)?.with_context(|| format!("`{}` is no duet", dir.display()));
     let (duet_there, duet_here) = (duet(theirs.1)?, duet(ours.1)?);
     let sides = |explained| [1, 2].map(|case| Explained::side(explained, case));
-    let there = explain::Played { sides: sides(theirs.0), duet: &duet_there };
-    let here = explain::Played { sides: sides(ours.0), duet: &duet_here };
+    let there = explain::PlayedDuet { sides: sides(theirs.0), duet: &duet_there };
+    let here = explain::PlayedDuet { sides: sides(ours.0), duet: &duet_here };
     Ok(explain::compare_duet_repeat(there, here, margin))
 }
 
@@ -194,7 +194,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     Job::begin(plan, (&(head(original) + &text), author), servers, args.output.as_deref())
 }
 
-/// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment. What was unpacked for
+/// Nothing of a repetition can be changed but its servers: whoever cannot measure it is runs the experiment. What was unpacked for
 /// the time being is gone when this is read.
 fn with_a_way_out(error: &Error, original: &Original, results: &Path) -> Error {
     let (first, dir) = if original.is_unpacked() {

@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use dataset::clearance::published::{self, Creator};
 use dataset::session;
 use model::text::prose::plural;
-use shelf::{Kept, Pushed, Shelf, Source};
+use shelf::{Pushed, PushedResult, Shelf, StoredResult};
 use workload::Schema;
 
 use crate::commands::compare::page;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::list;
 use crate::front::cli::stored::{PushArgs, RESULTS};
 use crate::front::setup;
@@ -65,12 +65,12 @@ fn words(pushed: Pushed) -> String {
 }
 
 fn one(shelf: &mut Shelf, dir: &Path, replace: bool) -> Result<Pushed> {
-    let explained = Explained::read(dir, Series::No)?;
+    let explained = Explained::read(dir, KeptTelemetry::No)?;
     let comparisons = page::own_comparisons(dir, &explained)?;
     let Explained { data, study } = &explained;
     let tool_version = env!("CARGO_PKG_VERSION");
     let is_ours = store::read_sealed(dir)?.author.is_us();
-    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version, is_ours, replace })
+    shelf.push(&PushedResult { dir, data, study, comparisons: &comparisons, tool_version, is_ours, replace })
 }
 
 /// Fails if a publication publishes the tables of the store.
@@ -118,7 +118,7 @@ pub(crate) fn fetch_all(target: &str, name: &str) -> Result<()> {
 }
 
 /// The directory of a stored result, which has its name and, where another result has that name here, its number too.
-fn fetch(shelf: &mut Shelf, kept: &Kept) -> Result<PathBuf> {
+fn fetch(shelf: &mut Shelf, kept: &StoredResult) -> Result<PathBuf> {
     let name = plain(&kept.directory);
     let numbered = format!("{name}-{}", kept.experiment_id);
     for dir in [name, numbered].map(|name| Path::new(RESULTS).join(name)) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use analysis::summary::Study;
-use analysis::summary::proof::{Outcome, Proof};
+use analysis::summary::proof::{Proof, ProofOutcome};
 use analysis::what_if;
 use anyhow::{Context, Error, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ fn better(earlier: &Proofs, new: &Proofs) -> (Proofs, Vec<Proof>) {
     let of_each = |proof: &Proof| that_stays(proof).map_or_else(|| proof.clone(), in_its_directory);
     let tested: Vec<Proof> = new.proofs.iter().map(of_each).collect();
     // What was decided by another change than now stays decided, and comes first.
-    let decided = |proof: &&Proof| proof.is_telling() && proof.outcome != Outcome::Undecided;
+    let decided = |proof: &&Proof| proof.is_telling() && proof.outcome != ProofOutcome::Undecided;
     let is_open =
         |earlier: &&Proof| !tested.iter().filter(decided).any(|proof| proof.limiter == earlier.limiter);
     let carried: Vec<Proof> =
@@ -120,16 +120,16 @@ pub(crate) fn confirm(dir: &Path, study: &mut Study) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use analysis::summary::limiter::Bottleneck;
-    use analysis::summary::proof::Kind;
+    use analysis::summary::proof::ProofKind;
 
     use super::*;
 
     /// A result of a change from so many pairs.
-    fn of(change: &str, n_pairs: usize, outcome: Outcome) -> Proof {
+    fn of(change: &str, n_pairs: usize, outcome: ProofOutcome) -> Proof {
         let estimate = (n_pairs >= 2).then_some(2.0);
         Proof {
             limiter: Bottleneck::WalSync,
-            kind: Kind::Lift,
+            kind: ProofKind::Lift,
             change: change.to_string(),
             side_effect: String::new(),
             predicted: None,
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_says_nothing_replaces_no_result_of_counted_pairs() {
-        use Outcome::{Proven, Refuted, Undecided};
+        use ProofOutcome::{Proven, Refuted, Undecided};
         let finished = [of("a", 6, Proven), of("b", 6, Undecided)];
         let whole = ("finished", finished.as_slice());
         for stopped in [
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_another_change_decided_stays_until_that_limiter_is_decided_again() {
-        use Outcome::{Proven, Refuted, Undecided};
+        use ProofOutcome::{Proven, Refuted, Undecided};
         let finished = [of("a", 6, Refuted)];
         let (stay, kept) =
             kept_after(&[("finished", &finished[..]), ("stopped", &[of("another", 2, Undecided)][..])]);
@@ -203,9 +203,9 @@ mod tests {
     fn what_tested_nothing_replaces_no_result() {
         let overruled = Proof {
             overruled: Some("a role's setting overruled it".to_string()),
-            ..of("a", 12, Outcome::Undecided)
+            ..of("a", 12, ProofOutcome::Undecided)
         };
-        let valid = of("a", 6, Outcome::Undecided);
+        let valid = of("a", 6, ProofOutcome::Undecided);
         let (stay, kept) =
             kept_after(&[("valid", &[valid.clone()][..]), ("overruled", &[overruled.clone()][..])]);
         assert_eq!((stay, kept.proofs), (vec!["a".to_string()], vec![valid.clone()]));
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn each_what_if_keeps_its_better_result_with_the_directory_of_its_runs() {
-        use Outcome::{Proven, Refuted, Undecided};
+        use ProofOutcome::{Proven, Refuted, Undecided};
         let finished = [of("a", 6, Proven), of("b", 6, Undecided)];
         let part = [of("a", 0, Undecided), of("b", 4, Refuted)];
         let (stay, kept) =

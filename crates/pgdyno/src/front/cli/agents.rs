@@ -22,9 +22,9 @@ pub(crate) struct NatsArgs {
 
 impl NatsArgs {
     /// The server, whose URL is checked when it is connected to.
-    pub(crate) fn server(&self) -> relay::Server {
+    pub(crate) fn server(&self) -> relay::NatsServer {
         let NatsArgs { nats, creds, ca } = self.clone();
-        relay::Server { url: nats.unwrap_or_default(), creds, ca }
+        relay::NatsServer { url: nats.unwrap_or_default(), creds, ca }
     }
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct FarArgs {
 
 impl FarArgs {
     /// How far whoever sends the order is trusted.
-    pub(crate) fn rights(&self) -> driver::Rights {
-        if self.load_only { driver::Rights::LoadOnly } else { driver::Rights::OfUser }
+    pub(crate) fn rights(&self) -> driver::SenderTrust {
+        if self.load_only { driver::SenderTrust::LoadOnly } else { driver::SenderTrust::OfUser }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use experiment::site::Risks;
-use server::alter_system::Allowed;
+use server::alter_system::AllowedChange;
 
-use crate::front::announce::Consent;
+use crate::front::announce::AgreedSteps;
 use crate::front::shell;
 
 /// Consent to changes of settings of servers by URL.
@@ -29,8 +29,8 @@ impl ChangeArgs {
         changes.to_string() + &settings.collect::<String>()
     }
 
-    pub(crate) fn allowed(&self) -> Allowed<'_> {
-        if self.allow_changes { Allowed::Changes(&self.allow_settings) } else { Allowed::Nothing }
+    pub(crate) fn allowed(&self) -> AllowedChange<'_> {
+        if self.allow_changes { AllowedChange::Changes(&self.allow_settings) } else { AllowedChange::Nothing }
     }
 }
 
@@ -67,9 +67,9 @@ pub(crate) struct RiskArgs {
 
 impl LeaveArgs {
     /// All that the user allows on servers by URL; `yes` asks nothing.
-    pub(crate) fn consent<'a>(&'a self, changes: &'a ChangeArgs, yes: bool) -> Consent<'a> {
+    pub(crate) fn consent<'a>(&'a self, changes: &'a ChangeArgs, yes: bool) -> AgreedSteps<'a> {
         let LeaveArgs { replace, replace_databases, risks } = self;
-        Consent {
+        AgreedSteps {
             yes,
             replace: *replace,
             replace_databases,

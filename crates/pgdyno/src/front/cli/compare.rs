@@ -9,14 +9,14 @@ use model::experiment::driver::inventory::DriverSection;
 use model::load::duet::Slicing;
 use model::text::share::Share;
 
-use crate::front::announce::Consent;
-use crate::front::ask::Allowed;
+use crate::front::announce::AgreedSteps;
+use crate::front::ask::AllowedCommands;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::front::cli::changes::{ChangeArgs, RiskArgs};
 use crate::front::cli::keys::{self, OptionsOfBoth};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::numbers::{pairs, some_time};
-use crate::front::cli::{Labels, ServerArgs};
+use crate::front::cli::{ResultLabels, ServerArgs};
 
 /// Options that a comparison which goes on takes from its beginning.
 fn asked() -> Vec<&'static str> {
@@ -64,7 +64,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = asked())]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) labels: Labels,
+    pub(crate) labels: ResultLabels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
@@ -104,7 +104,7 @@ pub(crate) struct CompareArgs {
     pub(crate) experiment: Option<String>,
     /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
-    pub(crate) allow_commands: Option<Allowed>,
+    pub(crate) allow_commands: Option<AllowedCommands>,
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(
         short = 'f',
@@ -190,8 +190,8 @@ impl CompareArgs {
     }
 
     /// All that the user allows on servers by URL.
-    pub(crate) fn consent(&self) -> Consent<'_> {
-        Consent {
+    pub(crate) fn consent(&self) -> AgreedSteps<'_> {
+        AgreedSteps {
             yes: self.yes,
             replace: self.replace,
             replace_databases: &self.replace_databases,

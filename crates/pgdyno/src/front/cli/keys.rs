@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use experiment::plan::file::Override;
 use model::experiment::keys;
 use model::experiment::keys::key::Key;
-use model::experiment::keys::option::{Form, KeyOption};
-use model::experiment::keys::row::{Kind, NAME, Row};
+use model::experiment::keys::option::{KeyOption, OptionForm};
+use model::experiment::keys::row::{KeyKind, KeyRow, NAME};
 use toml::Value;
 
 use super::numbers::in_range;
@@ -46,21 +46,23 @@ impl KeyOptions {
     }
 }
 
-fn change(row: &Row, option: &KeyOption, texts: &[String]) -> Override {
+fn change(row: &KeyRow, option: &KeyOption, texts: &[String]) -> Override {
     let name = format!("--{}", option.long);
     let with_value = || format!("{name} {}", texts.join(","));
     let number = |text: &String| text.trim().parse().map_or(Value::String(text.clone()), Value::Integer);
     let (value, origin) = match option.form {
-        Form::Text | Form::Quantity => return Override::levels(row.name, texts, with_value()),
-        Form::Switch(value) => (Value::Boolean(value), name),
-        Form::Number(_) if option.takes_several() => (Value::Array(texts.iter().map(number).collect()), name),
-        Form::Number(_) => (texts.first().map_or(Value::Array(Vec::new()), number), with_value()),
+        OptionForm::Text | OptionForm::Quantity => return Override::levels(row.name, texts, with_value()),
+        OptionForm::Switch(value) => (Value::Boolean(value), name),
+        OptionForm::Number(_) if option.takes_several() => {
+            (Value::Array(texts.iter().map(number).collect()), name)
+        }
+        OptionForm::Number(_) => (texts.first().map_or(Value::Array(Vec::new()), number), with_value()),
     };
     Override { key: row.name.to_string(), value, origin }
 }
 
 /// The rows that have an option.
-fn rows() -> impl Iterator<Item = (&'static Row, &'static KeyOption)> {
+fn rows() -> impl Iterator<Item = (&'static KeyRow, &'static KeyOption)> {
     keys::all().filter_map(|row| Some((row, row.option.as_ref()?)))
 }
 
@@ -75,17 +77,17 @@ pub(crate) fn names_of_both() -> impl Iterator<Item = &'static str> {
 }
 
 /// The option of a row, of `run`.
-fn arg(row: &'static Row, option: &'static KeyOption) -> Arg {
+fn arg(row: &'static KeyRow, option: &'static KeyOption) -> Arg {
     let arg = Arg::new(option.long).long(option.long).help(option.help);
     let arg = option.short.into_iter().fold(arg, Arg::short);
     let arg = match option.form {
-        Form::Switch(_) => return arg.action(ArgAction::SetTrue),
-        Form::Number(_) | Form::Quantity => arg.allow_hyphen_values(true),
-        Form::Text => arg,
+        OptionForm::Switch(_) => return arg.action(ArgAction::SetTrue),
+        OptionForm::Number(_) | OptionForm::Quantity => arg.allow_hyphen_values(true),
+        OptionForm::Text => arg,
     };
     // The help of those that take any text says its words itself.
-    let is_any =
-        matches!(option.form, Form::Text | Form::Quantity) && (row.may_vary || words(row).is_empty());
+    let is_any = matches!(option.form, OptionForm::Text | OptionForm::Quantity)
+        && (row.may_vary || words(row).is_empty());
     let arg =
         arg.value_name(option.value_name).value_parser(parser(row, option)).hide_possible_values(is_any);
     if option.takes_several() {
@@ -96,12 +98,12 @@ fn arg(row: &'static Row, option: &'static KeyOption) -> Arg {
 }
 
 /// Refuses at once what the key cannot have, and offers its words to completions.
-fn parser(row: &'static Row, option: &'static KeyOption) -> ValueParser {
+fn parser(row: &'static KeyRow, option: &'static KeyOption) -> ValueParser {
     match (option.form, row.kind) {
-        (Form::Number(example), Kind::Whole(least, most)) => ValueParser::new(move |text: &str| {
+        (OptionForm::Number(example), KeyKind::Whole(least, most)) => ValueParser::new(move |text: &str| {
             in_range(text, least..=most, &format!("--{} {example}", option.long)).map(|n| n.to_string())
         }),
-        (Form::Text, Kind::Words(words)) if !row.may_vary => {
+        (OptionForm::Text, KeyKind::Words(words)) if !row.may_vary => {
             PossibleValuesParser::new(words.iter().copied()).into()
         }
         _ => ValueParser::new(Offering(words(row))),
@@ -109,10 +111,10 @@ fn parser(row: &'static Row, option: &'static KeyOption) -> ValueParser {
 }
 
 /// The words among the values of a key.
-fn words(row: &Row) -> Vec<&'static str> {
-    let of_kind = |kind: &Kind| match kind {
-        Kind::Words(words) => words.to_vec(),
-        Kind::Flag => vec!["true", "false"],
+fn words(row: &KeyRow) -> Vec<&'static str> {
+    let of_kind = |kind: &KeyKind| match kind {
+        KeyKind::Words(words) => words.to_vec(),
+        KeyKind::Flag => vec!["true", "false"],
         _ => Vec::new(),
     };
     // Shells take a value with a space for two.
@@ -121,7 +123,7 @@ fn words(row: &Row) -> Vec<&'static str> {
 
 /// Each key with `=`, and with its words where it has some.
 static ASSIGNMENTS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let of_row = |row: &Row| {
+    let of_row = |row: &KeyRow| {
         let key = row.name.strip_suffix(NAME).map_or_else(|| format!("{}=", row.name), str::to_string);
         match words(row).as_slice() {
             words if row.name.ends_with(NAME) || words.is_empty() => vec![key],
@@ -165,8 +167,8 @@ impl FromArgMatches for KeyOptions {
             let given: Vec<String> = match option.form {
                 // `compare` lacks some.
                 _ if matches.try_contains_id(option.long).is_err() => continue,
-                Form::Switch(value) if matches.get_flag(option.long) => vec![value.to_string()],
-                Form::Switch(_) => continue,
+                OptionForm::Switch(value) if matches.get_flag(option.long) => vec![value.to_string()],
+                OptionForm::Switch(_) => continue,
                 _ => matches.get_many(option.long).into_iter().flatten().cloned().collect(),
             };
             if !given.is_empty() {
@@ -203,7 +205,7 @@ impl FromArgMatches for OptionsOfBoth {
 
 impl Args for OptionsOfBoth {
     fn augment_args(command: Command) -> Command {
-        let of_both = |(row, option): (&'static Row, &'static KeyOption)| {
+        let of_both = |(row, option): (&'static KeyRow, &'static KeyOption)| {
             let arg = arg(row, option).help(option.help_of_both?).conflicts_with("results");
             let Some(single) = option.value_name.strip_suffix(",...") else { return Some(arg) };
             Some(arg.value_name(single).value_delimiter(None).action(ArgAction::Set))

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use model::experiment::keys;
 use model::experiment::keys::key::Key;
-use model::experiment::keys::row::Kind;
+use model::experiment::keys::row::KeyKind;
 use model::text::units::{Span, expect_no_group};
 
 /// Pairs of a comparison.
@@ -38,7 +38,7 @@ pub(super) fn of_key<T>(
     let kind = keys::find(key.name).map(|row| row.kind);
     move |text| {
         let (least, most) = match kind {
-            Some(Kind::Whole(least, most)) => (least, most),
+            Some(KeyKind::Whole(least, most)) => (least, most),
             _ => (0, u32::MAX.into()),
         };
         let n = in_range(text, least..=most, example)?;

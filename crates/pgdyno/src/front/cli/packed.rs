@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::front::ask::Allowed;
+use crate::front::ask::AllowedCommands;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::{FailOn, share};
@@ -91,7 +91,7 @@ pub(crate) struct RepeatArgs {
     /// lead to other machines. Without it they are listed with a number, and nothing is done; with that number, exactly what was
     /// listed is allowed.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) allow_commands: Option<Allowed>,
+    pub(crate) allow_commands: Option<AllowedCommands>,
     /// Leave out what only their place has: directories, drivers and eyes on other machines, exporters, imports, values of
     /// the operating system, and hooks that are not allowed.
     #[arg(long)]

@@ -68,7 +68,7 @@ pub(crate) struct ExportArgs {
     pub(crate) run: Option<u32>,
     /// Which rows.
     #[arg(long, value_enum, value_name = "TABLE", default_value = "seconds")]
-    pub(crate) table: Table,
+    pub(crate) table: ExportedTable,
     /// How they are written; `json` is one object per line, and seconds are CSV only.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "csv")]
     pub(crate) format: FileFormat,
@@ -79,7 +79,7 @@ pub(crate) struct ExportArgs {
 
 /// Tables of `export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Table {
+pub(crate) enum ExportedTable {
     /// One row per second, with throughput, latency, host and server next to each other; CSV only.
     Seconds,
     /// One row per script and second: counts and percentiles of latency.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use model::text::units::Span;
 
-use crate::front::ask::Allowed;
+use crate::front::ask::AllowedCommands;
 use crate::front::cli::RunArgs;
 use crate::front::cli::changes::{ChangeArgs, RiskArgs};
 use crate::front::cli::live::LiveArgs;
@@ -27,7 +27,7 @@ pub(crate) struct WhyArgs {
     /// Execute what results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and nothing
     /// is done.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) allow_commands: Option<Allowed>,
+    pub(crate) allow_commands: Option<AllowedCommands>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]

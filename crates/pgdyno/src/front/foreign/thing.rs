@@ -299,7 +299,7 @@ impl Thing {
 mod tests {
     use super::super::sample::a_case;
     use model::experiment::keys;
-    use model::experiment::keys::row::Row;
+    use model::experiment::keys::row::KeyRow;
 
     use super::*;
 
@@ -351,7 +351,7 @@ mod tests {
         let schema = crate::front::schema::schema();
         let shown: Vec<&str> = THINGS.iter().flat_map(|thing| thing.keys()).copied().collect();
         let harmless: Vec<&str> = HARMLESS.split_whitespace().collect();
-        let is_row = |section: &str| keys::all().filter_map(Row::parts).any(|(of, _)| of == section);
+        let is_row = |section: &str| keys::all().filter_map(KeyRow::parts).any(|(of, _)| of == section);
         let mut unknown = Vec::new();
         for (section, of) in schema["properties"].as_object().unwrap() {
             // The conditions of figures are the study's own.

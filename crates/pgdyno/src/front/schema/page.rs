@@ -51,7 +51,7 @@ const MANUALS: [(&str, &str); 11] = [
     ("Hooks", "hooks.md"),
 ];
 
-fn key(row: &Row) -> String {
+fn key(row: &KeyRow) -> String {
     let schema = of_kind(&row.kind);
     // Many descriptions are the list of the values.
     let known = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -81,13 +81,13 @@ fn linked(text: &str) -> String {
 }
 
 /// The values of a kind, in words.
-fn words(kind: &Kind) -> String {
+fn words(kind: &KeyKind) -> String {
     match kind {
-        Kind::Seconds(0) => "a duration in whole seconds: `\"30s\"`, `\"5min\"`".to_string(),
-        Kind::Seconds(least) => {
+        KeyKind::Seconds(0) => "a duration in whole seconds: `\"30s\"`, `\"5min\"`".to_string(),
+        KeyKind::Seconds(least) => {
             format!("a duration in whole seconds, at least `{least}s`: `\"30s\"`, `\"5min\"`")
         }
-        Kind::Or(kinds) => kinds.iter().map(words).collect::<Vec<_>>().join(", or "),
+        KeyKind::Or(kinds) => kinds.iter().map(words).collect::<Vec<_>>().join(", or "),
         _ => values(&of_kind(kind)),
     }
 }

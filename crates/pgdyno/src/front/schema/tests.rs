@@ -114,7 +114,7 @@ fn format_lists_every_section_of_the_experiment_file() {
 fn words_of_the_schema_are_words_of_the_code() {
     let mut n = 0;
     for row in keys::all() {
-        let Kind::Words(words) = row.kind else { continue };
+        let KeyKind::Words(words) = row.kind else { continue };
         let (section, name) = row.parts().unwrap();
         for word in words {
             let text = match section {

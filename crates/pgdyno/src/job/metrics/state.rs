@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use experiment::site::progress::Progress;
+use experiment::site::progress::ProgressEvent;
 use model::experiment::plan::{Plan, RunState};
 use model::load::histogram::HistogramSum;
 use model::run::phase::Phase;
@@ -53,22 +53,22 @@ impl State {
         self.n_planned = plan.runs.len();
     }
 
-    pub(super) fn see(&mut self, progress: &Progress) {
+    pub(super) fn see(&mut self, progress: &ProgressEvent) {
         self.see_of(0, progress);
     }
 
-    fn see_of(&mut self, lane: usize, progress: &Progress) {
+    fn see_of(&mut self, lane: usize, progress: &ProgressEvent) {
         match progress {
-            Progress::OfLane { lane, progress } | Progress::OfSide { side: lane, progress } => {
+            ProgressEvent::OfLane { lane, progress } | ProgressEvent::OfSide { side: lane, progress } => {
                 self.see_of(*lane, progress);
             }
-            Progress::RunBegins { run, label, .. } => {
+            ProgressEvent::RunBegins { run, label, .. } => {
                 let lane = self.lane(lane);
                 lane.run = Some((*run, label.clone()));
                 (lane.second, lane.n_seconds) = (0, 0);
             }
-            Progress::PhaseBegins(phase) => self.lane(lane).phase = Some((*phase, now_s())),
-            Progress::Second { t, n, committed, histograms, is_measured } => {
+            ProgressEvent::PhaseBegins(phase) => self.lane(lane).phase = Some((*phase, now_s())),
+            ProgressEvent::Second { t, n, committed, histograms, is_measured } => {
                 let lane = self.lane(lane);
                 (lane.second, lane.n_seconds) = (*t, *n);
                 lane.committed += committed;
@@ -80,15 +80,18 @@ impl State {
                     }
                 }
             }
-            Progress::RunRepeats(repeated) => self.n_repeated += repeated.again.len() as u64,
-            Progress::RunEnds { state, tps, left_s, .. } => {
+            ProgressEvent::RunRepeats(repeated) => self.n_repeated += repeated.again.len() as u64,
+            ProgressEvent::RunEnds { state, tps, left_s, .. } => {
                 *self.ended.entry(word(*state)).or_default() += 1;
                 let lane = self.lane(lane);
                 (lane.run, lane.phase) = (None, None);
                 (lane.second, lane.n_seconds) = (0, 0);
                 (lane.last_tps, lane.left_s) = (*tps, Some(*left_s));
             }
-            Progress::Fetch(_) | Progress::Step(_) | Progress::Load(_) | Progress::Note(_) => {}
+            ProgressEvent::Fetch(_)
+            | ProgressEvent::Step(_)
+            | ProgressEvent::Load(_)
+            | ProgressEvent::Note(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@ use model::load::histogram::HistogramSum;
 use model::load::interval::HistogramLine;
 use model::text::prose::{grouped, significant};
 
-use crate::job::left::Left;
+use crate::job::left::RemainingTime;
 use crate::job::preview::duration;
 
 /// Steps of the bar in a run.
@@ -18,13 +18,13 @@ pub(super) struct Live {
     n_ended: u32,
     /// Share of the current run.
     share: f64,
-    left: Left,
+    left: RemainingTime,
     /// `3/9`, and the label of the case; empty between runs.
     run: Option<(String, String)>,
 }
 
 impl Live {
-    pub(super) fn new(n_runs: u32, left: Left) -> Live {
+    pub(super) fn new(n_runs: u32, left: RemainingTime) -> Live {
         Live { n_runs, n_ended: 0, share: 0.0, left, run: None }
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_bar_moves_within_a_run_and_never_back() {
-        let mut live = Live::new(4, Left::new(100.0));
+        let mut live = Live::new(4, RemainingTime::new(100.0));
         let mut last = live.position();
         for run in 1..=4 {
             live.begin(run, 4, "8 clients".to_string());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn eighty_columns_hold_all_but_a_long_label() {
-        let mut live = Live::new(12, Left::new(754.0));
+        let mut live = Live::new(12, RemainingTime::new(754.0));
         live.begin(11, 12, "version 18, wal_compression on, 128 clients".to_string());
         let line = live.message(&second(58, 70, 123_456, true, Some(12.34)), false);
         assert!(line.starts_with("11/12 measure 58/70 s  123,456 tps  p99 12.3 ms  13 min left  "), "{line}");

@@ -18,7 +18,7 @@ pub(crate) struct Spec<Id> {
 
 /// A piece of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Item<Id> {
+pub(crate) enum CommandPiece<Id> {
     /// An option and its value.
     Option(Id, String),
     /// An argument that is not an option.
@@ -32,24 +32,24 @@ pub(crate) fn split<Id: Copy + PartialEq>(
     specs: &[Spec<Id>],
     program: &str,
     args: &[String],
-) -> Vec<Item<Id>> {
+) -> Vec<CommandPiece<Id>> {
     let mut items = Vec::new();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let parsed = if arg == "--" {
-            items.extend(rest.by_ref().cloned().map(Item::Argument));
+            items.extend(rest.by_ref().cloned().map(CommandPiece::Argument));
             return items;
         } else if let Some(long) = arg.strip_prefix("--") {
             long_option(specs, long, &mut rest).map(|item| vec![item])
         } else if arg.len() > 1 && arg.starts_with('-') {
             cluster(specs, &arg[1..], &mut rest, &mut items).map(|()| Vec::new())
         } else {
-            Ok(vec![Item::Argument(arg.clone())])
+            Ok(vec![CommandPiece::Argument(arg.clone())])
         };
         match parsed {
             Ok(more) => items.extend(more),
             Err(message) => {
-                items.push(Item::Bad(format!("{program}: {message}\n")));
+                items.push(CommandPiece::Bad(format!("{program}: {message}\n")));
                 return items;
             }
         }
@@ -63,7 +63,7 @@ fn long_option<Id: Copy + PartialEq>(
     specs: &[Spec<Id>],
     text: &str,
     rest: &mut Rest,
-) -> Result<Item<Id>, String> {
+) -> Result<CommandPiece<Id>, String> {
     let (name, glued) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_string())),
         None => (text, None),
@@ -78,7 +78,7 @@ fn long_option<Id: Copy + PartialEq>(
             rest.next().cloned().ok_or_else(|| format!("option '--{long}' requires an argument"))?
         }
     };
-    Ok(Item::Option(spec.id, value))
+    Ok(CommandPiece::Option(spec.id, value))
 }
 
 /// Finds a long option. `given` is the user's text, with the value.
@@ -108,19 +108,19 @@ fn cluster<Id: Copy>(
     specs: &[Spec<Id>],
     letters: &str,
     rest: &mut Rest,
-    items: &mut Vec<Item<Id>>,
+    items: &mut Vec<CommandPiece<Id>>,
 ) -> Result<(), String> {
     for (at, letter) in letters.char_indices() {
         let spec = specs.iter().find(|spec| spec.short == Some(letter));
         let spec = spec.ok_or_else(|| format!("invalid option -- '{letter}'"))?;
         if !spec.takes_value {
-            items.push(Item::Option(spec.id, String::new()));
+            items.push(CommandPiece::Option(spec.id, String::new()));
             continue;
         }
         let glued = &letters[at + letter.len_utf8()..];
         let value = if glued.is_empty() { rest.next().cloned() } else { Some(glued.to_string()) };
         let value = value.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?;
-        items.push(Item::Option(spec.id, value));
+        items.push(CommandPiece::Option(spec.id, value));
         break;
     }
     Ok(())
@@ -149,9 +149,9 @@ mod tests {
             let text: Vec<String> = split(&specs(), "pgbench", &args)
                 .into_iter()
                 .map(|item| match item {
-                    Item::Option(id, value) => format!("{id}{value}"),
-                    Item::Argument(text) => format!("[{text}]"),
-                    Item::Bad(message) => message,
+                    CommandPiece::Option(id, value) => format!("{id}{value}"),
+                    CommandPiece::Argument(text) => format!("[{text}]"),
+                    CommandPiece::Bad(message) => message,
                 })
                 .collect();
             assert_eq!(text.join(" "), expected, "{line}");

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::load::{OnDisconnect, Protocol};
-use workload::tpcb::{Builtin, Partitioning};
+use workload::tpcb::{Partitioning, TpcbScript};
 
 use super::cnum::{self, BadInt};
-use super::getopt::{self, Item};
+use super::getopt::{self, CommandPiece};
 use super::options::{Added, BenchPlan, ConnectionOptions, InitPlan, Length, LogPlan, Opt, Request, specs};
 use crate::pgbench::compat::Compat;
-use crate::pgbench::output::log::{Complaint, Kind, Log, try_help};
+use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog, try_help};
 use crate::pgbench::scripts::{self, GivenScript};
 
 /// Default steps of `-i`.
@@ -33,7 +33,7 @@ pub(crate) struct Reader<'a> {
     /// Name of the operating system user.
     pub(crate) os_user: Option<&'a str>,
     /// Where messages go.
-    pub(crate) log: &'a mut Log,
+    pub(crate) log: &'a mut MessageLog,
 }
 
 type Result<T> = std::result::Result<T, Complaint>;
@@ -44,7 +44,7 @@ pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<
     let default = environment.filter(|text| !text.is_empty()).map_or(Ok(Compat::default()), release);
     let given = |compat: Compat| {
         getopt::split(&specs(compat), "", args).into_iter().rev().find_map(|item| match item {
-            Item::Option(Opt::Compat, text) => Some(text),
+            CommandPiece::Option(Opt::Compat, text) => Some(text),
             _ => None,
         })
     };
@@ -58,7 +58,7 @@ pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<
 pub(crate) fn targets(compat: Compat, args: &[String]) -> Vec<String> {
     let items = getopt::split(&specs(compat), "", args);
     let target = |item| match item {
-        Item::Option(Opt::Dbname, text) | Item::Argument(text) => Some(text),
+        CommandPiece::Option(Opt::Dbname, text) | CommandPiece::Argument(text) => Some(text),
         _ => None,
     };
     items.into_iter().filter_map(target).collect()
@@ -74,17 +74,17 @@ impl Reader<'_> {
         let mut arguments = Vec::new();
         for item in items {
             match item {
-                Item::Option(opt, value) => {
+                CommandPiece::Option(opt, value) => {
                     if given.take(opt, &value, self.compat, self.log)? {
                         return Ok(Request::Nothing);
                     }
                 }
-                Item::Argument(text) => arguments.push(text),
-                Item::Bad(message) => return Err(usage(Complaint::raw(message))),
+                CommandPiece::Argument(text) => arguments.push(text),
+                CommandPiece::Bad(message) => return Err(usage(Complaint::raw(message))),
             }
         }
         if given.scripts.is_empty() && !given.is_init {
-            given.add_builtin(Builtin::Tpcb, 1)?;
+            given.add_builtin(TpcbScript::Tpcb, 1)?;
         }
         given.check_scripts()?;
         let mut arguments = arguments.into_iter();
@@ -116,9 +116,9 @@ impl Reader<'_> {
         let Some(text) = self.environment.get("PGBENCH_RANDOM_SEED") else { return Ok(time_seed()) };
         let seed = seed(text).map_err(|complaint| {
             let message = "error while setting random seed from PGBENCH_RANDOM_SEED environment variable";
-            complaint.and(Kind::Error, message)
+            complaint.and(MessageKind::Error, message)
         })?;
-        self.log.say(Kind::Info, &format!("setting random seed to {seed}"));
+        self.log.say(MessageKind::Info, &format!("setting random seed to {seed}"));
         Ok(seed)
     }
 
@@ -143,7 +143,7 @@ fn seed(text: &str) -> Result<u64> {
         "rand" => Ok(std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8)),
         _ => cnum::whole_unsigned(text).ok_or_else(|| {
             Complaint::new(format!("unrecognized random seed option \"{text}\""))
-                .and(Kind::Detail, "Expecting an unsigned integer, \"time\" or \"rand\".")
+                .and(MessageKind::Detail, "Expecting an unsigned integer, \"time\" or \"rand\".")
         }),
     }
 }
@@ -225,7 +225,7 @@ struct Given {
 
 impl Given {
     /// Applies one option. Returns whether it prints something and ends the program.
-    fn take(&mut self, opt: Opt, value: &str, compat: Compat, log: &mut Log) -> Result<bool> {
+    fn take(&mut self, opt: Opt, value: &str, compat: Compat, log: &mut MessageLog) -> Result<bool> {
         let text = || Some(value.to_string());
         match opt {
             Opt::Initialize => self.is_init = true,
@@ -249,9 +249,10 @@ impl Given {
             Opt::RandomSeed => {
                 self.has_bench_option = true;
                 self.seed = seed(value).map_err(|complaint| {
-                    complaint.and(Kind::Error, "error while setting random seed from --random-seed option")
+                    complaint
+                        .and(MessageKind::Error, "error while setting random seed from --random-seed option")
                 })?;
-                log.say(Kind::Info, &format!("setting random seed to {}", self.seed));
+                log.say(MessageKind::Info, &format!("setting random seed to {}", self.seed));
             }
             _ => {
                 let taken = self.take_init(opt, value)?
@@ -298,8 +299,8 @@ impl Given {
                 let (name, weight) = scripts::split_weight(value)?;
                 self.add_builtin(scripts::find_builtin(name)?, weight)?;
             }
-            Opt::SelectOnly => self.add_builtin(Builtin::TpcbSelect, 1)?,
-            Opt::SkipSomeUpdates => self.add_builtin(Builtin::TpcbSimple, 1)?,
+            Opt::SelectOnly => self.add_builtin(TpcbScript::TpcbSelect, 1)?,
+            Opt::SkipSomeUpdates => self.add_builtin(TpcbScript::TpcbSimple, 1)?,
             Opt::File => {
                 let (name, weight) = scripts::split_weight(value)?;
                 scripts::add(&mut self.scripts, name, &scripts::read_file(name)?, weight, compat)?;
@@ -320,7 +321,7 @@ impl Given {
         Ok(true)
     }
 
-    fn add_builtin(&mut self, builtin: Builtin, weight: u32) -> Result<()> {
+    fn add_builtin(&mut self, builtin: TpcbScript, weight: u32) -> Result<()> {
         self.uses_builtin = true;
         scripts::add(&mut self.scripts, builtin.description(), builtin.source(), weight, Compat::V15)
     }
@@ -579,6 +580,6 @@ fn check_steps(steps: &str) -> Result<()> {
     match steps.chars().find(|&step| step != ' ' && !INIT_STEPS_ALL.contains(step)) {
         None => Ok(()),
         Some(step) => Err(Complaint::new(format!("unrecognized initialization step \"{step}\""))
-            .and(Kind::Detail, format!("Allowed step characters are: \"{INIT_STEPS_ALL}\"."))),
+            .and(MessageKind::Detail, format!("Allowed step characters are: \"{INIT_STEPS_ALL}\"."))),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use workload::tpcb::Table;
+use workload::tpcb::TpcbTable;
 
 /// Seconds between progress lines with `-q`.
 const QUIET_STEP_S: f64 = 5.0;
@@ -12,7 +12,7 @@ const LOUD_STEP_ROWS: u64 = 100_000;
 
 /// Progress of one table.
 pub(super) struct Progress {
-    table: Table,
+    table: TpcbTable,
     n_rows: u64,
     is_quiet: bool,
     names_table: bool,
@@ -25,7 +25,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(table: Table, n_rows: u64, is_quiet: bool, names_table: bool) -> Progress {
+    pub(super) fn new(table: TpcbTable, n_rows: u64, is_quiet: bool, names_table: bool) -> Progress {
         Progress {
             table,
             n_rows,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use dataset::streams::{Job, LoadError, Sent, Streams};
+use dataset::streams::{SentTotal, StreamError, StreamJob, Streams};
 use dataset::tpcb::copy::TpcbLoad;
 use model::release::pgbench;
 use wire::session::Session;
-use workload::tpcb::{self, Table};
+use workload::tpcb::{self, TpcbTable};
 use workload::{Marker, MarkerState};
 
 use super::progress::Progress;
@@ -41,10 +41,10 @@ impl Init<'_> {
             extra: BTreeMap::new(),
         };
         self.execute(&tpcb::truncate_tables())?;
-        self.execute(&marker.comment_sql_on(Table::Branches.name()))?;
-        let n_rows = tpcb::row_count(Table::Accounts, self.plan.scale);
+        self.execute(&marker.comment_sql_on(TpcbTable::Branches.name()))?;
+        let n_rows = tpcb::row_count(TpcbTable::Accounts, self.plan.scale);
         let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
-        let mut progress = Progress::new(Table::Accounts, n_rows, self.plan.is_quiet, names_table);
+        let mut progress = Progress::new(TpcbTable::Accounts, n_rows, self.plan.is_quiet, names_table);
         let filled = self.run(self.load().fill(), &mut |log, sent| {
             // The other tables have few rows: they get no progress lines.
             if let Some(text) = progress.advance(sent.n_rows.min(n_rows)) {
@@ -59,8 +59,8 @@ impl Init<'_> {
     pub(super) fn key_side_by_side(&mut self) -> Result<()> {
         self.run(self.load().key(), &mut |_, _| ())?;
         let key = tpcb::primary_key_of(
-            Table::Accounts,
-            Table::Accounts.name(),
+            TpcbTable::Accounts,
+            TpcbTable::Accounts.name(),
             self.plan.index_tablespace.as_deref(),
         );
         self.execute(&key)
@@ -75,7 +75,11 @@ impl Init<'_> {
         }
     }
 
-    fn run(&mut self, jobs: Vec<Job>, watch: &mut dyn FnMut(&mut super::Log, Sent)) -> Result<()> {
+    fn run(
+        &mut self,
+        jobs: Vec<StreamJob>,
+        watch: &mut dyn FnMut(&mut super::MessageLog, SentTotal),
+    ) -> Result<()> {
         let stop = crate::signals::stop_flag();
         while self.others.len() + 1 < self.plan.n_streams as usize {
             let mut session = Session::connect_as_libpq(self.conninfo).map_err(|error| {
@@ -90,9 +94,9 @@ impl Init<'_> {
         let done = Streams { sessions, stop }.run(jobs, &mut |sent| watch(log, sent));
         match done {
             Ok(_) => Ok(()),
-            Err(LoadError::Statement { sql, error, .. }) => Err(query_failed(&error, &sql)),
+            Err(StreamError::Statement { sql, error, .. }) => Err(query_failed(&error, &sql)),
             Err(error) => {
-                debug_assert!(stop.load(Ordering::Relaxed) || !matches!(error, LoadError::Stopped));
+                debug_assert!(stop.load(Ordering::Relaxed) || !matches!(error, StreamError::Stopped));
                 Err(Complaint::new(error.to_string()))
             }
         }

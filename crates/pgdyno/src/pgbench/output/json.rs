@@ -1,6 +1,6 @@
 //! The results as JSON: everything in the text and more, unrounded.
 
-use model::load::drive::{Done, Ending};
+use model::load::drive::{Done, LoadEnding};
 use model::load::histogram::HistogramSum;
 use model::load::interval::Moments;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(crate) fn text(results: &Results, done: &Done, server_version: &str) -> Stri
         "rate_per_s": plan.rate_per_s,
         "latency_limit_ms": plan.latency_limit_us.map(|us| us as f64 / 1000.0),
         "random_seed": plan.seed,
-        "is_complete": done.ending == Ending::Completed && done.clients_lost == 0,
+        "is_complete": done.ending == LoadEnding::Completed && done.clients_lost == 0,
         "clients_aborted": done.clients_lost,
         "duration_s": duration_s,
         "connect_s": results.connect_ns() / 1e9,
@@ -71,7 +71,7 @@ fn script(results: &Results, number: usize, totals: &ScriptTotals, duration_s: f
         .enumerate()
         .map(|(at, step)| {
             let histogram = match step.command {
-                workload::Command::Sql { .. } => {
+                workload::ScriptCommand::Sql { .. } => {
                     statement += 1;
                     totals.statements.get(&(statement - 1))
                 }

@@ -7,7 +7,7 @@ use model::secret;
 use model::text::visible::visible;
 
 /// Where messages go, and which ones.
-pub(crate) struct Log {
+pub(crate) struct MessageLog {
     /// Name of the program in front of each message.
     pub(crate) progname: String,
     /// Whether to write debugging output.
@@ -25,7 +25,7 @@ enum Sink {
 
 /// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// The program, or a part of its work, ends.
     Error,
     /// Something differs from what the user may expect.
@@ -37,27 +37,27 @@ pub(crate) enum Kind {
     Hint,
 }
 
-impl Kind {
+impl MessageKind {
     /// The label and its color, as in PostgreSQL's `common/logging.c`.
     fn label(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Kind::Error => Some(("error: ", "01;31")),
-            Kind::Warning => Some(("warning: ", "01;35")),
-            Kind::Detail => Some(("detail: ", "01;36")),
-            Kind::Hint => Some(("hint: ", "01;36")),
-            Kind::Info => None,
+            MessageKind::Error => Some(("error: ", "01;31")),
+            MessageKind::Warning => Some(("warning: ", "01;35")),
+            MessageKind::Detail => Some(("detail: ", "01;36")),
+            MessageKind::Hint => Some(("hint: ", "01;36")),
+            MessageKind::Info => None,
         }
     }
 }
 
 /// Why the program cannot continue, as the lines to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint(Vec<(Option<Kind>, String)>);
+pub(crate) struct Complaint(Vec<(Option<MessageKind>, String)>);
 
 impl Complaint {
     /// An error.
     pub(crate) fn new(message: impl Into<String>) -> Complaint {
-        Complaint(vec![(Some(Kind::Error), message.into())])
+        Complaint(vec![(Some(MessageKind::Error), message.into())])
     }
 
     /// Text without the program's name in front, as `getopt_long` writes it.
@@ -66,7 +66,7 @@ impl Complaint {
     }
 
     /// Adds a line.
-    pub(crate) fn and(mut self, kind: Kind, message: impl Into<String>) -> Complaint {
+    pub(crate) fn and(mut self, kind: MessageKind, message: impl Into<String>) -> Complaint {
         self.0.push((Some(kind), message.into()));
         self
     }
@@ -79,26 +79,32 @@ impl Complaint {
 
     /// Adds a hint.
     pub(crate) fn hint(self, message: impl Into<String>) -> Complaint {
-        self.and(Kind::Hint, message)
+        self.and(MessageKind::Hint, message)
     }
 }
 
-impl Log {
+impl MessageLog {
     /// Messages to standard error, colored as `PG_COLOR` says.
-    pub(crate) fn to_stderr(progname: &str) -> Log {
+    pub(crate) fn to_stderr(progname: &str) -> MessageLog {
         let is_colored = match std::env::var("PG_COLOR").as_deref() {
             Ok("always") => true,
             Ok("auto") => std::io::stderr().is_terminal(),
             _ => false,
         };
         let is_terminal = std::io::stderr().is_terminal();
-        Log { progname: progname.to_string(), debug: false, is_colored, is_terminal, sink: Sink::Stderr }
+        MessageLog {
+            progname: progname.to_string(),
+            debug: false,
+            is_colored,
+            is_terminal,
+            sink: Sink::Stderr,
+        }
     }
 
     /// A log that keeps its messages, for tests.
     #[cfg(test)]
-    pub(crate) fn to_text() -> Log {
-        Log {
+    pub(crate) fn to_text() -> MessageLog {
+        MessageLog {
             progname: "pgbench".to_string(),
             debug: false,
             is_colored: false,
@@ -117,7 +123,7 @@ impl Log {
     }
 
     /// Writes a message.
-    pub(crate) fn say(&mut self, kind: Kind, message: &str) {
+    pub(crate) fn say(&mut self, kind: MessageKind, message: &str) {
         let paint = |code: &str, text: &str| {
             if self.is_colored { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
         };
@@ -130,13 +136,13 @@ impl Log {
 
     /// Writes an error.
     pub(crate) fn error(&mut self, message: &str) {
-        self.say(Kind::Error, message);
+        self.say(MessageKind::Error, message);
     }
 
     /// Writes a debug message.
     pub(crate) fn debug(&mut self, message: &str) {
         if self.debug {
-            self.say(Kind::Info, message);
+            self.say(MessageKind::Info, message);
         }
     }
 
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn a_terminal_is_not_steered_and_a_program_reads_every_byte() {
         for (is_terminal, expected) in [(false, "a\u{1b}[2J\tb"), (true, "a\\u{1b}[2J\tb")] {
-            let mut log = Log { is_terminal, ..Log::to_text() };
+            let mut log = MessageLog { is_terminal, ..MessageLog::to_text() };
             log.error("a\u{1b}[2J\tb");
             log.complain(&Complaint::new("a\u{1b}[2J\tb").and_raw("a\u{1b}[2J\tb"));
             let error = format!("pgbench: error: {expected}\n");
@@ -202,9 +208,9 @@ mod tests {
 
     #[test]
     fn colors_take_the_blanks_behind_name_and_label() {
-        let mut log = Log { is_colored: true, ..Log::to_text() };
+        let mut log = MessageLog { is_colored: true, ..MessageLog::to_text() };
         log.error("no");
-        log.say(Kind::Info, "yes");
+        log.say(MessageKind::Info, "yes");
         assert_eq!(
             log.text(),
             "\x1b[01mpgbench: \x1b[0m\x1b[01;31merror: \x1b[0mno\n\x1b[01mpgbench: \x1b[0myes\n"

@@ -10,7 +10,7 @@ use model::release::pgbench;
 use super::totals::{ScriptTotals, Sums, Totals};
 use crate::pgbench::command_line::options::{BenchPlan, Length};
 use crate::pgbench::compat::Compat;
-use crate::pgbench::prepare::Tables;
+use crate::pgbench::prepare::StandardTables;
 
 /// Quantiles of `--percentiles` and their names.
 pub(crate) const PERCENTILES: [(f64, &str); 6] =
@@ -24,7 +24,7 @@ pub(crate) struct Results<'a> {
     /// The load that the user asked for.
     pub(crate) plan: &'a BenchPlan,
     /// The tables the load ran on.
-    pub(crate) tables: Tables,
+    pub(crate) tables: StandardTables,
     /// Counts and times of all transactions.
     pub(crate) totals: &'a Totals,
     /// From the beginning to the end of the last transaction, nanoseconds.

@@ -3,7 +3,7 @@
 use wire::conninfo::PasswordSource;
 use wire::{ConnectError, Conninfo, ServerError, SessionError, Units};
 
-use super::log::{Complaint, Kind};
+use super::log::{Complaint, MessageKind};
 
 /// A server's message as psql and pgbench show it.
 pub(crate) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
@@ -78,7 +78,7 @@ pub(crate) fn driver_error(message: &str, conninfo: &Conninfo) -> Complaint {
         (Some(text), Some(place)) => format!("{}FATAL:  {text}", introduction(&place)),
         _ => reason.to_string(),
     };
-    Complaint::new(reason).and(Kind::Error, format!("could not create connection for client {client}"))
+    Complaint::new(reason).and(MessageKind::Error, format!("could not create connection for client {client}"))
 }
 
 fn first_place(conninfo: &Conninfo) -> Option<String> {

@@ -8,14 +8,14 @@ use workload::tpcb::Partitioning;
 use crate::pgbench::command_line::options::{BenchPlan, ConnectionOptions, InitPlan, Length, Request};
 use crate::pgbench::command_line::parse::{Reader, find_compat};
 use crate::pgbench::compat::Compat;
-use crate::pgbench::output::log::Log;
+use crate::pgbench::output::log::MessageLog;
 
 /// The request of a command line, and the messages.
 fn read(line: &str, compat: Compat, environment: &[(&str, &str)]) -> (Option<Request>, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_string).collect();
     let environment: BTreeMap<String, String> =
         environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let mut log = Log::to_text();
+    let mut log = MessageLog::to_text();
     let reader =
         Reader { compat, called: "pgbench", environment: &environment, os_user: Some("me"), log: &mut log };
     let request = reader.read(&args);

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 
 use model::load::drive::DriverLine;
 use model::load::interval::{CommandTally, Connects, Counts, Interval, Moments};
-use workload::tpcb::Builtin;
+use workload::tpcb::TpcbScript;
 
 use crate::pgbench::command_line::options::{Added, BenchPlan, Length, LogPlan};
 use crate::pgbench::compat::Compat;
 use crate::pgbench::follow::Follower;
-use crate::pgbench::output::log::Log;
+use crate::pgbench::output::log::MessageLog;
 use crate::pgbench::output::progress::Stretch;
 use crate::pgbench::output::results::{Results, decimal};
 use crate::pgbench::output::totals::Totals;
-use crate::pgbench::prepare::Tables;
+use crate::pgbench::prepare::StandardTables;
 use crate::pgbench::scripts;
 
 /// One client, one built-in script, ten transactions, no option.
 fn plain() -> BenchPlan {
     let mut list = Vec::new();
-    let builtin = Builtin::TpcbSelect;
+    let builtin = TpcbScript::TpcbSelect;
     scripts::add(&mut list, builtin.description(), builtin.source(), 1, Compat::V18)
         .expect("a built-in script compiles");
     BenchPlan {
@@ -95,7 +95,7 @@ fn text(plan: &BenchPlan, compat: Compat, intervals: &[Interval]) -> String {
 }
 
 fn text_of(plan: &BenchPlan, compat: Compat, totals: &Totals) -> String {
-    let tables = Tables { scale: 5, partition_method: Some("hash"), n_partitions: 2 };
+    let tables = StandardTables { scale: 5, partition_method: Some("hash"), n_partitions: 2 };
     let (duration_ns, first_connects_ns) = (2_000_000_000, 4_000_000);
     Results { compat, plan, tables, totals, duration_ns, first_connects_ns }.text()
 }
@@ -245,7 +245,7 @@ fn our_additions_are_reported_only_on_request() {
 fn a_ramp_up_is_part_of_no_figure() {
     let added = Added { on_disconnect: model::load::OnDisconnect::Reconnect, ..Added::default() };
     let plan = BenchPlan { added, connect_each: true, length: Length::Seconds(1), ..plain() };
-    let mut log = Log::to_text();
+    let mut log = MessageLog::to_text();
     let mut follower = Follower::new(&plan, &mut log, 1, 0);
     for t in [0, 1] {
         let line = DriverLine::Interval { interval: Interval { t, ..interval(0) }, histograms: Vec::new() };

@@ -5,7 +5,7 @@ use model::text::prose::shown;
 use serde::Serialize;
 
 use super::super::escape::text;
-use super::super::{Figure, thinning};
+use super::super::{ChartFigure, thinning};
 use crate::axis::colour::{self, Colour};
 use crate::axis::pair::{self, Cell, Pair};
 use crate::prose::{format, phrases};
@@ -83,7 +83,9 @@ pub(super) fn section(pair: &Pair) -> String {
             let title = format!("Throughput by {} and {}", across.title, along.title);
             let note = format!("tps, one bar for each level of {}{}", along.title, after_comma(name));
             let id = format!("pairbars-{other}");
-            html.push_str(&Figure { id: &id, title: &title, note: &note, height: "mid", table: "" }.html());
+            html.push_str(
+                &ChartFigure { id: &id, title: &title, note: &note, height: "mid", table: "" }.html(),
+            );
         }
     }
     if across.levels.len() <= PANELS_MAX && along.levels.len() > 2 {
@@ -91,7 +93,9 @@ pub(super) fn section(pair: &Pair) -> String {
         for (n, level) in across.levels.iter().enumerate() {
             let (id, title) = (format!("progress-{n}"), level_words(&across.title, level));
             let note = format!("tps by {}", along.title);
-            html.push_str(&Figure { id: &id, title: &title, note: &note, height: "mid", table: "" }.html());
+            html.push_str(
+                &ChartFigure { id: &id, title: &title, note: &note, height: "mid", table: "" }.html(),
+            );
         }
         html.push_str("</div>\n");
     }

@@ -4,7 +4,7 @@ use analysis::case::money;
 use analysis::summary::Study;
 use serde::Serialize;
 
-use super::super::{Figure, table};
+use super::super::{ChartFigure, table};
 use super::cells;
 use crate::axis::Axis;
 use crate::html::thinning;
@@ -61,7 +61,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let heads = [&["Case"], &told::MONEY_HEADS[..]].concat();
     let table = table("plain", &heads, &cells(axis, &rows));
     let chart = match data(study, axis) {
-        Some(data) => Figure {
+        Some(data) => ChartFigure {
             id: "prices",
             title: "Throughput against price",
             note: &format!(

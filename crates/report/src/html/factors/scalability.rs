@@ -2,7 +2,7 @@
 //! draws over the medians.
 
 use analysis::case::factors::{self, Scaling};
-use analysis::summary::scalability::{Figure as Number, Fit, Scalability};
+use analysis::summary::scalability::{EstimatedFigure as Number, Fit, Scalability};
 use analysis::summary::{CaseSummary, Study};
 use serde::Serialize;
 

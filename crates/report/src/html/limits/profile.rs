@@ -1,10 +1,10 @@
 //! Where the server's processor time went: time itself by subsystem, a flame graph of each case, and of two what changed.
 
 use analysis::profile::subsystem::{self, Subsystem};
-use analysis::profile::tree::{self, Changes};
+use analysis::profile::tree::{self, TreeChanges};
 use analysis::profile::{by_subsystem, of_case, of_work, pairs};
 use analysis::summary::{CaseSummary, Study};
-use model::run::profile::Profile;
+use model::run::profile::StoredProfile;
 
 use super::flame::{self, Look};
 use crate::html::escape::text;
@@ -19,8 +19,8 @@ const COLUMNS_MAX: usize = 8;
 const STEPS: [f64; 3] = [0.005, 0.02, 0.05];
 
 /// The section; empty if no profile was asked for.
-pub(in crate::html) fn section(study: &Study, profiles: &[Profile]) -> String {
-    let profiled: Vec<(&CaseSummary, &Profile)> =
+pub(in crate::html) fn section(study: &Study, profiles: &[StoredProfile]) -> String {
+    let profiled: Vec<(&CaseSummary, &StoredProfile)> =
         study.cases.iter().filter_map(|case| Some((case, of_case(profiles, case.case.id)?))).collect();
     let mut html = missing(study, profiles);
     if profiled.is_empty() {
@@ -61,7 +61,7 @@ pub(in crate::html) fn section(study: &Study, profiles: &[Profile]) -> String {
 }
 
 /// Cases without a profile that was asked for; each reason once.
-fn missing(study: &Study, profiles: &[Profile]) -> String {
+fn missing(study: &Study, profiles: &[StoredProfile]) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for profile in profiles.iter().filter(|profile| !profile.record.reason.is_empty()) {
         let Some(case) = study.cases.iter().find(|case| case.case.id == profile.record.case) else {
@@ -79,7 +79,7 @@ fn missing(study: &Study, profiles: &[Profile]) -> String {
 }
 
 /// How a profile was made.
-fn about(profile: &Profile) -> String {
+fn about(profile: &StoredProfile) -> String {
     let record = &profile.record;
     let unknown = record.n_without_symbol as f64 / record.n_samples.max(1) as f64;
     let mut about = format!(
@@ -134,7 +134,10 @@ fn key(class: &str, words: &str) -> String {
 }
 
 /// Time itself by subsystem: a column for each case, and of two the change, in the direction of their graphs.
-fn subsystems(profiled: &[(&CaseSummary, &Profile)], pair: Option<(&CaseSummary, &CaseSummary)>) -> String {
+fn subsystems(
+    profiled: &[(&CaseSummary, &StoredProfile)],
+    pair: Option<(&CaseSummary, &CaseSummary)>,
+) -> String {
     let shown = &profiled[..profiled.len().min(COLUMNS_MAX)];
     let mut heads = vec!["Time itself".to_string()];
     heads.extend(shown.iter().map(|(case, _)| case.label.clone()));
@@ -171,9 +174,12 @@ fn points(change: f64) -> String {
 }
 
 /// Both graphs side by side, coloured by what changed from the first to the second.
-fn difference((base, before): (&CaseSummary, &Profile), (case, after): (&CaseSummary, &Profile)) -> String {
+fn difference(
+    (base, before): (&CaseSummary, &StoredProfile),
+    (case, after): (&CaseSummary, &StoredProfile),
+) -> String {
     let (one, other) = (tree::of(&of_work(&before.stacks)), tree::of(&of_work(&after.stacks)));
-    let changes = Changes::between(&one, &other);
+    let changes = TreeChanges::between(&one, &other);
     let n = one.n.min(other.n).max(1) as f64;
     let look = |path: &[String]| {
         let [before, after] = changes.of(path);

@@ -2,10 +2,10 @@
 //!
 //! For runs back to back, as studies of variation draw them. A chart is drawn here if it is drawn of a run.
 
-use analysis::summary::{Mark, RunSummary};
+use analysis::summary::{RunSummary, TimelineMark};
 
 use crate::html::panels::{Line, Panel};
-use crate::html::thinning::Point;
+use crate::html::thinning::SeriesPoint;
 
 /// Below this share of load in the whole time, the time line is mostly empty.
 const LOAD_MIN: f64 = 0.05;
@@ -19,7 +19,7 @@ pub(in crate::html) struct Across {
     pub(in crate::html) panels: Vec<Panel>,
     /// What is not measured: from, to.
     pub(in crate::html) shaded: Vec<[f64; 2]>,
-    pub(in crate::html) marks: Vec<Mark>,
+    pub(in crate::html) marks: Vec<TimelineMark>,
     /// End of the last load.
     pub(in crate::html) end_s: f64,
 }
@@ -127,11 +127,11 @@ fn joined(drawn: &[Drawn], title: &str) -> Option<Panel> {
 }
 
 fn joined_line(drawn: &[Drawn], title: &str, name: &str) -> Line {
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<SeriesPoint> = Vec::new();
     for one in drawn {
         let Some(panel) = one.panel(title) else { continue };
         let own = panel.lines.iter().find(|line| line.name == name);
-        let moved = |line: &Line| -> Vec<Point> {
+        let moved = |line: &Line| -> Vec<SeriesPoint> {
             line.points.iter().map(|(t, value)| (t + one.one.at_s, *value)).collect()
         };
         match (own, panel.lines.first()) {
@@ -167,9 +167,9 @@ fn shaded(drawn: &[Drawn], end_s: f64) -> Vec<[f64; 2]> {
     found
 }
 
-fn marks(drawn: &Drawn) -> Vec<Mark> {
+fn marks(drawn: &Drawn) -> Vec<TimelineMark> {
     let Placed { run, at_s, .. } = &drawn.one;
-    let moved = |mark: &Mark| Mark {
+    let moved = |mark: &TimelineMark| TimelineMark {
         from_s: mark.from_s + at_s,
         to_s: mark.to_s + at_s,
         text: format!("run {}: {}", run.run, mark.text),

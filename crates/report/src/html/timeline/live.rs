@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use analysis::summary::{Mark, RunSummary};
+use analysis::summary::{RunSummary, TimelineMark};
 use serde::Serialize;
 
 use crate::html::data::{self, RunData};
 use crate::html::panels::{self, HEAT, Line, Panel};
-use crate::html::thinning::{self, Point};
+use crate::html::thinning::{self, SeriesPoint};
 
 /// A line with more points is thinned, and the charts are sent whole again.
 const N_POINTS_MAX: usize = 2 * data::N_POINTS_LIVE;
@@ -32,7 +32,7 @@ pub struct LiveCharts {
     /// First measured second, end of the measurement window, and end of the time axis.
     window: [f64; 3],
     panels: Vec<Panel>,
-    marks: Vec<Mark>,
+    marks: Vec<TimelineMark>,
     /// How often charts or lines came, or were thinned: what a reader has of another generation cannot be continued.
     generation: u64,
     step: u64,
@@ -68,7 +68,7 @@ pub enum Lacking {
 struct More<'a> {
     window: [f64; 3],
     points: Vec<Added>,
-    marks: &'a [Mark],
+    marks: &'a [TimelineMark],
 }
 
 impl LiveCharts {
@@ -151,9 +151,9 @@ impl LiveCharts {
     }
 
     /// Marks of the last seconds: one that goes on replaces what was known of it.
-    fn add_marks(&mut self, latest: &[Mark]) {
+    fn add_marks(&mut self, latest: &[TimelineMark]) {
         for mark in latest {
-            let is_same = |known: &&mut Mark| known.kind == mark.kind && known.from_s == mark.from_s;
+            let is_same = |known: &&mut TimelineMark| known.kind == mark.kind && known.from_s == mark.from_s;
             match self.marks.iter_mut().find(is_same) {
                 Some(known) => *known = mark.clone(),
                 None => self.marks.push(mark.clone()),
@@ -175,7 +175,7 @@ fn append(known: &mut Panel, fresh: &Panel, place: usize, added: &mut Vec<Added>
     let newest_s = newest(known);
     let is_stacked = known.palette == STACKED;
     for (n, own) in known.lines.iter_mut().enumerate() {
-        let points: Vec<Point> = match fresh.lines.iter().find(|line| line.name == own.name) {
+        let points: Vec<SeriesPoint> = match fresh.lines.iter().find(|line| line.name == own.name) {
             Some(line) => line.points.clone(),
             // What is stacked goes on at nothing.
             None if is_stacked => fresh.lines.first().map_or(Vec::new(), |first| at_nothing(&first.points)),
@@ -206,7 +206,7 @@ fn add_lines(known: &mut Panel, fresh: &Panel) -> bool {
     known.lines.len() > n_before
 }
 
-fn at_nothing(points: &[Point]) -> Vec<Point> {
+fn at_nothing(points: &[SeriesPoint]) -> Vec<SeriesPoint> {
     points.iter().map(|(t, _)| (*t, Some(0.0))).collect()
 }
 

@@ -1,7 +1,7 @@
 //! What a few blocks that all point the same way say: a direction and a ratio, and no verdict.
 
-use analysis::case::answer::{Against, Decider, Group, LevelResult};
-use analysis::comparison::Figure;
+use analysis::case::answer::{AgainstBest, Decider, Group, LevelResult};
+use analysis::comparison::ComparedFigure;
 use analysis::summary::Study;
 
 use crate::prose::ratio::{in_words, stands};
@@ -52,7 +52,7 @@ pub(crate) fn no_verdict(study: &Study, behind: &[&LevelResult]) -> String {
 /// `: 18 is 2.9 times as fast in 2 of 3 blocks`, where blocks disagree about a multiple; else empty.
 pub(crate) fn on_average(by: Decider, group: &Group, best: &str) -> String {
     let against = |level: &LevelResult| level.against_best.filter(is_multiple);
-    match group.levels.iter().filter_map(against).collect::<Vec<Against>>().as_slice() {
+    match group.levels.iter().filter_map(against).collect::<Vec<AgainstBest>>().as_slice() {
         [only] if group.levels.len() == 2 => {
             let ratio = stands(figure(by), only.ratio, "");
             let ratio =
@@ -64,7 +64,7 @@ pub(crate) fn on_average(by: Decider, group: &Group, best: &str) -> String {
 }
 
 /// Whether the ratio is one that nobody calls noise at first sight.
-fn is_multiple(against: &Against) -> bool {
+fn is_multiple(against: &AgainstBest) -> bool {
     against.ratio.ln().abs() >= 1.5_f64.ln()
 }
 
@@ -73,9 +73,9 @@ fn fewest(behind: &[&LevelResult]) -> usize {
     blocks.map(|against| against.n_blocks).min().unwrap_or_default()
 }
 
-fn figure(by: Decider) -> Figure {
+fn figure(by: Decider) -> ComparedFigure {
     match by {
-        Decider::P99 => Figure::P99,
-        Decider::Rate(_) | Decider::Nopm | Decider::Throughput => Figure::Throughput,
+        Decider::P99 => ComparedFigure::P99,
+        Decider::Rate(_) | Decider::Nopm | Decider::Throughput => ComparedFigure::Throughput,
     }
 }

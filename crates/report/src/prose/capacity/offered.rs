@@ -1,6 +1,6 @@
 //! Whether a rate that was asked for was sustained, as text.
 
-use analysis::case::offered::{self, Kept, Offered};
+use analysis::case::offered::{self, LatencyLimit, OfferedRate};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::{format, phrases};
@@ -19,8 +19,8 @@ pub(crate) fn below_table(study: &Study) -> Vec<String> {
 
 /// `; 500/s was not sustained in 1 of 2 cases`, after an answer that compares cases; empty if all were.
 pub(crate) fn missed(study: &Study) -> String {
-    let all: Vec<Offered> = study.cases.iter().filter_map(|case| offered::of(study, case)).collect();
-    let missed: Vec<&Offered> = all.iter().filter(|one| one.n_missed > 0).collect();
+    let all: Vec<OfferedRate> = study.cases.iter().filter_map(|case| offered::of(study, case)).collect();
+    let missed: Vec<&OfferedRate> = all.iter().filter(|one| one.n_missed > 0).collect();
     let Some(first) = missed.first() else { return String::new() };
     let rate = match missed.iter().all(|one| one.rate_per_s == first.rate_per_s) {
         true => format!("{}/s", format::tps(first.rate_per_s)),
@@ -29,7 +29,7 @@ pub(crate) fn missed(study: &Study) -> String {
     format!("; {rate} was not sustained in {} of {}", missed.len(), phrases::plural(all.len(), "case"))
 }
 
-fn sentence(offered: &Offered) -> String {
+fn sentence(offered: &OfferedRate) -> String {
     let rate = format!("{}/s", format::tps(offered.rate_per_s));
     let of = match offered.n_runs {
         1 => String::new(),
@@ -57,7 +57,7 @@ fn sentence(offered: &Offered) -> String {
 }
 
 /// `; p99 12.3 ms, within 20.0 ms`, or `; p99 31.2 ms, not within 20.0 ms`.
-fn kept(kept: &Kept) -> String {
+fn kept(kept: &LatencyLimit) -> String {
     let not = if kept.is_kept { "" } else { "not " };
     let (measured, limit) = (format::ms(kept.measured_ns as f64), format::ms(kept.limit_ns as f64));
     format!("; p{} {measured} ms, {not}within {limit} ms", kept.percentile)

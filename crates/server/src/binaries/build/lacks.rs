@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::maker::Maker;
 use super::origin::is_hash;
-use super::{BuildPlace, Recipe, Source, TREE, compiler, configure_options, label_of};
+use super::{BuildPlace, Recipe, SourceTree, TREE, compiler, configure_options, label_of};
 use crate::binaries::fetch::Cache;
 use crate::process::spawn::output_of;
 
@@ -21,7 +21,7 @@ const REPOSITORY_TOOLS: [&str; 4] = [GIT, "bison", "flex", "perl"];
 const GIT: &str = "git";
 
 /// Why the source cannot be built here, and what to do; `None` if nothing is known to be missing, or if a build of it is kept.
-pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
+pub fn lacks(cache: &Cache, source: &SourceTree) -> Option<String> {
     let builds = cache.dir.join("builds");
     if settled(&builds, source).is_some() {
         return None;
@@ -98,7 +98,7 @@ fn is_on_path(tool: &str) -> bool {
 
 /// Whether a build of the source is kept, as it would be made now. Whether a branch or a directory has changed since then shows only
 /// when it is to be built.
-pub fn is_kept(cache: &Cache, source: &Source) -> bool {
+pub fn is_kept(cache: &Cache, source: &SourceTree) -> bool {
     // A commit is the same in any repository.
     let is_of_it = |recipe: &Recipe| source.revision.is_some() || recipe.tree == source.tree;
     kept(&cache.dir.join("builds"), source, is_of_it).is_some()
@@ -106,7 +106,7 @@ pub fn is_kept(cache: &Cache, source: &Source) -> bool {
 
 /// The build that is kept of a repository on another machine, if what was asked for cannot move: a commit in full, or a release's tag
 /// in the same repository. It is used without that repository.
-pub(super) fn settled(builds: &Path, source: &Source) -> Option<BuildPlace> {
+pub(super) fn settled(builds: &Path, source: &SourceTree) -> Option<BuildPlace> {
     let revision = source.revision?;
     if Path::new(source.tree).exists() || !(is_hash(revision) || is_release_tag(revision)) {
         return None;
@@ -126,7 +126,7 @@ fn is_release_tag(revision: &str) -> bool {
 }
 
 /// The build of a revision or directory of this name that would be made in the same way now.
-fn kept(builds: &Path, source: &Source, is_of_it: impl Fn(&Recipe) -> bool) -> Option<BuildPlace> {
+fn kept(builds: &Path, source: &SourceTree, is_of_it: impl Fn(&Recipe) -> bool) -> Option<BuildPlace> {
     let is_meant = |recipe: &Recipe| {
         !recipe.made.is_empty()
             && recipe.revision.as_deref() == source.revision
@@ -155,7 +155,7 @@ fn entries(dir: &Path, start: &str) -> impl Iterator<Item = PathBuf> {
 mod tests {
     use super::*;
     use crate::binaries::build::FACTS_FILE;
-    use crate::binaries::tree::Tree;
+    use crate::binaries::tree::TreeListing;
 
     /// Keeps a build in the cache as this process would have made it, but for a change.
     fn keep(cache: &Path, name: &str, change: &dyn Fn(&mut Recipe)) {
@@ -168,7 +168,7 @@ mod tests {
             compiler: compiler().unwrap(),
             configure: configure_options(),
             maker_uid: Maker::of_what_is_fetched().unwrap().uid(),
-            made: Tree::of(&built, FACTS_FILE).unwrap(),
+            made: TreeListing::of(&built, FACTS_FILE).unwrap(),
         };
         change(&mut recipe);
         fs::write(built.join(FACTS_FILE), serde_json::to_vec(&recipe).unwrap()).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     fn a_repository_that_cannot_be_read_is_reported_before_anything_is_built() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
-        let lacks_of = |tree: &str, revision| lacks(&cache, &Source { tree, revision });
+        let lacks_of = |tree: &str, revision| lacks(&cache, &SourceTree { tree, revision });
         let gone = format!("file://{}/none.git", dir.path().display());
         let why = lacks_of(&gone, Some("REL_12_1")).unwrap();
         assert!(why.contains("cannot be read from here") || why.contains("not installed here"), "{why}");
@@ -200,7 +200,7 @@ mod tests {
     /// In a process of its own, which finds our `git`.
     #[test]
     fn root_asks_another_machine_as_the_servers_user() {
-        let source = Source { tree: "https://other.example/pg.git", revision: Some("master") };
+        let source = SourceTree { tree: "https://other.example/pg.git", revision: Some("master") };
         if env::var_os(AGAIN).is_some() {
             let why = lacks(&Cache::at("/nowhere"), &source).unwrap();
             return assert!(why.contains("cannot be read from here (no network)"), "{why}");
@@ -238,7 +238,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (tree, commit) = ("https://other.example/pg.git", "0123456789".repeat(4));
         let is_settled = |tree: &str, revision: &str| {
-            settled(&dir.path().join("builds"), &Source { tree, revision: Some(revision) }).is_some()
+            settled(&dir.path().join("builds"), &SourceTree { tree, revision: Some(revision) }).is_some()
         };
         for (n, revision) in ["REL9_5_21", "REL_12_STABLE", "master", &commit].into_iter().enumerate() {
             keep(dir.path(), &format!("{revision}-{n}"), &|recipe| {
@@ -262,9 +262,9 @@ mod tests {
     #[test]
     fn a_build_is_kept_if_it_would_be_made_the_same_way_now() {
         let dir = tempfile::tempdir().unwrap();
-        let is_kept = |tree, revision| is_kept(&Cache::at(dir.path()), &Source { tree, revision });
+        let is_kept = |tree, revision| is_kept(&Cache::at(dir.path()), &SourceTree { tree, revision });
         let keep = |name: &str, change: &dyn Fn(&mut Recipe)| keep(dir.path(), name, change);
-        keep("tree-01", &|recipe| recipe.made = Tree::default());
+        keep("tree-01", &|recipe| recipe.made = TreeListing::default());
         keep("tree-02", &|recipe| recipe.compiler.push('+'));
         keep("tree-03", &|recipe| recipe.configure.clear());
         keep("tree-x-04", &|recipe| recipe.revision = Some("tree-x".to_string()));

@@ -19,7 +19,7 @@ use crate::binaries::unpack::{self, unpack_tar};
 use crate::process::environment;
 use crate::process::socket;
 use crate::user::account::Account;
-use crate::user::given::{self, Scratch};
+use crate::user::given::{self, ScratchDir};
 
 /// Name of the user's own directory, within one that belongs to pgdyno's user.
 const HOME: &str = "d";
@@ -69,7 +69,7 @@ impl Maker {
     }
 
     /// An empty home of the other user, which is gone with what is returned; `None` if this process's user does the work.
-    pub(super) fn passing_home(&self) -> Result<Option<Scratch>> {
+    pub(super) fn passing_home(&self) -> Result<Option<ScratchDir>> {
         self.0.as_ref().map(socket::scratch).transpose()
     }
 

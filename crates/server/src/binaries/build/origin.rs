@@ -16,11 +16,11 @@ use sha2::{Digest, Sha256};
 use super::maker::Maker;
 use super::own::{expect_own, expect_own_directory, expect_own_repository};
 use super::sweep::PART;
-use super::{Source, lock, run};
+use super::{SourceTree, lock, run};
 use crate::binaries::fetch::UNTRUSTED;
 use crate::binaries::unpack::{self, unpack_tar};
 use crate::process::spawn::output_of;
-use crate::temporary::{self, Found, Temporary};
+use crate::temporary::{self, PathState, Temporary};
 
 /// Where the files come from.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn check_address(address: &str) -> Result<(), String> {
 impl Origin {
     /// Finds it; a remote repository is mirrored in `builds`.
     pub(super) fn find(
-        source: &Source,
+        source: &SourceTree,
         builds: &Path,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(String),
@@ -251,7 +251,7 @@ fn mirror(
 fn passing_name(outer: &Path) -> Result<PathBuf> {
     let path = outer.with_extension(PART);
     ensure!(
-        !matches!(temporary::sweep_one(&path), Ok(Found::Foreign)),
+        !matches!(temporary::sweep_one(&path), Ok(PathState::Foreign)),
         "`{}` is in the way, and pgdyno did not make it; move it elsewhere, or remove it",
         path.display()
     );
@@ -372,7 +372,7 @@ mod tests {
         check("https://h:8080/x@y", false);
         check("https://git.postgresql.org/git/postgresql.git", false);
         check("/home/me/postgres", false);
-        let source = Source { tree: "https://u:S3cret@h/x.git", revision: Some("master") };
+        let source = SourceTree { tree: "https://u:S3cret@h/x.git", revision: Some("master") };
         let refused = Origin::find(&source, Path::new("/nonexistent"), &GO, &mut |_| {}).unwrap_err();
         assert!(!format!("{refused:#}").contains("S3cret"), "{refused:#}");
     }
@@ -475,7 +475,7 @@ mod tests {
         let address = format!("file://{}", there.display());
         let mut told = Vec::new();
         let mut find = |revision: &str| -> Result<String> {
-            let source = Source { tree: &address, revision: Some(revision) };
+            let source = SourceTree { tree: &address, revision: Some(revision) };
             // A child that another test forks holds the lock until its exec.
             let mut tell = |text: String| told.extend((!text.starts_with("waiting for")).then_some(text));
             match Origin::find(&source, place.path(), &GO, &mut tell)? {

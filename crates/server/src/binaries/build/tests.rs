@@ -56,7 +56,7 @@ fn code_of_a_source_gets_nothing_of_our_environment_that_a_build_does_not_need()
     let seen = place.path().join("seen");
     let spy = format!("#!/bin/sh\nenv > {}\n{}", seen.display(), CONFIGURE.trim_start_matches("#!/bin/sh\n"));
     crate::binaries::write_program(&sources.join("configure"), &spy);
-    let source = Source { tree: &sources.display().to_string(), revision: None };
+    let source = SourceTree { tree: &sources.display().to_string(), revision: None };
     build(&cache, &source, &GO, &mut |_| ()).unwrap();
     let seen = fs::read_to_string(seen).unwrap();
     assert!(seen.lines().any(|line| line.starts_with("PATH=")), "{seen}");
@@ -80,7 +80,7 @@ fn each_commit_is_built_once_with_the_same_options() {
     let tree_text = repository.display().to_string();
     let mut told = Vec::new();
     let mut of = |revision: Option<&str>| {
-        let source = Source { tree: &tree_text, revision };
+        let source = SourceTree { tree: &tree_text, revision };
         build(&cache, &source, &GO, &mut |text| told.push(text))
     };
     let one = of(Some("REL_15_1")).unwrap();
@@ -130,7 +130,8 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
     let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
     assert!(given.unwrap().success());
     let address = format!("file://{}", repository.display());
-    let of = |revision| build(&cache, &Source { tree: &address, revision: Some(revision) }, &GO, &mut |_| {});
+    let of =
+        |revision| build(&cache, &SourceTree { tree: &address, revision: Some(revision) }, &GO, &mut |_| {});
     let built = of("HEAD").unwrap();
     assert_eq!(built.version, "15.1");
     let dir = built.bin_dir.parent().unwrap();
@@ -195,7 +196,7 @@ fn a_source_that_cannot_be_built_is_reported_with_the_builds_own_message() {
     let cache = Cache::at(place.path().join("cache"));
     let dir = place.path().join("tree");
     let refused = |dir: &Path, stop: &AtomicBool| {
-        let source = Source { tree: &dir.display().to_string(), revision: None };
+        let source = SourceTree { tree: &dir.display().to_string(), revision: None };
         format!("{:#}", build(&cache, &source, stop, &mut |_| {}).unwrap_err())
     };
     assert!(refused(&dir, &GO).contains("for a repository give server.revision"));
@@ -236,7 +237,7 @@ fn a_build_that_others_could_have_put_there_is_not_run() {
     let (cache, dir) = (Cache::at(place.path().join("cache")), place.path().join("tree"));
     tree(&dir, "15.1");
     let built = || {
-        let source = Source { tree: &dir.display().to_string(), revision: None };
+        let source = SourceTree { tree: &dir.display().to_string(), revision: None };
         build(&cache, &source, &GO, &mut |_| {}).map_err(|error| format!("{error:#}"))
     };
     let first = built().unwrap();

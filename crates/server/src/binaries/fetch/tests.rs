@@ -16,7 +16,8 @@ fn a_version_that_no_source_has_is_refused_without_the_network() {
 #[test]
 fn a_cached_release_with_another_hash_than_its_pin_is_refused() {
     let pin = &pins::PINS[0];
-    let origin = |sha256: &str| Origin::Fetched { release: pin.release.into(), sha256: sha256.into() };
+    let origin =
+        |sha256: &str| BinariesOrigin::Fetched { release: pin.release.into(), sha256: sha256.into() };
     assert!(check_hash(&origin(pin.sha256), pin.release, Some(pin)).is_ok());
     assert!(check_hash(&origin("00"), pin.release, None).is_ok());
     let error = check_hash(&origin("00"), pin.release, Some(pin)).unwrap_err();
@@ -57,7 +58,7 @@ impl Planted {
 
     fn write_receipt(&self) {
         let pin = pins::pin_of_series(env::consts::ARCH, "18").unwrap();
-        let tree = Tree::of(&self.dir, RECEIPT).unwrap();
+        let tree = TreeListing::of(&self.dir, RECEIPT).unwrap();
         let receipt = Receipt { release: pin.release.into(), sha256: pin.sha256.into(), tree };
         let path = self.dir.join(RECEIPT);
         fs::write(&path, serde_json::to_vec(&receipt).unwrap()).unwrap();

@@ -14,8 +14,8 @@ use anyhow::Result;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fchmod, fdatasync, fstat};
 
 use super::plan::FileJob;
-use crate::user::beneath::Held;
-use crate::user::rights::Rights;
+use crate::user::beneath::HeldDir;
+use crate::user::rights::FileRights;
 
 /// Unit of comparing: PostgreSQL's page.
 const PAGE_BYTES: usize = 8192;
@@ -82,7 +82,7 @@ fn drop_cached(file: &File) -> io::Result<()> {
 }
 
 /// Opens or creates a regular file; also returns whether it existed.
-fn open_to_write(dir: &Held, name: &OsStr, mode: u32) -> io::Result<(File, bool)> {
+fn open_to_write(dir: &HeldDir, name: &OsStr, mode: u32) -> io::Result<(File, bool)> {
     match dir.file(name, OFlags::RDWR, 0) {
         Ok(file) => Ok((file, true)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
@@ -97,7 +97,7 @@ fn open_to_write(dir: &Held, name: &OsStr, mode: u32) -> io::Result<(File, bool)
 }
 
 /// The permissions of a mode, without the bits that let a program run with its owner's rights.
-pub(super) fn copy_mode(mode: u32, to: impl AsFd, rights: Rights) -> io::Result<()> {
+pub(super) fn copy_mode(mode: u32, to: impl AsFd, rights: FileRights) -> io::Result<()> {
     let mode = mode & 0o777;
     if fstat(&to)?.st_mode & 0o7777 != mode {
         rights.act(|| fchmod(&to, Mode::from_raw_mode(mode)).map_err(io::Error::from))?;

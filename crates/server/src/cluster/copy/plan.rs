@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use rustix::fs::{FileType, OFlags};
 
 use super::equal::copy_mode;
-use super::{Side, Tree};
-use crate::user::beneath::{DEPTH_MAX, Facts, Held, too_deep};
+use super::{CopySide, CopyTrees};
+use crate::user::beneath::{DEPTH_MAX, HeldDir, NameFacts, too_deep};
 
 /// The two directories of a tree, held until it is copied.
 pub(super) struct Pair<'t> {
@@ -21,8 +21,8 @@ pub(super) struct Pair<'t> {
 }
 
 pub(super) struct Top<'t> {
-    pub(super) held: Held,
-    pub(super) side: &'t Side<'t>,
+    pub(super) held: HeldDir,
+    pub(super) side: &'t CopySide<'t>,
 }
 
 /// One regular file to be made equal. It is reached from the top again, because one directory for each file cannot
@@ -39,18 +39,18 @@ pub(super) struct FileJob<'t> {
 struct Directory<'t> {
     pair: &'t Pair<'t>,
     way: Arc<Path>,
-    from: Held,
-    to: Held,
+    from: HeldDir,
+    to: HeldDir,
 }
 
 impl<'t> Pair<'t> {
     /// Both directories; `to` is made if it is not there.
-    pub(super) fn open(tree: &'t Tree<'t>) -> Result<Pair<'t>> {
+    pub(super) fn open(tree: &'t CopyTrees<'t>) -> Result<Pair<'t>> {
         let (from, to) = (&tree.from, &tree.to);
         let read = || format!("read `{}`", from.path.display());
         let make = || format!("make directory `{}`", to.path.display());
-        let from_held = from.rights.act(|| Held::open(&from.path)).with_context(read)?;
-        let to_held = to.rights.act(|| Held::open_or_make(&to.path)).with_context(make)?;
+        let from_held = from.rights.act(|| HeldDir::open(&from.path)).with_context(read)?;
+        let to_held = to.rights.act(|| HeldDir::open_or_make(&to.path)).with_context(make)?;
         Ok(Pair { from: Top { held: from_held, side: from }, to: Top { held: to_held, side: to } })
     }
 
@@ -91,7 +91,7 @@ impl<'t> Directory<'t> {
         }
         let is_skipped = |name: &OsStr| skip.iter().any(|skipped| name == *skipped);
         let wanted = self.pair.from.side.rights.act(|| self.from.entries()).with_context(context)?;
-        let wanted: BTreeMap<OsString, Facts> =
+        let wanted: BTreeMap<OsString, NameFacts> =
             wanted.into_iter().filter(|(name, _)| !is_skipped(name)).collect();
         self.clear(&wanted)?;
         for (name, facts) in wanted {
@@ -109,7 +109,7 @@ impl<'t> Directory<'t> {
     }
 
     /// Gives `to` the mode of `from`, and removes what `from` does not have.
-    fn clear(&self, wanted: &BTreeMap<OsString, Facts>) -> Result<()> {
+    fn clear(&self, wanted: &BTreeMap<OsString, NameFacts>) -> Result<()> {
         let rights = self.pair.to.side.rights;
         let path = self.pair.to.side.path.join(&self.way);
         let copy = || copy_mode(self.from.facts()?.mode, &self.to, rights);
@@ -129,7 +129,7 @@ impl<'t> Directory<'t> {
 
     fn below(&self, name: &OsStr) -> Result<Directory<'t>> {
         let way: Arc<Path> = self.way.join(name).into();
-        let open = || -> io::Result<(Held, Held)> {
+        let open = || -> io::Result<(HeldDir, HeldDir)> {
             let from = self.pair.from.side.rights.act(|| self.from.child(name))?;
             Ok((from, self.pair.to.side.rights.act(|| self.to.child_or_make(name))?))
         };

@@ -10,7 +10,7 @@ use wire::{Session, quote_ident, quote_literal};
 
 use super::LOCK;
 use super::door::{Doors, MAINTENANCE, closed_inventory};
-use super::mark::{Kind, Mark};
+use super::mark::{DatabaseMark, DatabaseRole};
 
 /// Prefix of the names of these databases.
 const PREFIX: &str = "pgdyno_";
@@ -26,14 +26,14 @@ pub(super) struct Found {
     allows_connections: bool,
     has_birthmark: bool,
     is_owned: bool,
-    mark: Option<Mark>,
+    mark: Option<DatabaseMark>,
     /// Whether the database that it belongs to exists: if not, this may be the only copy.
     of: Option<String>,
 }
 
 /// The outcome for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum LeftoverOutcome {
     /// The database was dropped.
     Removed,
     /// The database stays, for this reason.
@@ -45,7 +45,7 @@ pub enum Fate {
 ///
 /// # Errors
 /// When the server fails.
-pub fn clean(doors: &Doors) -> Result<Vec<(String, Fate)>> {
+pub fn clean(doors: &Doors) -> Result<Vec<(String, LeftoverOutcome)>> {
     let mut maintenance = doors.open(MAINTENANCE)?;
     let mut fates = Vec::new();
     for found in list(&mut maintenance, None)? {
@@ -55,14 +55,14 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, Fate)>> {
             && maintenance.query(&format!("select pg_catalog.pg_try_advisory_lock{lock}"))?.scalar()
                 != Some("t")
         {
-            fates.push((found.name, Fate::Left("a running pgdyno uses it".to_string())));
+            fates.push((found.name, LeftoverOutcome::Left("a running pgdyno uses it".to_string())));
             continue;
         }
         let fate = remove(doors, &mut maintenance, &found);
         if let Some(lock) = lock {
             maintenance.execute(&format!("select pg_catalog.pg_advisory_unlock{lock}"))?;
         }
-        fates.push((found.name, fate.unwrap_or_else(|error| Fate::Left(format!("{error:#}")))));
+        fates.push((found.name, fate.unwrap_or_else(|error| LeftoverOutcome::Left(format!("{error:#}")))));
     }
     Ok(fates)
 }
@@ -84,7 +84,7 @@ pub(super) fn list(maintenance: &mut Session, of: Option<&str>) -> Result<Vec<Fo
     let mut list = Vec::new();
     for row in rows.rows.iter().filter(|row| text(row, 0).starts_with(PREFIX)) {
         let (name, oid) = (text(row, 0), text(row, 1).parse().unwrap_or_default());
-        let mark = Mark::read(&text(row, 5), oid).filter(|mark| mark.kind != Kind::Made);
+        let mark = DatabaseMark::read(&text(row, 5), oid).filter(|mark| mark.kind != DatabaseRole::Made);
         let owner = names.iter().find(|other| match &mark {
             Some(mark) => mark.of == **other,
             None => name.starts_with(&prefix(other)),
@@ -111,10 +111,10 @@ pub(super) fn find(maintenance: &mut Session, name: &str) -> Result<Option<Found
 }
 
 /// Drops a database that pgdyno made, if nothing is lost with it.
-pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) -> Result<Fate> {
+pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) -> Result<LeftoverOutcome> {
     let Found { name, oid, .. } = found;
     if let Some(why) = not_ours(found) {
-        return Ok(Fate::Left(why));
+        return Ok(LeftoverOutcome::Left(why));
     }
     let was_never_open =
         found.has_birthmark && !found.allows_connections && found.mark.as_ref().is_none_or(is_template);
@@ -129,22 +129,22 @@ pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) ->
             maintenance.execute(&format!("alter database {database} with allow_connections true"))?;
         }
         if let Some(obstacle) = super::obstacle_to_losing(maintenance, name, found.mark.as_ref())? {
-            return Ok(Fate::Left(obstacle));
+            return Ok(LeftoverOutcome::Left(obstacle));
         }
         if inventory?.digest() != expected {
             let of = found.of.as_deref().unwrap_or_default();
-            return Ok(Fate::Left(format!(
+            return Ok(LeftoverOutcome::Left(format!(
                 "it contains something that pgdyno did not make; it was database `{of}` until a copy took its place: move what is \
                  needed there, then drop database {database}"
             )));
         }
     }
     drop_database(maintenance, name)?;
-    Ok(Fate::Removed)
+    Ok(LeftoverOutcome::Removed)
 }
 
-fn is_template(mark: &Mark) -> bool {
-    mark.kind == Kind::Template
+fn is_template(mark: &DatabaseMark) -> bool {
+    mark.kind == DatabaseRole::Template
 }
 
 /// Why a database must not be dropped, by what can be seen without connecting to it.

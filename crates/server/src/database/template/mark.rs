@@ -13,7 +13,7 @@ const WORD: &str = "pgdyno ";
 /// The role of a database that pgdyno made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum DatabaseRole {
     /// Created by `--create-database`, to be loaded and replaced by copies; its user drops it.
     Made,
     /// The initial state of another database, from which that one is restored.
@@ -24,8 +24,8 @@ pub(crate) enum Kind {
 
 /// The contents of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    pub(crate) kind: Kind,
+pub(crate) struct DatabaseMark {
+    pub(crate) kind: DatabaseRole,
     /// The database that the marked one belongs to: itself if `--create-database` created it.
     pub(crate) of: String,
     /// The OID of the marked database.
@@ -35,10 +35,10 @@ pub(crate) struct Mark {
     pub(crate) inventory: Option<String>,
 }
 
-impl Mark {
+impl DatabaseMark {
     /// Reads a comment; `None` if it is not a mark of the database with this OID.
-    pub(crate) fn read(comment: &str, oid: u32) -> Option<Mark> {
-        let mark: Mark = serde_json::from_str(comment.strip_prefix(WORD)?).ok()?;
+    pub(crate) fn read(comment: &str, oid: u32) -> Option<DatabaseMark> {
+        let mark: DatabaseMark = serde_json::from_str(comment.strip_prefix(WORD)?).ok()?;
         (mark.oid == oid).then_some(mark)
     }
 
@@ -73,7 +73,7 @@ pub fn create_database(maintenance: &mut Session, name: &str) -> Result<bool> {
         return Err(error).with_context(|| format!("create database `{name}`{needs}"));
     }
     let oid = oid_of(maintenance, name)?.with_context(|| format!("database `{name}` is gone again"))?;
-    let mark = Mark { kind: Kind::Made, of: name.to_string(), oid, inventory: None };
+    let mark = DatabaseMark { kind: DatabaseRole::Made, of: name.to_string(), oid, inventory: None };
     maintenance.execute(&mark.comment_sql(name)).context("mark the database as created by pgdyno")?;
     Ok(true)
 }
@@ -99,8 +99,8 @@ pub(crate) fn oid_of(session: &mut Session, name: &str) -> Result<Option<u32>> {
 pub(crate) fn is_made(session: &mut Session, name: &str, oid: u32) -> Result<bool> {
     let sql = format!("select pg_catalog.shobj_description({oid}, 'pg_database')");
     let rows = session.query(&sql)?;
-    let mark = rows.scalar().and_then(|comment| Mark::read(comment, oid));
-    Ok(mark.is_some_and(|mark| mark.kind == Kind::Made && mark.of == name))
+    let mark = rows.scalar().and_then(|comment| DatabaseMark::read(comment, oid));
+    Ok(mark.is_some_and(|mark| mark.kind == DatabaseRole::Made && mark.of == name))
 }
 
 /// The OIDs of databases that are templates, or former contents, of others: pgdyno's own, by their marks.
@@ -113,8 +113,8 @@ pub fn copies(session: &mut Session) -> Result<Vec<u32>> {
     let rows = session.query(sql)?;
     let copy = |row: usize| {
         let oid: u32 = rows.get(row, "oid")?.parse().ok()?;
-        let mark = Mark::read(rows.get(row, "comment")?, oid)?;
-        (mark.kind != Kind::Made).then_some(oid)
+        let mark = DatabaseMark::read(rows.get(row, "comment")?, oid)?;
+        (mark.kind != DatabaseRole::Made).then_some(oid)
     };
     Ok((0..rows.len()).filter_map(copy).collect())
 }
@@ -125,9 +125,14 @@ mod tests {
 
     #[test]
     fn only_a_mark_with_the_oid_of_its_database_is_read() {
-        let mark = Mark { kind: Kind::Template, of: "it's {\"a\"}".to_string(), oid: 7, inventory: None };
-        assert_eq!(Mark::read(&mark.text(), 7), Some(mark.clone()));
-        let check = |comment: &str, oid: u32| assert_eq!(Mark::read(comment, oid), None, "{comment}");
+        let mark = DatabaseMark {
+            kind: DatabaseRole::Template,
+            of: "it's {\"a\"}".to_string(),
+            oid: 7,
+            inventory: None,
+        };
+        assert_eq!(DatabaseMark::read(&mark.text(), 7), Some(mark.clone()));
+        let check = |comment: &str, oid: u32| assert_eq!(DatabaseMark::read(comment, oid), None, "{comment}");
         check(&mark.text(), 8);
         check("", 7);
         check("pgdyno: first state of database x", 7);

@@ -11,7 +11,7 @@ use crate::database::relations::{Missing, with_parts};
 
 /// The objects that pgdyno loaded.
 #[derive(Debug, Clone, Copy)]
-pub enum Loaded<'a> {
+pub enum LoadedObjects<'a> {
     /// These tables, with their partitions and the sequences of their columns.
     Tables(&'a [&'a str]),
     /// Everything that [`holders`] did not find before.
@@ -22,10 +22,10 @@ pub enum Loaded<'a> {
 ///
 /// # Errors
 /// When the server fails.
-pub fn stranger(session: &mut Session, load: Loaded) -> Result<Option<String>> {
+pub fn stranger(session: &mut Session, load: LoadedObjects) -> Result<Option<String>> {
     let (tables, before): (&[&str], _) = match load {
-        Loaded::Tables(tables) => (tables, None),
-        Loaded::NotThereBefore(before) => (&[], Some(before)),
+        LoadedObjects::Tables(tables) => (tables, None),
+        LoadedObjects::NotThereBefore(before) => (&[], Some(before)),
     };
     let rows = session.query(&holders_sql(tables)).context("list the contents of the database")?;
     let is_strange = |row: &&Vec<Option<String>>| {

@@ -2,9 +2,9 @@
 
 use crate::number::write_uint;
 use crate::random::Prng;
-use crate::tpcc::parameter::Parameter;
+use crate::tpcc::parameter::TerminalParameter;
 use crate::tpcc::strings::last_name;
-use crate::tpcc::transaction::{Home, Row, number};
+use crate::tpcc::transaction::{HomeTerminal, Row, number};
 
 /// A customer to look up.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl Sought {
     }
 
     /// Draws a customer: 60 % by last name, 40 % by number.
-    pub(crate) fn draw(&mut self, prng: &mut Prng, home: &Home) {
+    pub(crate) fn draw(&mut self, prng: &mut Prng, home: &HomeTerminal) {
         let constants = &home.config.constants;
         self.by_name = (prng.uint64_range(1, 100) <= 60).then(|| constants.last_name(prng));
         self.c_id = self.by_name.is_none().then(|| constants.customer(prng));
@@ -55,15 +55,15 @@ impl Sought {
     }
 
     /// Appends one of the customer's parameters.
-    pub(crate) fn parameter(&self, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn parameter(&self, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         match parameter {
-            Parameter::CWId => write_uint(out, self.w_id.into()),
-            Parameter::CDId => write_uint(out, self.d_id.into()),
-            Parameter::CId => match self.c_id {
+            TerminalParameter::CWId => write_uint(out, self.w_id.into()),
+            TerminalParameter::CDId => write_uint(out, self.d_id.into()),
+            TerminalParameter::CId => match self.c_id {
                 Some(c_id) => write_uint(out, c_id.into()),
                 None => return false,
             },
-            Parameter::CLast => match self.by_name {
+            TerminalParameter::CLast => match self.by_name {
                 Some(name) => last_name(name, out),
                 None => return false,
             },

@@ -4,9 +4,9 @@
 use crate::number::write_uint;
 use crate::random::Prng;
 use crate::tpcc::DISTRICTS;
-use crate::tpcc::parameter::Parameter;
+use crate::tpcc::parameter::TerminalParameter;
 use crate::tpcc::strings::{cents, decimal};
-use crate::tpcc::transaction::{Home, Row, Transaction, number};
+use crate::tpcc::transaction::{HomeTerminal, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::DELIVERY`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Step {
 
 /// A Delivery transaction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Delivery {
+pub(crate) struct DeliveryTransaction {
     carrier_id: u32,
     // State of the current try.
     step: Step,
@@ -45,10 +45,10 @@ pub(crate) struct Delivery {
     n_delivered: u32,
 }
 
-impl Delivery {
+impl DeliveryTransaction {
     /// A delivery by this carrier.
-    pub(crate) fn given(carrier_id: u32) -> Delivery {
-        Delivery { carrier_id, ..Delivery::default() }
+    pub(crate) fn given(carrier_id: u32) -> DeliveryTransaction {
+        DeliveryTransaction { carrier_id, ..DeliveryTransaction::default() }
     }
 
     /// Goes to the next district.
@@ -58,8 +58,8 @@ impl Delivery {
     }
 }
 
-impl Transaction for Delivery {
-    fn draw(&mut self, prng: &mut Prng, _home: &Home) {
+impl Transaction for DeliveryTransaction {
+    fn draw(&mut self, prng: &mut Prng, _home: &HomeTerminal) {
         self.carrier_id = prng.uint64_range(1, 10) as u32; // 2.7.1.2
     }
 
@@ -105,14 +105,14 @@ impl Transaction for Delivery {
         Some(())
     }
 
-    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    fn parameter(&self, home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         let value = match parameter {
-            Parameter::WId => home.w_id,
-            Parameter::DId => self.d_id,
-            Parameter::OId => self.o_id,
-            Parameter::CId => self.c_id,
-            Parameter::Carrier => self.carrier_id,
-            Parameter::Amount => {
+            TerminalParameter::WId => home.w_id,
+            TerminalParameter::DId => self.d_id,
+            TerminalParameter::OId => self.o_id,
+            TerminalParameter::CId => self.c_id,
+            TerminalParameter::Carrier => self.carrier_id,
+            TerminalParameter::Amount => {
                 decimal(out, self.amount.unsigned_abs(), 2);
                 return true;
             }

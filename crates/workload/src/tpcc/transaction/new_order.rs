@@ -3,10 +3,12 @@
 use crate::number::write_uint;
 use crate::random::Prng;
 use crate::tpcc::UNUSED_ITEM;
-use crate::tpcc::parameter::Parameter;
+use crate::tpcc::parameter::TerminalParameter;
 use crate::tpcc::strings::{ORIGINAL, cents, decimal};
-use crate::tpcc::transaction::{Home, Row, Transaction, array, array_with, number, other_warehouse, quoted};
-use crate::tpcc::trial::{Order, OrderedItem};
+use crate::tpcc::transaction::{
+    HomeTerminal, Row, Transaction, array, array_with, number, other_warehouse, quoted,
+};
+use crate::tpcc::trial::{NewOrderInputs, OrderedItem};
 
 /// Most lines of an order.
 const LINES_MAX: usize = 15;
@@ -95,7 +97,7 @@ pub(crate) struct NewOrder {
 }
 
 impl Transaction for NewOrder {
-    fn draw(&mut self, prng: &mut Prng, home: &Home) {
+    fn draw(&mut self, prng: &mut Prng, home: &HomeTerminal) {
         let constants = &home.config.constants;
         self.d_id = prng.uint64_range(1, 10) as u32; // 2.4.1.2
         self.c_id = constants.customer(prng); // 2.4.1.2
@@ -180,41 +182,41 @@ impl Transaction for NewOrder {
         Some(())
     }
 
-    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    fn parameter(&self, home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         let line = &self.lines[self.at.min(LINES_MAX - 1)];
         let lines = &self.lines[..self.n_lines];
         let value = match parameter {
-            Parameter::WId => home.w_id,
-            Parameter::DId => self.d_id,
-            Parameter::CId => self.c_id,
-            Parameter::OId => self.o_id,
-            Parameter::OlCnt => self.n_lines as u32,
-            Parameter::AllLocal => u32::from(self.n_remote == 0),
-            Parameter::Item => line.i_id,
-            Parameter::Supply => line.supply_w_id,
-            Parameter::Quantity => line.quantity,
-            Parameter::IsRemote => u32::from(line.supply_w_id != home.w_id),
-            Parameter::Amounts => {
+            TerminalParameter::WId => home.w_id,
+            TerminalParameter::DId => self.d_id,
+            TerminalParameter::CId => self.c_id,
+            TerminalParameter::OId => self.o_id,
+            TerminalParameter::OlCnt => self.n_lines as u32,
+            TerminalParameter::AllLocal => u32::from(self.n_remote == 0),
+            TerminalParameter::Item => line.i_id,
+            TerminalParameter::Supply => line.supply_w_id,
+            TerminalParameter::Quantity => line.quantity,
+            TerminalParameter::IsRemote => u32::from(line.supply_w_id != home.w_id),
+            TerminalParameter::Amounts => {
                 array_with(out, lines, |line, out| decimal(out, line.amount().unsigned_abs(), 2));
                 return true;
             }
-            Parameter::DistInfos => {
+            TerminalParameter::DistInfos => {
                 array_with(out, lines, |line, out| quoted(out, &line.dist_info.text[..line.dist_info.n]));
                 return true;
             }
-            Parameter::Numbers => {
+            TerminalParameter::Numbers => {
                 array(out, lines.iter().map(|line| line.number));
                 return true;
             }
-            Parameter::Items => {
+            TerminalParameter::Items => {
                 array(out, lines.iter().map(|line| line.i_id));
                 return true;
             }
-            Parameter::Supplies => {
+            TerminalParameter::Supplies => {
                 array(out, lines.iter().map(|line| line.supply_w_id));
                 return true;
             }
-            Parameter::Quantities => {
+            TerminalParameter::Quantities => {
                 array(out, lines.iter().map(|line| line.quantity));
                 return true;
             }
@@ -233,7 +235,7 @@ impl Transaction for NewOrder {
 
 impl NewOrder {
     /// An order with these inputs.
-    pub(crate) fn given(order: &Order) -> NewOrder {
+    pub(crate) fn given(order: &NewOrderInputs) -> NewOrder {
         let mut this = NewOrder {
             d_id: order.d_id,
             c_id: order.c_id,
@@ -250,14 +252,14 @@ impl NewOrder {
     }
 
     /// Inputs of the transaction.
-    pub(crate) fn order(&self, w_id: u32) -> Order {
+    pub(crate) fn order(&self, w_id: u32) -> NewOrderInputs {
         let asked = |line: &Line| OrderedItem {
             i_id: line.i_id,
             supply_w_id: line.supply_w_id,
             quantity: line.quantity,
         };
         let lines = self.lines[..self.n_lines].iter().map(asked).collect();
-        Order { w_id, d_id: self.d_id, c_id: self.c_id, lines }
+        NewOrderInputs { w_id, d_id: self.d_id, c_id: self.c_id, lines }
     }
 
     /// The first line's row of STOCK, if all items exist that should.

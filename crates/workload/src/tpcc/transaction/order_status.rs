@@ -3,8 +3,8 @@
 use super::customer::Sought;
 use crate::number::write_uint;
 use crate::random::Prng;
-use crate::tpcc::parameter::Parameter;
-use crate::tpcc::transaction::{Home, Row, Transaction, number};
+use crate::tpcc::parameter::TerminalParameter;
+use crate::tpcc::transaction::{HomeTerminal, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::ORDER_STATUS`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl OrderStatus {
 }
 
 impl Transaction for OrderStatus {
-    fn draw(&mut self, prng: &mut Prng, home: &Home) {
+    fn draw(&mut self, prng: &mut Prng, home: &HomeTerminal) {
         self.customer.w_id = home.w_id;
         self.customer.d_id = prng.uint64_range(1, 10) as u32; // 2.6.1.2
         self.customer.draw(prng, home);
@@ -83,9 +83,9 @@ impl Transaction for OrderStatus {
         Some(())
     }
 
-    fn parameter(&self, _home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    fn parameter(&self, _home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         match parameter {
-            Parameter::OId => write_uint(out, self.o_id.into()),
+            TerminalParameter::OId => write_uint(out, self.o_id.into()),
             other => return self.customer.parameter(other, out),
         }
         true

@@ -3,9 +3,9 @@
 use super::customer::Sought;
 use crate::number::write_uint;
 use crate::random::Prng;
-use crate::tpcc::parameter::Parameter;
+use crate::tpcc::parameter::TerminalParameter;
 use crate::tpcc::strings::decimal;
-use crate::tpcc::transaction::{Home, Row, Transaction, other_warehouse};
+use crate::tpcc::transaction::{HomeTerminal, Row, Transaction, other_warehouse};
 
 /// Statements, by their numbers in `statements::PAYMENT`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Payment {
 }
 
 impl Transaction for Payment {
-    fn draw(&mut self, prng: &mut Prng, home: &Home) {
+    fn draw(&mut self, prng: &mut Prng, home: &HomeTerminal) {
         self.d_id = prng.uint64_range(1, 10) as u32; // 2.5.1.2
         // 2.5.1.2: 85 % of the customers are at home, the others in any district of another warehouse.
         let is_away = prng.uint64_range(1, 100) > 85;
@@ -106,12 +106,12 @@ impl Transaction for Payment {
         Some(())
     }
 
-    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    fn parameter(&self, home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         match parameter {
-            Parameter::WId => write_uint(out, home.w_id.into()),
-            Parameter::DId => write_uint(out, self.d_id.into()),
-            Parameter::HAmount => decimal(out, self.amount, 2),
-            Parameter::HData => out.extend_from_slice(&self.data),
+            TerminalParameter::WId => write_uint(out, home.w_id.into()),
+            TerminalParameter::DId => write_uint(out, self.d_id.into()),
+            TerminalParameter::HAmount => decimal(out, self.amount, 2),
+            TerminalParameter::HData => out.extend_from_slice(&self.data),
             other => return self.customer.parameter(other, out),
         }
         true

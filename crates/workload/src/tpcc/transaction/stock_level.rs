@@ -2,8 +2,8 @@
 
 use crate::number::write_uint;
 use crate::random::Prng;
-use crate::tpcc::parameter::Parameter;
-use crate::tpcc::transaction::{Home, Row, Transaction, number};
+use crate::tpcc::parameter::TerminalParameter;
+use crate::tpcc::transaction::{HomeTerminal, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::STOCK_LEVEL`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct StockLevel {
 }
 
 impl Transaction for StockLevel {
-    fn draw(&mut self, prng: &mut Prng, _home: &Home) {
+    fn draw(&mut self, prng: &mut Prng, _home: &HomeTerminal) {
         self.threshold = prng.uint64_range(10, 20) as u32; // 2.8.1.2
     }
 
@@ -59,12 +59,12 @@ impl Transaction for StockLevel {
         Some(())
     }
 
-    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+    fn parameter(&self, home: &HomeTerminal, parameter: TerminalParameter, out: &mut Vec<u8>) -> bool {
         let value = match parameter {
-            Parameter::WId => home.w_id,
-            Parameter::DId => home.d_id,
-            Parameter::OId => self.next_o_id,
-            Parameter::Threshold => self.threshold,
+            TerminalParameter::WId => home.w_id,
+            TerminalParameter::DId => home.d_id,
+            TerminalParameter::OId => self.next_o_id,
+            TerminalParameter::Threshold => self.threshold,
             _ => return false,
         };
         write_uint(out, value.into());

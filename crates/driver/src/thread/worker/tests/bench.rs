@@ -19,14 +19,14 @@ use crate::client::Client;
 use crate::client::script::Scripts;
 use crate::clock::{Nanos, SECOND_NS, WallClock, simulated};
 use crate::poller::Poller;
-use crate::poller::scripted::{Act, Sent, What};
-use crate::tally::{SqlState, Tally};
+use crate::poller::scripted::{Act, ScriptedEvent, ScriptedMessage};
+use crate::tally::{IntervalTally, SqlState};
 use crate::thread::controls::{Controls, Events};
-use crate::thread::frame::Frame;
-use crate::thread::order::Order;
-use crate::thread::rate::Rate;
+use crate::thread::frame::WindowFrame;
+use crate::thread::order::OrderedLoad;
+use crate::thread::rate::OrderedRate;
 use crate::thread::report::{Finished, Report};
-use crate::thread::schedule::{Schedule, Share};
+use crate::thread::schedule::{LoadShare, Schedule};
 use crate::thread::stop;
 use crate::thread::worker::{Setup, Worker};
 
@@ -99,7 +99,10 @@ impl Bench {
     }
 
     /// Runs the load, which must take place.
-    pub(super) fn run(self, script: impl FnMut(Sent) -> io::Result<Vec<Act>> + Send + 'static) -> Run {
+    pub(super) fn run(
+        self,
+        script: impl FnMut(ScriptedMessage) -> io::Result<Vec<Act>> + Send + 'static,
+    ) -> Run {
         self.try_run(script).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -109,11 +112,11 @@ impl Bench {
     /// The thread's own.
     pub(super) fn try_run(
         self,
-        script: impl FnMut(Sent) -> io::Result<Vec<Act>> + Send + 'static,
+        script: impl FnMut(ScriptedMessage) -> io::Result<Vec<Act>> + Send + 'static,
     ) -> Result<Run, String> {
         let Bench { load, conninfo, .. } = &self;
         let scripts = Scripts::compile(load).unwrap();
-        let order = Order {
+        let order = OrderedLoad {
             load,
             part: DriverPart::WHOLE,
             conninfo: Arc::new(conninfo.clone()),
@@ -122,12 +125,12 @@ impl Bench {
         };
         let mut peers = Vec::new();
         let clients = (0..load.n_clients as usize).map(|id| self.client(&order, id, &mut peers)).collect();
-        let frame = Frame::new(load.window, GO);
-        let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
+        let frame = WindowFrame::new(load.window, GO);
+        let (stop, rate) = (AtomicU8::new(stop::NOT), OrderedRate::default());
         let n_with_clients = AtomicUsize::new(1 + self.n_other_threads);
         let events = Events::default();
         events.set_parent_behind(!self.reads_after.is_zero());
-        let share = Share { thread: 0, n_threads: 1 };
+        let share = LoadShare { thread: 0, n_threads: 1 };
         let (reports, inbox) = mpsc::channel();
         simulated::set(GO);
         let worker = Worker::new(Setup {
@@ -155,7 +158,7 @@ impl Bench {
                 n_with_clients: &n_with_clients,
             },
             reports,
-            spare: mpsc::channel::<Tally>().1,
+            spare: mpsc::channel::<IntervalTally>().1,
         });
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -167,7 +170,7 @@ impl Bench {
         gather(&inbox)
     }
 
-    fn client(&self, order: &Order, id: usize, peers: &mut Vec<Link>) -> Client {
+    fn client(&self, order: &OrderedLoad, id: usize, peers: &mut Vec<Link>) -> Client {
         let emulator = Emulator::new(&order.scripts.bundle, Prng::seed(3), id, &order.defines());
         let mut client = Client::new(id, emulator);
         if self.can_cancel {
@@ -250,11 +253,11 @@ fn admit_or_cancel(mut stream: TcpStream, pause: Duration, cancelled: &Sender<[u
 }
 
 pub(super) fn says(after_ns: Nanos, bytes: Vec<u8>) -> Act {
-    Act { after_ns, what: What::Says(bytes) }
+    Act { after_ns, what: ScriptedEvent::Says(bytes) }
 }
 
 pub(super) fn closes(after_ns: Nanos) -> Act {
-    Act { after_ns, what: What::Closes }
+    Act { after_ns, what: ScriptedEvent::Closes }
 }
 
 /// The reply to a statement inside a transaction block.

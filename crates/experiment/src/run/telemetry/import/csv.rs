@@ -2,13 +2,13 @@
 
 use model::text::mark::without_mark;
 
-use super::{POINTS_MAX, Span};
+use super::{LoadSpan, POINTS_MAX};
 
 /// The points of a column within a span; if there are too many, evenly chosen ones.
 ///
 /// # Errors
 /// Names the missing column, or the line that cannot be read.
-pub(super) fn read(text: &str, [time, value]: [&str; 2], span: Span) -> Result<Vec<(f64, f64)>, String> {
+pub(super) fn read(text: &str, [time, value]: [&str; 2], span: LoadSpan) -> Result<Vec<(f64, f64)>, String> {
     let text = without_mark(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, head) = lines.next().ok_or("is empty")?;

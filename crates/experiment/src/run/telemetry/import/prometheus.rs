@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::telemetry::import::ImportedSeries;
 use serde::Deserialize;
 
-use super::{Given, POINTS_MAX, SERIES_MAX, Span};
+use super::{Given, LoadSpan, POINTS_MAX, SERIES_MAX};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -34,10 +34,10 @@ struct Series {
 }
 
 /// The path of a query over a span, in steps of a second, or of as many as keep it below the most points.
-pub(super) fn path(query: &str, span: Span) -> String {
+pub(super) fn path(query: &str, span: LoadSpan) -> String {
     let length_s = (span.to_s - span.from_s).max(0.0);
     let step_s = ((length_s / (POINTS_MAX as f64 - 1.0)).ceil()).max(1.0);
-    let Span { from_s, to_s } = span;
+    let LoadSpan { from_s, to_s } = span;
     format!("/api/v1/query_range?query={}&start={from_s:.3}&end={to_s:.3}&step={step_s:.0}", encoded(query))
 }
 

@@ -8,7 +8,7 @@ use super::*;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-const SPAN: Span = Span { from_s: 1_764_000_000.0, to_s: 1_764_000_010.0 };
+const SPAN: LoadSpan = LoadSpan { from_s: 1_764_000_000.0, to_s: 1_764_000_010.0 };
 
 /// A server that gives `answers` in turn; returns its address, and later what it was asked for.
 fn serve(answers: Vec<String>) -> (String, thread::JoinHandle<Vec<String>>) {
@@ -109,7 +109,7 @@ fn answers_are_bounded_in_series_and_points() {
     };
     let given = prometheus::read(&body(&all.join(","))).unwrap();
     assert_eq!((given.series.len(), given.n_left_out, given.series[19].name.as_str()), (20, 30, "019"));
-    let day = Span { from_s: 0.0, to_s: 86_400.0 };
+    let day = LoadSpan { from_s: 0.0, to_s: 86_400.0 };
     assert!(prometheus::path("up", day).ends_with("&step=8"), "{}", prometheus::path("up", day));
     assert!(prometheus::read("<html>").unwrap_err().contains("is not an answer of Prometheus"));
 }

@@ -6,7 +6,7 @@ use super::Acts;
 
 /// Settings that act alike.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct SettingRow {
     /// Their names, with spaces between; a star at the end stands for any rest of a name.
     names: &'static str,
     /// The kind of data that they can change.
@@ -17,13 +17,13 @@ pub struct Row {
     pub only_when_made: bool,
 }
 
-impl Row {
-    const fn new(names: &'static str, acts: Acts, why: &'static str) -> Row {
-        Row { names, acts, why, only_when_made: false }
+impl SettingRow {
+    const fn new(names: &'static str, acts: Acts, why: &'static str) -> SettingRow {
+        SettingRow { names, acts, why, only_when_made: false }
     }
 
-    const fn when_made(names: &'static str, acts: Acts, why: &'static str) -> Row {
-        Row { names, acts, why, only_when_made: true }
+    const fn when_made(names: &'static str, acts: Acts, why: &'static str) -> SettingRow {
+        SettingRow { names, acts, why, only_when_made: true }
     }
 
     /// The names.
@@ -33,73 +33,77 @@ impl Row {
 }
 
 /// All rows: first those with data of their own.
-pub const ROWS: &[Row] = &[
-    Row::when_made("default_table_access_method", Acts::Bytes, "it decides how a new table keeps its rows"),
-    Row::when_made(
+pub const ROWS: &[SettingRow] = &[
+    SettingRow::when_made(
+        "default_table_access_method",
+        Acts::Bytes,
+        "it decides how a new table keeps its rows",
+    ),
+    SettingRow::when_made(
         "default_toast_compression",
         Acts::Bytes,
         "long values are compressed by it when they are written",
     ),
-    Row::when_made("default_with_oids", Acts::Bytes, "each row of a new table gets an OID, or none"),
-    Row::when_made("default_tablespace", Acts::Catalog, "it decides where a new table or index lies"),
-    Row::when_made(
+    SettingRow::when_made("default_with_oids", Acts::Bytes, "each row of a new table gets an OID, or none"),
+    SettingRow::when_made("default_tablespace", Acts::Catalog, "it decides where a new table or index lies"),
+    SettingRow::when_made(
         "default_statistics_target",
         Acts::Statistics,
         "ANALYZE takes larger samples and keeps longer lists with a larger one",
     ),
-    Row::new(
+    SettingRow::new(
         "search_path",
         Acts::Catalog,
         "new tables lie in its first schema, and names mean what it finds first",
     ),
-    Row::new(
+    SettingRow::new(
         "autovacuum autovacuum_* track_counts",
         Acts::Bytes,
         "a worker may vacuum, freeze and analyze tables and catalogs before the snapshot is taken",
     ),
-    Row::new(
+    SettingRow::new(
         "vacuum_freeze_* vacuum_multixact_* vacuum_failsafe_age vacuum_defer_cleanup_age old_snapshot_threshold \
          vacuum_truncate vacuum_max_eager_freeze_failure_rate vacuum_cleanup_index_scale_factor",
         Acts::Bytes,
         "VACUUM freezes, removes, truncates and cleans indexes by it; the catalogs keep the horizons",
     ),
-    Row::new(
+    SettingRow::new(
         "track_commit_timestamp",
         Acts::Bytes,
         "the server keeps the time of each commit in pg_commit_ts",
     ),
-    Row::new(
+    SettingRow::new(
         "wal_level",
         Acts::Bytes,
         "at minimal, COPY and CREATE INDEX in the transaction that makes the table write no WAL, and pages get no LSN",
     ),
-    Row::new(
+    SettingRow::new(
         "wal_log_hints",
         Acts::Bytes,
         "hint bits are WAL-logged, which decides when a page keeps them, and its LSN",
     ),
-    Row::new(
+    SettingRow::new(
         "wal_init_zero wal_recycle",
         Acts::Bytes,
         "files of WAL in a snapshot are filled with zeros or sparse, new or used",
     ),
-    Row::new(
+    SettingRow::new(
         "TimeZone timezone_abbreviations",
         Acts::Bytes,
         "times without a zone mean other instants, which tables of type timestamptz keep",
     ),
-    Row::new(
+    SettingRow::new(
         "shared_preload_libraries session_preload_libraries local_preload_libraries dynamic_library_path \
          extension_control_path extension_destdir jit_provider",
         Acts::Unknown,
         "code that the server loads may change anything",
     ),
-    Row::new(
+    SettingRow::new(
         "allow_in_place_tablespaces allow_system_table_mods",
         Acts::Catalog,
         "they let statements change what is otherwise fixed",
     ),
-    Row::new(
+    SettingRow::new(
         "block_size data_checksums data_directory_mode lc_collate lc_ctype max_function_args max_identifier_length \
          max_index_keys segment_size server_encoding server_version server_version_num wal_block_size wal_segment_size \
          integer_datetimes debug_assertions in_hot_standby huge_pages_status num_os_semaphores shared_memory_size \
@@ -108,7 +112,7 @@ pub const ROWS: &[Row] = &[
         "initdb, the build or the server decides it: a server does not start with one of them in its configuration; \
          server.data_checksums chooses checksums",
     ),
-    Row::new(
+    SettingRow::new(
         "enable_* geqo* cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost seq_page_cost random_page_cost \
          parallel_setup_cost parallel_tuple_cost parallel_leader_participation effective_cache_size \
          effective_io_concurrency constraint_exclusion cursor_tuple_fraction from_collapse_limit join_collapse_limit \
@@ -119,17 +123,17 @@ pub const ROWS: &[Row] = &[
         "CREATE TABLE AS and INSERT ... SELECT store rows in the order in which their plan yields them; GiST builds look at \
          effective_cache_size",
     ),
-    Row::new(
+    SettingRow::new(
         "work_mem hash_mem_multiplier synchronize_seqscans gin_fuzzy_search_limit",
         Acts::OwnStatements,
         "the order of a query's rows follows from it",
     ),
-    Row::new(
+    SettingRow::new(
         "maintenance_work_mem max_parallel_maintenance_workers gin_pending_list_limit",
         Acts::OwnStatements,
         "GIN, GiST, BRIN and hash indexes are built in another shape; those of built-in tables are B-trees, which come out alike",
     ),
-    Row::new(
+    SettingRow::new(
         "DateStyle IntervalStyle array_nulls backslash_quote bytea_output client_encoding default_text_search_config \
          extra_float_digits lc_monetary lc_numeric lc_time quote_all_identifiers standard_conforming_strings \
          transform_null_equals xmlbinary xmloption sql_inheritance operator_precedence_warning icu_validation_level \
@@ -137,7 +141,7 @@ pub const ROWS: &[Row] = &[
         Acts::OwnStatements,
         "texts in statements mean something else, or values are made from texts that it shapes",
     ),
-    Row::new(
+    SettingRow::new(
         "check_function_bodies createrole_self_grant event_triggers lo_compat_privileges password_encryption \
          restrict_nonsystem_relation_kind row_security scram_iterations session_replication_role \
          default_transaction_isolation default_transaction_deferrable default_transaction_read_only \
@@ -145,7 +149,7 @@ pub const ROWS: &[Row] = &[
         Acts::OwnStatements,
         "statements do something else under it, or fail",
     ),
-    Row::new(
+    SettingRow::new(
         "synchronous_commit synchronous_standby_names commit_delay commit_siblings fsync full_page_writes wal_compression \
          wal_buffers wal_sync_method wal_writer_delay wal_writer_flush_after wal_skip_threshold wal_consistency_checking \
          max_wal_size min_wal_size checkpoint_segments checkpoint_completion_target checkpoint_flush_after checkpoint_timeout checkpoint_warning \
@@ -153,7 +157,7 @@ pub const ROWS: &[Row] = &[
         Acts::LoadPath,
         "it decides when and how WAL and pages are written, not what pages contain; all levels begin with the same WAL",
     ),
-    Row::new(
+    SettingRow::new(
         "shared_buffers temp_buffers huge_pages huge_page_size vacuum_buffer_usage_limit vacuum_cost_* bgwriter_* \
          backend_flush_after maintenance_io_concurrency io_* file_copy_method file_extend_method debug_io_direct \
          commit_timestamp_buffers multixact_member_buffers multixact_offset_buffers notify_buffers serializable_buffers \
@@ -162,9 +166,9 @@ pub const ROWS: &[Row] = &[
         Acts::LoadPath,
         "it decides how long reading and writing takes, and where temporary files are",
     ),
-    Row::new("plpgsql.*", Acts::OwnStatements, "functions and DO blocks mean something else under it"),
-    Row::new("jit jit_*", Acts::Nothing, "compiled expressions have the same results"),
-    Row::new(
+    SettingRow::new("plpgsql.*", Acts::OwnStatements, "functions and DO blocks mean something else under it"),
+    SettingRow::new("jit jit_*", Acts::Nothing, "compiled expressions have the same results"),
+    SettingRow::new(
         "archive_* hot_standby hot_standby_feedback max_replication_slots max_slot_wal_keep_size max_wal_senders \
          max_standby_archive_delay max_standby_streaming_delay primary_conninfo primary_slot_name promote_trigger_file \
          recovery_* restore_command trace_recovery_messages wal_decode_buffer_size wal_keep_segments wal_keep_size wal_receiver_* \
@@ -175,7 +179,7 @@ pub const ROWS: &[Row] = &[
         Acts::Nothing,
         "it is about standbys, archives and recovery",
     ),
-    Row::new(
+    SettingRow::new(
         "max_connections superuser_reserved_connections reserved_connections \
          max_locks_per_transaction max_pred_locks_* max_prepared_transactions max_notify_queue_pages max_stack_depth \
          deadlock_timeout lock_timeout statement_timeout transaction_timeout idle_in_transaction_session_timeout \
@@ -183,13 +187,13 @@ pub const ROWS: &[Row] = &[
         Acts::Nothing,
         "it is a limit: making data stays below it, or fails",
     ),
-    Row::new(
+    SettingRow::new(
         "authentication_timeout bonjour* db_user_namespace gss_* krb_* listen_addresses md5_password_warnings \
          oauth_validator_libraries port post_auth_delay pre_auth_delay ssl ssl_* ssl_renegotiation_limit tcp_* unix_socket_*",
         Acts::Nothing,
         "it is about how clients reach the server",
     ),
-    Row::new(
+    SettingRow::new(
         "log_* lc_messages logging_collector syslog_* event_source cluster_name update_process_title client_min_messages \
          application_name compute_query_id escape_string_warning backtrace_functions debug_pretty_print debug_print_* \
          trace_* track_activities track_activity_query_size track_cost_delay_timing track_functions track_io_timing \
@@ -197,7 +201,7 @@ pub const ROWS: &[Row] = &[
         Acts::Nothing,
         "it is about what the server says and counts",
     ),
-    Row::new(
+    SettingRow::new(
         "allow_alter_system config_file data_directory external_pid_file hba_file ident_file debug_discard_caches \
          ignore_checksum_failure ignore_invalid_pages ignore_system_indexes zero_damaged_pages remove_temp_files_after_crash \
          restart_after_crash send_abort_for_crash send_abort_for_kill",

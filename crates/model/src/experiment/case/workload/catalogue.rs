@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::experiment::case::Calls;
 use crate::experiment::case::workload::{
-    Access, Dataset, Figure, Growth, NO_OPTIONS, Options, Programs, Shared, Tries, Workload,
+    Access, Dataset, Growth, MainFigure, NO_OPTIONS, Programs, SharedRows, TryLimit, Workload,
+    WorkloadOptions,
 };
 use crate::experiment::script::CaseData;
 use crate::load::Profiles;
@@ -85,8 +86,8 @@ const TPCB: Workload = Workload {
         ("pgbench_history", &["INSERT"]),
     ],
     growth: HISTORY_OF_TPCB,
-    figure: Figure::Throughput,
-    shared: Some(Shared {
+    figure: MainFigure::Throughput,
+    shared: Some(SharedRows {
         nouns: ["branch", "branches"],
         also: "and ten times as many tellers",
         by: "each transaction updates one",
@@ -118,7 +119,7 @@ const SCRIPTS: Workload = Workload {
     options: NO_OPTIONS,
     access: &[],
     growth: &[],
-    figure: Figure::Throughput,
+    figure: MainFigure::Throughput,
     shared: None,
     tps_per_cpu: TPS_OF_OTHERS,
 };
@@ -139,21 +140,21 @@ const TPCC: Workload = Workload {
     title: "TPC-C-like",
     data: Dataset::Tpcc,
     programs: Programs::Native(Profiles::Tpcc),
-    options: Options {
+    options: WorkloadOptions {
         calls: &Calls::ALL,
         caller: "",
         terminals: true,
         all_warehouses: false,
         // As the application of the specification does.
-        tries: Tries::Endless,
+        tries: TryLimit::Endless,
     },
     access: ACCESS_OF_TPCC,
     growth: &[
         Growth { table: "history", script: Some("payment"), what: "payments", less: None },
         Growth { table: "orders", script: Some("new-order"), what: "New-Orders", less: Some("rolled_back") },
     ],
-    figure: Figure::NewOrders,
-    shared: Some(Shared {
+    figure: MainFigure::NewOrders,
+    shared: Some(SharedRows {
         nouns: ["warehouse", "warehouses"],
         also: "with ten districts each",
         by: "each Payment updates one, and each New-Order a district",
@@ -165,15 +166,15 @@ const TPROC_C: Workload = Workload {
     title: "TPROC-C",
     data: Dataset::TprocC,
     programs: Programs::Native(Profiles::TprocC),
-    options: Options {
+    options: WorkloadOptions {
         calls: &[Calls::Functions, Calls::Procedures],
         caller: "HammerDB",
         terminals: false,
         all_warehouses: true,
         // HammerDB continues with the next transaction.
-        tries: Tries::Once,
+        tries: TryLimit::Once,
     },
-    figure: Figure::HammerDb,
+    figure: MainFigure::HammerDb,
     ..TPCC
 };
 

@@ -24,7 +24,7 @@ words! {
 
 /// A set of tables.
 #[derive(Debug)]
-pub struct Tables {
+pub struct TableSet {
     /// Name in messages.
     pub title: &'static str,
     /// Name in reports.
@@ -32,7 +32,7 @@ pub struct Tables {
     /// The workload that loads them, if only the tables are asked for.
     pub workload: WorkloadKind,
     /// The tables, in the order of loading.
-    pub tables: &'static [Table],
+    pub tables: &'static [TableSpec],
     /// The table whose comment is the load marker; it has one row per scale unit.
     pub marked_table: &'static str,
     /// The table that gains a row with each payment or transaction, and has no primary key.
@@ -57,7 +57,7 @@ pub struct Tables {
 
 /// A table, with the numbers that its rows have after a load.
 #[derive(Debug)]
-pub struct Table {
+pub struct TableSpec {
     /// Name without the schema.
     pub name: &'static str,
     /// The first column of its primary key and the last number there: the numbers begin at 1.
@@ -101,7 +101,7 @@ pub enum Loader {
 
 impl Dataset {
     /// The row of these tables.
-    pub fn row(self) -> &'static Tables {
+    pub fn row(self) -> &'static TableSet {
         match self {
             Dataset::Tpcb => &TPCB,
             Dataset::Tpcc => &TPCC,
@@ -154,15 +154,15 @@ impl Dataset {
     }
 }
 
-const TPCB: Tables = Tables {
+const TPCB: TableSet = TableSet {
     title: "TPC-B-like",
     words: "TPC-B-like tables",
     workload: WorkloadKind::Tpcb,
     tables: &[
-        Table { name: "pgbench_branches", key: Some(("bid", Count::PerUnit(1))) },
-        Table { name: "pgbench_tellers", key: Some(("tid", Count::PerUnit(10))) },
-        Table { name: "pgbench_accounts", key: Some(("aid", Count::PerUnit(100_000))) },
-        Table { name: "pgbench_history", key: None },
+        TableSpec { name: "pgbench_branches", key: Some(("bid", Count::PerUnit(1))) },
+        TableSpec { name: "pgbench_tellers", key: Some(("tid", Count::PerUnit(10))) },
+        TableSpec { name: "pgbench_accounts", key: Some(("aid", Count::PerUnit(100_000))) },
+        TableSpec { name: "pgbench_history", key: None },
     ],
     marked_table: "pgbench_branches",
     history_table: "pgbench_history",
@@ -182,7 +182,7 @@ const TPCB: Tables = Tables {
 const ITEMS: Count = Count::Fixed(100_000);
 const WAREHOUSES: Count = Count::PerUnit(1);
 
-const TPCC: Tables = Tables {
+const TPCC: TableSet = TableSet {
     title: "TPC-C",
     words: "TPC-C tables",
     workload: WorkloadKind::Tpcc,
@@ -201,7 +201,7 @@ const TPCC: Tables = Tables {
     has_load_constants: true,
 };
 
-const TPROC_C: Tables = Tables {
+const TPROC_C: TableSet = TableSet {
     title: "TPROC-C",
     words: "HammerDB's TPC-C tables",
     workload: WorkloadKind::TprocC,
@@ -213,17 +213,17 @@ const TPROC_C: Tables = Tables {
 };
 
 /// The tables of TPC-C, which differ in the key of STOCK.
-const fn of_tpcc(stock: (&'static str, Count)) -> [Table; 9] {
+const fn of_tpcc(stock: (&'static str, Count)) -> [TableSpec; 9] {
     [
-        Table { name: "item", key: Some(("i_id", ITEMS)) },
-        Table { name: "warehouse", key: Some(("w_id", WAREHOUSES)) },
-        Table { name: "district", key: Some(("d_w_id", WAREHOUSES)) },
-        Table { name: "customer", key: Some(("c_w_id", WAREHOUSES)) },
-        Table { name: "history", key: None },
-        Table { name: "stock", key: Some(stock) },
-        Table { name: "orders", key: Some(("o_w_id", WAREHOUSES)) },
-        Table { name: "new_order", key: Some(("no_w_id", WAREHOUSES)) },
-        Table { name: "order_line", key: Some(("ol_w_id", WAREHOUSES)) },
+        TableSpec { name: "item", key: Some(("i_id", ITEMS)) },
+        TableSpec { name: "warehouse", key: Some(("w_id", WAREHOUSES)) },
+        TableSpec { name: "district", key: Some(("d_w_id", WAREHOUSES)) },
+        TableSpec { name: "customer", key: Some(("c_w_id", WAREHOUSES)) },
+        TableSpec { name: "history", key: None },
+        TableSpec { name: "stock", key: Some(stock) },
+        TableSpec { name: "orders", key: Some(("o_w_id", WAREHOUSES)) },
+        TableSpec { name: "new_order", key: Some(("no_w_id", WAREHOUSES)) },
+        TableSpec { name: "order_line", key: Some(("ol_w_id", WAREHOUSES)) },
     ]
 }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use serve::{Again, Consent, Question};
+use serve::{Again, ConsentQuestion, MeasureConsent};
 
 use super::expect_ours_alone;
-use crate::front::ask::{Allowed, Ask, Wanted};
+use crate::front::ask::{AllowedCommands, Ask, MissingConsent};
 
 /// How long an experiment that cannot begin is waited for: its reason is shown.
 const BEGIN_MAX: Duration = Duration::from_secs(20);
@@ -33,7 +33,11 @@ static IS_AGAIN: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// When it ends at once for a reason that no consent removes, or another one that was started here has not ended.
-pub(in crate::commands::serve) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Again> {
+pub(in crate::commands::serve) fn again(
+    dir: &Path,
+    root: &Path,
+    consents: &[MeasureConsent],
+) -> Result<Again> {
     expect_ours_alone(dir)?;
     let plan = store::read_plan(dir)?;
     let Some(turn) = Turn::take() else { bail!("another experiment was started here, and has not ended") };
@@ -183,28 +187,28 @@ fn asked(refusal: &Refusal) -> Result<Again> {
     let Ok(Asking { asks }) = serde_json::from_slice(&refusal.asks.bytes) else { bail!("{words}") };
     let text = asks.page_text();
     let consent = match asks.wanted {
-        Wanted::Commands => Consent::Commands(asks.number),
-        Wanted::Size => Consent::Size,
+        MissingConsent::Commands => MeasureConsent::Commands(asks.number),
+        MissingConsent::Size => MeasureConsent::Size,
     };
-    Ok(Again::Asks(Question { consent, text }))
+    Ok(Again::Asks(ConsentQuestion { consent, text }))
 }
 
 /// The option by which the command line gives a consent.
-fn option(consent: &Consent) -> String {
+fn option(consent: &MeasureConsent) -> String {
     match consent {
-        Consent::Commands(list) => Allowed::List(list.clone()).option(),
-        Consent::Size => "--yes".to_string(),
+        MeasureConsent::Commands(list) => AllowedCommands::List(list.clone()).option(),
+        MeasureConsent::Size => "--yes".to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::front::ask::Line;
+    use crate::front::ask::ConsentLine;
 
     #[test]
     fn a_consent_is_asked_for_only_if_all_of_it_was_heard() {
-        let check = |script: &str, expected: Result<Consent, &str>| {
+        let check = |script: &str, expected: Result<MeasureConsent, &str>| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
             let begun = begin(command, Turn, || false).unwrap();
@@ -215,10 +219,10 @@ mod tests {
                 (other, _) => panic!("{script}: {other:?}"),
             }
         };
-        let line = Line { text: "hooks: x".to_string(), instead: String::new() };
+        let line = ConsentLine { text: "hooks: x".to_string(), instead: String::new() };
         let ask = Ask::commands("it would".to_string(), vec![line]);
         let printed = serde_json::json!({ "asks": ask }).to_string();
-        check(&format!("echo '{printed}'; exit 1"), Ok(Consent::Commands(ask.number)));
+        check(&format!("echo '{printed}'; exit 1"), Ok(MeasureConsent::Commands(ask.number)));
         // Words are no consent, whatever options they name.
         check("echo 'hooks; pass --allow-commands or --yes' >&2; exit 1", Err("hooks; pass"));
         check("echo '{\"asks\": 1}'; echo 'nothing helps' >&2; exit 1", Err("nothing helps"));

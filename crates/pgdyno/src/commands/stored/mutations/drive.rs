@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use analysis::history::{History, histories};
 use report::{Export, ExportFormat, ExportTable, Input};
-use serve::{Options, Patience, Serving};
-use store::{Extent, Stored};
+use serve::{ConnectionBounds, ServeOptions, Serving};
+use store::{PackExtent, Stored};
 
 use super::change::Random;
 use super::samples::Sample;
 use crate::commands::report as reports;
 use crate::commands::serve::makers::DRAWN_HERE;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::{history, list};
 
 /// How long a page may take: whoever serves lets all others go first.
@@ -59,7 +59,7 @@ impl Choice for All {
 pub(super) fn all(sample: &Sample, pages: &mut Pages, choice: &mut impl Choice) -> Result<(), String> {
     let Sample { root, changed, whole, .. } = sample;
     listed(root)?;
-    let read = Explained::read(changed, Series::All);
+    let read = Explained::read(changed, KeptTelemetry::All);
     if let Ok(explained) = &read {
         reported(changed, explained)?;
     }
@@ -106,7 +106,7 @@ fn listed(root: &Path) -> Result<(), String> {
     }
     let width = list::width(&found.experiments);
     for listing in found.experiments {
-        let answer = list::Answer::read(&listing.path).unwrap_or_default();
+        let answer = list::ShortAnswer::read(&listing.path).unwrap_or_default();
         is_short(&list::text(&listing, &answer, width, 1_800_000_000))?;
         is_short(&list::json(&listing, &answer).to_string())?;
     }
@@ -155,7 +155,8 @@ fn tables(dir: &Path) -> Result<(), String> {
 
 /// `pgdyno history`, over both.
 fn pasts(sample: &Sample, changed: Option<Explained>) -> Result<(), String> {
-    let whole = Explained::read(&sample.whole, Series::No).map_err(|error| format!("whole: {error:#}"))?;
+    let whole =
+        Explained::read(&sample.whole, KeptTelemetry::No).map_err(|error| format!("whole: {error:#}"))?;
     let named = |(name, Explained { data, study }): (&str, Explained)| (name.to_string(), data, study);
     let alone = [named(("whole", whole))];
     let n_alone = n_points(&histories(&alone));
@@ -178,7 +179,7 @@ fn packed(sample: &Sample) -> Result<(), String> {
     let place = tempfile::tempdir_in(sample.root.parent().unwrap_or(&sample.root)).unwrap();
     let dir = &sample.changed;
     let archive = place.path().join("packed.tar.gz");
-    if store::pack(dir, &archive, Extent::All, "0").is_err() {
+    if store::pack(dir, &archive, PackExtent::All, "0").is_err() {
         return Ok(());
     }
     match store::unpack(&archive, &place.path().join("again"), 1 << 30) {
@@ -192,7 +193,7 @@ fn packed(sample: &Sample) -> Result<(), String> {
 /// The pages of `pgdyno serve`, as a browser gets them.
 fn served(sample: &Sample, pages: &mut Pages) -> Result<(), String> {
     let serving = pages.serving.entry(sample.root.clone()).or_insert_with(|| {
-        let options = Options {
+        let options = ServeOptions {
             root: sample.root.clone(),
             listen: ([127, 0, 0, 1], 0).into(),
             wants_token: false,
@@ -202,7 +203,7 @@ fn served(sample: &Sample, pages: &mut Pages) -> Result<(), String> {
             may_control: false,
             machine: String::new(),
             tool_version: "0",
-            patience: Patience { linger: Duration::ZERO, ..Patience::default() },
+            patience: ConnectionBounds { linger: Duration::ZERO, ..ConnectionBounds::default() },
         };
         serve::start(options, DRAWN_HERE).unwrap()
     });

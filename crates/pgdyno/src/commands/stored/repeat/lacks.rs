@@ -71,14 +71,14 @@ impl Lacks {
 
 #[cfg(test)]
 mod tests {
-    use crate::front::ask::Line;
+    use crate::front::ask::ConsentLine;
 
     use super::*;
 
     #[test]
     fn all_that_is_missing_is_asked_for_at_once() {
         let commands = || {
-            let line = Line { text: "workload.scripts: a.sql".to_string(), instead: String::new() };
+            let line = ConsentLine { text: "workload.scripts: a.sql".to_string(), instead: String::new() };
             Error::from(Ask::commands("it would execute".to_string(), vec![line]))
         };
         let mut lacks = Lacks::default();

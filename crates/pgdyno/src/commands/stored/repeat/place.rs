@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::plan::part::{self, Part};
-use model::experiment::origin::Origin;
+use experiment::plan::part::{self, StudyPart};
+use model::experiment::origin::MergedFrom;
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
@@ -15,7 +15,7 @@ use server::swept::Swept;
 use server::{Cache, Temporary};
 use store::{Author, Sealed};
 
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::cli::stored::RESULTS;
 use crate::front::shell;
@@ -45,7 +45,7 @@ pub(super) struct Original {
 /// The experiment that is repeated.
 pub(super) struct Stored {
     /// All of the plan, or what one origin measured.
-    pub(super) part: Part,
+    pub(super) part: StudyPart,
     pub(super) experiment_toml: String,
     pub(super) author: Author,
 }
@@ -99,12 +99,12 @@ impl Original {
         Ok(Stored { part: self.part_of(plan)?, experiment_toml, author })
     }
 
-    fn part_of(&self, plan: Plan) -> Result<Part> {
+    fn part_of(&self, plan: Plan) -> Result<StudyPart> {
         let dir = self.dir.display();
         match &self.origin {
             None if plan.origins.is_empty() => {
                 let cases = plan.cases.iter().map(|case| case.id).collect();
-                Ok(Part { plan, cases })
+                Ok(StudyPart { plan, cases })
             }
             None => bail!(
                 "`{dir}` was merged from what {} measured, and is repeated a part at a time: {}",
@@ -145,8 +145,8 @@ impl Original {
     /// When they cannot be read.
     pub(super) fn explained(&self) -> Result<Explained> {
         match &self.origin {
-            Some(name) => Explained::read_origin(&self.dir, Series::Drawn, name),
-            None => Explained::read(&self.dir, Series::Drawn),
+            Some(name) => Explained::read_origin(&self.dir, KeptTelemetry::Drawn, name),
+            None => Explained::read(&self.dir, KeptTelemetry::Drawn),
         }
     }
 
@@ -192,7 +192,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// How an origin is asked for, and when it was measured.
-fn of_origin(origin: &Origin) -> String {
+fn of_origin(origin: &MergedFrom) -> String {
     let made = jiff::Timestamp::from_nanosecond(origin.made_unix_ns.into()).unwrap_or_default();
     format!("--origin {} ({})", shell::quoted(&origin.name), made.strftime("%Y-%m-%d"))
 }

@@ -192,7 +192,7 @@ fn is_by_url(case: &Case) -> bool {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use experiment::plan::expand::{self, Resources};
+    use experiment::plan::expand::{self, PlanResources};
     use experiment::plan::file;
 
     use super::*;
@@ -212,7 +212,7 @@ mod tests {
         let text = "[experiment]\nname = \"x\"\n[server]\nversion = \"15\"\n\
                     [workload]\nclients = [1, 2, 3, 4]\nscale = 1\n";
         let mut experiment = file::parse("x", text, &[]).unwrap();
-        let mut plan = expand::plan(&experiment, &Resources::default()).unwrap();
+        let mut plan = expand::plan(&experiment, &PlanResources::default()).unwrap();
         for (n, case) in plan.cases.iter_mut().enumerate() {
             case.server.source = url_of(["one.example", "other.example"][n % 2]);
         }

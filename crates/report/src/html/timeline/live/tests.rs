@@ -1,6 +1,6 @@
 //! What readers of a run under way get, and how much is kept.
 
-use analysis::summary::{Resources, Second, Series};
+use analysis::summary::{ResourceUsage, Second, TelemetrySeries};
 use model::experiment::plan::RunState;
 use model::load::interval::Counts;
 
@@ -18,7 +18,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         p99_ns: Some(3_000_000),
         max_ns: Some(4_000_000),
     };
-    let series = |name: &&str| Series {
+    let series = |name: &&str| TelemetrySeries {
         panel: "sessions".to_string(),
         name: name.to_string(),
         unit: "sessions".to_string(),
@@ -48,7 +48,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         statements: Vec::new(),
         tpcc: None,
         seconds: (from..to).map(second).collect(),
-        resources: Resources::default(),
+        resources: ResourceUsage::default(),
         counters: None,
         series: sessions.iter().map(series).collect(),
         imported: Vec::new(),
@@ -67,7 +67,7 @@ fn charts() -> LiveCharts {
 }
 
 /// Chart, name and points.
-type NamedLine = (String, String, Vec<Point>);
+type NamedLine = (String, String, Vec<SeriesPoint>);
 
 /// The points of each line, by chart and name.
 fn lines(whole: &str) -> Vec<NamedLine> {
