@@ -173,7 +173,7 @@ impl FigureComparison {
     ) -> FigureComparison {
         let provisional = match result {
             Some(_) => None,
-            None => Provisional::of(&sample, pairing),
+            None => Provisional::new(&sample, pairing),
         };
         FigureComparison { figure, a_median, b_median, result, provisional, sample }
     }

@@ -385,21 +385,21 @@ const IDLE_ON_STANDBYS: [&str; 5] =
 const ELSEWHERE: &str = "the server was not found on this machine: --host ssh:HOST looks there";
 
 impl RowVerdict {
-    fn of(verdict: DoctorVerdict, found: impl Into<String>) -> RowVerdict {
+    fn new(verdict: DoctorVerdict, found: impl Into<String>) -> RowVerdict {
         RowVerdict { verdict, found: found.into(), fix: None }
     }
 
     fn fine(found: impl Into<String>) -> RowVerdict {
-        RowVerdict::of(DoctorVerdict::Fine, found)
+        RowVerdict::new(DoctorVerdict::Fine, found)
     }
 
     fn unseen(reason: impl Into<String>) -> RowVerdict {
-        RowVerdict::of(DoctorVerdict::Unseen, reason)
+        RowVerdict::new(DoctorVerdict::Unseen, reason)
     }
 
     /// Fine, or else this verdict.
     fn unless(is_fine: bool, verdict: DoctorVerdict, found: impl Into<String>) -> RowVerdict {
-        RowVerdict::of(if is_fine { DoctorVerdict::Fine } else { verdict }, found)
+        RowVerdict::new(if is_fine { DoctorVerdict::Fine } else { verdict }, found)
     }
 
     fn fix(self, fix: impl Into<String>) -> RowVerdict {

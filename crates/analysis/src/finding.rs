@@ -28,7 +28,7 @@ pub enum Grade {
 
 impl Grade {
     /// The grade that follows from findings.
-    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Grade {
+    pub fn from_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Grade {
         match findings.into_iter().map(|finding| finding.severity).max() {
             Some(Severity::Void) => Grade::Void,
             Some(Severity::Doubt) => Grade::Doubtful,

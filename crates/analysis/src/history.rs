@@ -177,7 +177,7 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let point = HistoryPoint { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
-        let mut conditions = Conditions::of(record);
+        let mut conditions = Conditions::from_record(record);
         if let Some(known) = known.iter().find(|known| known.settings == conditions.settings) {
             conditions.settings = known.settings.clone();
         }
@@ -205,7 +205,7 @@ pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
     let mut histories: Vec<(Key, History)> = Vec::new();
     let mut conditions: Vec<Vec<Arc<Conditions>>> = Vec::new();
     for PastRun { case, hostname, point, conditions: of_run, .. } in runs {
-        let key = Key::of(&case, &hostname);
+        let key = Key::new(&case, &hostname);
         match histories.iter().position(|(known, _)| *known == key) {
             Some(n) => {
                 histories[n].1.points.push(point);
@@ -274,7 +274,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(case: &Case, hostname: &str) -> Key {
+    fn new(case: &Case, hostname: &str) -> Key {
         Key { case: asked(case), hostname: hostname.to_string() }
     }
 }

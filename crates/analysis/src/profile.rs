@@ -14,7 +14,7 @@ pub fn by_subsystem(profile: &StoredProfile) -> Vec<(Subsystem, f64)> {
     let all: u64 = profile.stacks.iter().map(|stack| stack.n).sum();
     let mut shares: Vec<(Subsystem, f64)> = Subsystem::ALL.iter().map(|one| (*one, 0.0)).collect();
     for stack in &profile.stacks {
-        let of = subsystem::of(&stack.frames);
+        let of = subsystem::from_frames(&stack.frames);
         let share = shares.iter_mut().find(|(one, _)| *one == of).map(|(_, share)| share);
         share.into_iter().for_each(|share| *share += stack.n as f64 / all.max(1) as f64);
     }

@@ -32,9 +32,8 @@ pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
         // The output of a statement cannot be derived from its length; rows of COPY double with their headers and
         // indexes.
         CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
-        CaseData::Archive(archive) if archive.tables_of.is_some() => {
-            Dataset::of(&workload.data).map_or(0, |dataset| dataset.estimated_bytes(workload.scale))
-        }
+        CaseData::Archive(archive) if archive.tables_of.is_some() => Dataset::from_case_data(&workload.data)
+            .map_or(0, |dataset| dataset.estimated_bytes(workload.scale)),
         // Rows double as above; compression by gzip, pg_dump's default, makes text a third to a tenth (our convention).
         CaseData::Archive(archive) => archive.bytes.saturating_mul(if archive.is_compressed { 8 } else { 2 }),
     }

@@ -76,7 +76,7 @@ pub fn problems(
     schema: &Schema,
     consent: LoadConsent,
 ) -> Result<Vec<String>> {
-    let Some(dataset) = Dataset::of(&workload.data) else { return Ok(Vec::new()) };
+    let Some(dataset) = Dataset::from_case_data(&workload.data) else { return Ok(Vec::new()) };
     let tables = all_tables(dataset, workload.scale, workload.layout);
     let mut problems = Clearance { dataset, schema, tables: &tables, consent }.problems(session)?;
     if let Some(name) = &workload.tablespace {

@@ -30,8 +30,8 @@ impl WorkloadTables {
     ///
     /// # Errors
     /// As [`schema::find`].
-    pub fn of(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<WorkloadTables>> {
-        let Some(dataset) = Dataset::of(&workload.data) else { return Ok(None) };
+    pub fn find(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<WorkloadTables>> {
+        let Some(dataset) = Dataset::from_case_data(&workload.data) else { return Ok(None) };
         Ok(Some(WorkloadTables { dataset, schema: schema::find(session, workload.schema.as_deref())? }))
     }
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! let rows = move |out: &mut Vec<u8>, max_bytes: usize| rows_of_part.fill(out, max_bytes);
-//! jobs.push(StreamJob::of(name, vec![JobStep::Transaction(vec![
+//! jobs.push(StreamJob::new(name, vec![JobStep::Transaction(vec![
 //!     TransactionPart::Execute("truncate table part_1".into()),
 //!     TransactionPart::Copy(Copy { table, sql: "copy part_1 from stdin with (freeze on)".into(), rows: Box::new(rows) }),
 //! ])]));
@@ -112,7 +112,7 @@ pub struct StreamJob {
 
 impl StreamJob {
     /// Creates a job.
-    pub fn of(name: impl Into<String>, steps: Vec<JobStep>) -> StreamJob {
+    pub fn new(name: impl Into<String>, steps: Vec<JobStep>) -> StreamJob {
         StreamJob { name: name.into(), steps }
     }
 }

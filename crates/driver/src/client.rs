@@ -131,7 +131,7 @@ impl Client {
         let encoding = connection.parameters.get("client_encoding");
         self.session = ClientSession {
             cancel: Some(connection.cancel_handle()),
-            units: encoding.map_or(Units::default(), |name| Units::of(name)),
+            units: encoding.map_or(Units::default(), |name| Units::from_encoding(name)),
             link: Some(connection.link),
             parsed,
             ..ClientSession::default()

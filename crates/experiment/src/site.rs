@@ -176,7 +176,7 @@ impl Site<'_> {
         };
         watch(ProgressEvent::Step(format!("loading {}", layout::describe(workload))));
         let mut tell = |progress| watch(ProgressEvent::Load(progress));
-        let dataset = Dataset::of(&workload.data).unwrap_or_default();
+        let dataset = Dataset::from_case_data(&workload.data).unwrap_or_default();
         let report = loading::load(session, dataset, &request, &mut tell)?;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };

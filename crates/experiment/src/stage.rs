@@ -59,7 +59,7 @@ impl ResolvedServer {
     ///
     /// # Errors
     /// When binaries are not available.
-    pub fn of(case: &Case, site: &Site, watch: &mut Watch) -> Result<ResolvedServer> {
+    pub fn resolve(case: &Case, site: &Site, watch: &mut Watch) -> Result<ResolvedServer> {
         let binaries = match &case.server.source {
             ServerSource::Version(version) => {
                 server::fetch(site.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)))?
@@ -101,7 +101,7 @@ impl Stage {
     /// # Errors
     /// When binaries, cluster or data are not available.
     pub fn set_up(found: ResolvedServer, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
-        limit::within("set-up", crate::site::phase_limit::of(case), || {
+        limit::within("set-up", crate::site::phase_limit::for_case(case), || {
             Ok(match found {
                 ResolvedServer::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))

@@ -36,11 +36,11 @@ impl Owner {
     /// This process.
     pub fn this() -> Owner {
         static THIS: OnceLock<Owner> = OnceLock::new();
-        THIS.get_or_init(|| Owner::of(std::process::id())).clone()
+        THIS.get_or_init(|| Owner::from_pid(std::process::id())).clone()
     }
 
     /// A process of this user's, as it is now.
-    fn of(pid: u32) -> Owner {
+    fn from_pid(pid: u32) -> Owner {
         let uid = getuid();
         let user = User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
         let is_command =
@@ -48,7 +48,7 @@ impl Owner {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Owner {
             pid,
-            started: Stat::of(pid).map_or(0, |stat| stat.started),
+            started: Stat::read(pid).map_or(0, |stat| stat.started),
             boot_id: boot_id(),
             pid_namespace: pid_namespace(),
             command: std::env::args_os()
@@ -71,7 +71,7 @@ impl Owner {
     pub fn is_another_that_lives(&self) -> bool {
         let is_here = self.boot_id == boot_id() && self.pid_namespace == pid_namespace();
         let is_it = |stat: Stat| stat.started == self.started && !stat.has_ended;
-        is_here && !self.is_this() && Stat::of(self.pid).is_some_and(is_it)
+        is_here && !self.is_this() && Stat::read(self.pid).is_some_and(is_it)
     }
 
     /// In words.
@@ -94,7 +94,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(pid: u32) -> Option<Stat> {
+    fn read(pid: u32) -> Option<Stat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name before the last parenthesis may hold anything; the state is field 3.
         let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
@@ -137,7 +137,7 @@ mod tests {
         let this = Owner::this();
         assert!(this.is_this() && !this.is_another_that_lives() && this.left().is_none());
         let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
-        let owner = Owner::of(child.id());
+        let owner = Owner::from_pid(child.id());
         assert!(owner.is_another_that_lives() && !owner.is_this());
         for other in [
             Owner { started: owner.started + 1, ..owner.clone() },
@@ -148,7 +148,7 @@ mod tests {
         }
         child.kill().unwrap();
         // Nobody has waited for it yet: it is a zombie, or about to be one.
-        while Stat::of(child.id()).is_some_and(|stat| !stat.has_ended) {
+        while Stat::read(child.id()).is_some_and(|stat| !stat.has_ended) {
             std::thread::yield_now();
         }
         assert!(!owner.is_another_that_lives());

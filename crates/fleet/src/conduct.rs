@@ -56,7 +56,7 @@ pub(crate) fn conduct_with(
     patience: DriverWait,
 ) -> Result<Done> {
     let course = Course::new(go_unix_ns, window, patience);
-    let mut books = Books::of(fleet);
+    let mut books = Books::new(fleet);
     let result = fleet.go(go_unix_ns).and_then(|()| listen(fleet, course, &mut books, on_line, stop));
     match result {
         Ok(done) => {
@@ -106,7 +106,7 @@ struct Books {
 }
 
 impl Books {
-    fn of(fleet: &Fleet) -> Books {
+    fn new(fleet: &Fleet) -> Books {
         let n = fleet.drivers.len();
         let names = || fleet.drivers.iter().map(|driver| driver.name().to_string()).collect();
         Books {

@@ -152,10 +152,10 @@ impl Fleet {
         };
         let mut process = DriverProcess::start(start)?;
         process.order(order)?;
-        Ok(Fleet::of(vec![Member::new(process)], inbox.receiver))
+        Ok(Fleet::new(vec![Member::new(process)], inbox.receiver))
     }
 
-    pub(crate) fn of(drivers: Vec<Member>, lines: Receiver<DriverOutput>) -> Fleet {
+    pub(crate) fn new(drivers: Vec<Member>, lines: Receiver<DriverOutput>) -> Fleet {
         Fleet { drivers, lines, early: VecDeque::new(), last_beat: Instant::now() }
     }
 

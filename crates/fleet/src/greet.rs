@@ -96,7 +96,7 @@ impl Fleet {
         let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let inbox = Inbox::for_drivers(specs.len());
         let logins = Logins { specs, role, inbox: &inbox, here: here.trim(), programs: &programs };
-        let fleet = Fleet::of(logins.carry_out(stop)?, inbox.receiver);
+        let fleet = Fleet::new(logins.carry_out(stop)?, inbox.receiver);
         for (member, spec) in fleet.drivers.iter().zip(specs) {
             let who = &member.process.who;
             let expect = |record: &DriverRecord| expect_build(&record.hello, &programs, who, spec, role);

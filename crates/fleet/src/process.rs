@@ -119,7 +119,7 @@ impl DriverProcess {
 
     /// Sends the order; its password appears in no message from now on.
     pub(crate) fn order(&mut self, order: &DriveOrder) -> Result<()> {
-        self.secrets = Secrets::of(order);
+        self.secrets = Secrets::from_order(order);
         self.say(order)
     }
 
@@ -276,7 +276,7 @@ struct Secrets(Vec<String>);
 
 impl Secrets {
     /// The passwords, also as JSON escapes them, longest first.
-    fn of(order: &DriveOrder) -> Secrets {
+    fn from_order(order: &DriveOrder) -> Secrets {
         let both = |password: &str| {
             let in_json = serde_json::Value::from(password).to_string();
             [in_json[1..in_json.len() - 1].to_string(), password.to_string()]

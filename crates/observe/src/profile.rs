@@ -66,7 +66,7 @@ impl Subject {
     /// # Errors
     /// Says why nothing was recorded.
     pub fn record(&self, is_over: &AtomicBool) -> Result<Recording, String> {
-        let tree = ProcessTree::of(self.postmaster_pid).and_then(|mut tree| tree.used());
+        let tree = ProcessTree::new(self.postmaster_pid).and_then(|mut tree| tree.used());
         let (_, processes) = tree.map_err(|error| format!("{error:#}"))?;
         let n_cpus = n_cpus();
         let pids: Vec<String> =

@@ -91,7 +91,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),
         // Taken before options are parsed, above.
-        Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
+        Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::from_args(args)),
         Command::Clean(args) => crate::commands::clean::clean(&args),
         Command::Server(command) => crate::commands::server::server(&command),
         Command::Agent(args) => crate::commands::agents::agent(&args),

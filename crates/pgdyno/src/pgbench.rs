@@ -42,7 +42,7 @@ pub(crate) fn arguments(all: &[OsString]) -> Option<Invocation> {
         return Some(Invocation { called, progname: name, args: text(&all[1..]), is_subcommand: false });
     }
     let is_asked = all.get(1).is_some_and(|word| word == NAME);
-    is_asked.then(|| Invocation::of(text(&all[2..])))
+    is_asked.then(|| Invocation::from_args(text(&all[2..])))
 }
 
 /// How pgbench was called.
@@ -56,7 +56,7 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     /// The invocation as pgdyno's subcommand.
-    pub(crate) fn of(args: Vec<String>) -> Invocation {
+    pub(crate) fn from_args(args: Vec<String>) -> Invocation {
         Invocation { called: NAME.to_string(), progname: NAME.to_string(), args, is_subcommand: true }
     }
 }

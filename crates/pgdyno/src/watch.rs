@@ -30,7 +30,7 @@ fn serve(input: BufReader<std::io::Stdin>, rights: SenderTrust, outbox: &Outbox)
         return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
     }
     pipe::expect_format(order.format)?;
-    let place = ObservedServer::of(&order, rights);
+    let place = ObservedServer::find(&order, rights);
     // Before the load connects: its backends are then counted from their beginning.
     let counters = place.pid().filter(|_| order.counters).map(ProcessCounters::attach);
     let said = outbox.say(&DriverLine::Watching(Box::new(place.describe())));
@@ -116,7 +116,7 @@ pub(crate) struct ObservedServer {
 impl ObservedServer {
     /// Without the rights of our user only the kernel says where something is: whoever sends the order could name any file that our user
     /// may read, and so could the server's user, who says where the log collector writes.
-    pub(crate) fn of(order: &WatchOrder, rights: SenderTrust) -> ObservedServer {
+    pub(crate) fn find(order: &WatchOrder, rights: SenderTrust) -> ObservedServer {
         let may_name = |_: &&PathBuf| rights == SenderTrust::OfUser;
         let mut missing = BTreeMap::new();
         let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());

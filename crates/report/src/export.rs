@@ -124,8 +124,8 @@ impl<W: Write + Send> Export<W> {
     /// When `out` cannot be written.
     pub fn begin(table: ExportTable, format: ExportFormat, plan: &Plan, mut out: W) -> io::Result<Export<W>> {
         let factors = plan.factors.clone();
-        let mut columns: Vec<Column> = ["run", "block", "case"].map(|name| of(name, Kind::Int)).into();
-        columns.extend(factors.iter().map(|name| of(name, Kind::Text)));
+        let mut columns: Vec<Column> = ["run", "block", "case"].map(|name| column(name, Kind::Int)).into();
+        columns.extend(factors.iter().map(|name| column(name, Kind::Text)));
         columns.extend(match table {
             ExportTable::Intervals => intervals::columns(),
             ExportTable::Readings => readings::columns(),
@@ -188,6 +188,6 @@ impl<W: Write + Send> Export<W> {
     }
 }
 
-fn of(name: &str, kind: Kind) -> Column {
+fn column(name: &str, kind: Kind) -> Column {
     Column { name: name.to_string(), kind }
 }

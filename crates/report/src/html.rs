@@ -43,7 +43,7 @@ pub(crate) fn page(input: &Input, delivery: PageDelivery) -> Page {
         title: headline::title(input.study),
         head: lead::head(input),
         sections: sections(input, &axis),
-        data: data::of(input.study, &axis, Vec::new()),
+        data: data::from_study(input.study, &axis, Vec::new()),
         conditions: conditions::line(&input.study.plan),
         made: format::utc(input.study.plan.made_unix_ns),
         tool_version: input.tool_version,
@@ -66,7 +66,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput, delivery: PageDelivery) -
             // The best case, and percentages of a baseline, are not judged by pairs.
             let more = self::sections(&one.input(input.tool_version), &axis);
             sections.extend(more.into_iter().filter(|section| section.id != "factors"));
-            data::of(one.study, &axis, ratios)
+            data::from_study(one.study, &axis, ratios)
         }
         several => {
             let ids = [("findings-a", "disclosure-a"), ("findings-b", "disclosure-b")];

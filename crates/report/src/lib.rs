@@ -103,7 +103,7 @@ pub fn headline(study: &Study) -> String {
 
 /// The text of [`headline`] without its grade, and the grade: void if there is no number.
 pub fn headline_and_grade(study: &Study) -> (String, Grade) {
-    let prose::headline::Headline { text, grade } = prose::headline::of(study);
+    let prose::headline::Headline { text, grade } = prose::headline::from_study(study);
     (text, grade.unwrap_or(Grade::Void))
 }
 

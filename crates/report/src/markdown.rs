@@ -50,7 +50,7 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str("\n### Limited by\n\n");
         limits.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
-    if let Some(statements) = statements::of(study) {
+    if let Some(statements) = statements::from_study(study) {
         text.push_str(&format!("\n### {}\n\n", escape(&statements.title)));
         for line in statements.lines {
             let figures = if line.figures.is_empty() { line.figures } else { format!("{}: ", line.figures) };

@@ -63,7 +63,7 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
         text.push_str(&format!("\n{}\n", paint.on("limited by", TerminalStyle::Bold)));
         limits.iter().for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
     }
-    if let Some(statements) = statements::of(study) {
+    if let Some(statements) = statements::from_study(study) {
         text.push_str(&format!(
             "\n{}\n",
             paint.on(&statements.title.replacen('T', "t", 1), TerminalStyle::Bold)

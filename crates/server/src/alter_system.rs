@@ -110,7 +110,7 @@ impl Altering {
         if let Some(left) = undone.iter().find(|undone| undone.is_left()) {
             bail!("{}", left.words());
         }
-        let server = ServerIdentity::of(&mut holder)?;
+        let server = ServerIdentity::read(&mut holder)?;
         let path = SettingsJournal::path(dir, &server.system_identifier, conninfo)?;
         let journal = SettingsJournal {
             format: model::FORMAT,

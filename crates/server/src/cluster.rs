@@ -142,7 +142,7 @@ impl Cluster {
             version: binaries.version.clone(),
             version_num: binaries.version_num,
             created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            home: ClusterDir::of(&root).ok(),
+            home: ClusterDir::open(&root).ok(),
             ..ClusterFacts::unknown(None)
         };
         let mut cluster = Cluster { root, binaries: binaries.clone(), account, facts };
@@ -184,7 +184,7 @@ impl Cluster {
         account.check_reach(&binaries.program("postgres"))?;
         account.check_reach(&root)?;
         others::expect_none(&root)?;
-        if facts.home.as_ref().is_some_and(|home| ClusterDir::of(&root).is_ok_and(|here| here != *home)) {
+        if facts.home.as_ref().is_some_and(|home| ClusterDir::open(&root).is_ok_and(|here| here != *home)) {
             facts.write(&root)?;
         }
         Ok(Cluster { root, binaries: binaries.clone(), account, facts })
@@ -234,7 +234,7 @@ impl Cluster {
 
     pub(crate) fn belonging(&self) -> Result<Belonging<'_>> {
         let data = self.data_dir();
-        Belonging::of(&data, &self.account, (&data, &self.account))
+        Belonging::new(&data, &self.account, (&data, &self.account))
     }
 
     /// Removes the cluster, its WAL, its snapshots, and what it has in marked tablespaces. Its server must be stopped.
@@ -420,7 +420,7 @@ impl ClusterFacts {
 
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
-        let home = Some(ClusterDir::of(root).with_context(|| format!("look at `{}`", root.display()))?);
+        let home = Some(ClusterDir::open(root).with_context(|| format!("look at `{}`", root.display()))?);
         files::replace(
             &path,
             files::PRIVATE,

@@ -13,7 +13,7 @@ pub struct Swept {
 
 impl Swept {
     /// One that was removed, or that cannot be, and why.
-    pub fn of<E: std::fmt::Display>(path: PathBuf, removed: std::result::Result<(), E>) -> Swept {
+    pub fn from_result<E: std::fmt::Display>(path: PathBuf, removed: std::result::Result<(), E>) -> Swept {
         Swept { path, left: removed.err().map(|error| format!("{error:#}")) }
     }
 

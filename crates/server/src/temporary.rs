@@ -243,10 +243,10 @@ pub fn sweep_noted(cache: &Path) -> Vec<Swept> {
 /// What a sweep says about one directory; `None` if it concerns nobody, or is gone.
 fn swept_as(path: PathBuf, found: io::Result<PathState>) -> Option<Swept> {
     match found {
-        Ok(PathState::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
+        Ok(PathState::Removed) => Some(Swept::from_result(path, Ok::<(), io::Error>(()))),
         Ok(PathState::InUse | PathState::Foreign) => None,
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => Some(Swept::of(path, Err(error))),
+        Err(error) => Some(Swept::from_result(path, Err(error))),
     }
 }
 

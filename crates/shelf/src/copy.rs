@@ -14,7 +14,7 @@ pub(crate) struct CopyRow(String);
 
 impl CopyRow {
     /// A row of the experiment with this number.
-    pub(crate) fn of(experiment_id: i64) -> CopyRow {
+    pub(crate) fn new(experiment_id: i64) -> CopyRow {
         CopyRow(experiment_id.to_string())
     }
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn columns_are_escaped_and_times_are_exact() {
-        let row = CopyRow::of(7)
+        let row = CopyRow::new(7)
             .put("a\tb\\c\nd\0")
             .maybe(None::<i64>)
             .bytes(&[0, 255])

@@ -205,7 +205,7 @@ fn experiment(
             .context("the store gives no number")?,
     };
     let plan = &source.data.plan;
-    let row = CopyRow::of(id)
+    let row = CopyRow::new(id)
         .put(&plan.name)
         .put(plan.seed)
         .put(plan.made_unix_ns)
@@ -228,7 +228,7 @@ fn experiment(
 
 fn files(session: &mut Session, dir: &Path, id: i64, files: &[PackedFile]) -> Result<()> {
     let row = |(place, file): (usize, &PackedFile)| {
-        CopyRow::of(id).put(place).put(&file.path).put(file.bytes).put(&file.sha256)
+        CopyRow::new(id).put(place).put(&file.path).put(file.bytes).put(&file.sha256)
     };
     copy(session, "file", files.iter().enumerate().map(row))?;
     for (place, file) in files.iter().enumerate() {
@@ -251,7 +251,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn send(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
-            let row = CopyRow::of(self.id).put(self.place).put(self.part).bytes(&self.buffer);
+            let row = CopyRow::new(self.id).put(self.place).put(self.part).bytes(&self.buffer);
             copy(self.session, "file_part", [row])?;
             self.buffer.clear();
             self.part += 1;

@@ -40,7 +40,7 @@ fn word(value: &impl Serialize) -> String {
 pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<CopyRow>> {
     let row = |case: &analysis::summary::CaseSummary| {
         let spec = &case.case;
-        let row = CopyRow::of(id)
+        let row = CopyRow::new(id)
             .put(spec.id)
             .put(&case.label)
             .put(json(&spec.levels_and_labels()))
@@ -79,7 +79,7 @@ pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<CopyRow
         let record = record_of(data, run);
         let server = record.and_then(|record| record.server.as_ref());
         let host = record.and_then(|record| record.host.as_ref());
-        let row = CopyRow::of(id)
+        let row = CopyRow::new(id)
             .put(run.run)
             .put(run.block)
             .put(run.case)
@@ -112,7 +112,7 @@ pub(crate) fn phases(id: i64, study: &Study, data: &ExperimentData) -> Vec<CopyR
     for run in &study.runs {
         let phases = record_of(data, run).map_or(&[][..], |record| &record.phases);
         for (place, phase) in phases.iter().enumerate() {
-            let row = CopyRow::of(id).put(run.run).put(place).put(phase.phase.as_str());
+            let row = CopyRow::new(id).put(run.run).put(place).put(phase.phase.as_str());
             rows.push(row.time(Some(phase.start_unix_ns)).time(Some(phase.end_unix_ns)));
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn findings(id: i64, study: &Study) -> Vec<CopyRow> {
             Severity::Doubt => "doubt",
             Severity::Void => "void",
         };
-        CopyRow::of(id)
+        CopyRow::new(id)
             .maybe(case)
             .maybe(run)
             .put(finding.id)
@@ -150,7 +150,7 @@ pub(crate) fn findings(id: i64, study: &Study) -> Vec<CopyRow> {
 pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<CopyRow> {
     let row = |case: &CaseComparison, figure: &FigureComparison| {
         let ratio = figure.result.as_ref();
-        CopyRow::of(id)
+        CopyRow::new(id)
             .put(1)
             .put(2)
             .put(word(&case.pairing))
@@ -186,7 +186,7 @@ pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow>
         let (latency, service) = (sum(""), sum(".service"));
         let summary = latency.as_ref().and_then(|(_, summary)| *summary);
         let name = script.map_or_else(|| interval.script.to_string(), |script| script.name.clone());
-        let row = CopyRow::of(id)
+        let row = CopyRow::new(id)
             .put(run.record.spec.run)
             .put(interval.t)
             .put(name)
@@ -231,7 +231,7 @@ fn histogram(run: &RunData, places: &[usize]) -> Option<(String, Option<LatencyS
         [only] => run.histograms[*only].line.data.clone(),
         _ => sum.line("").data,
     };
-    Some((data, LatencySummary::of(&sum)))
+    Some((data, LatencySummary::from_histogram(&sum)))
 }
 
 pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow> {
@@ -240,7 +240,7 @@ pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow> 
         let (end, length_ns) = (tick.end_unix_ns, tick.length_ns);
         let row = |(key, value): (&str, f64)| {
             let (metric, instance) = split_key(key);
-            let row = CopyRow::of(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
+            let row = CopyRow::new(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
             row.put(metric).maybe(instance).put(value)
         };
         tick.values.iter().map(row).collect::<Vec<CopyRow>>()

@@ -47,7 +47,7 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory already contains files, another process is using it, or it is not writable.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
-        create(path, &Texts::of(plan, experiment_toml)?, true)
+        create(path, &Texts::new(plan, experiment_toml)?, true)
     }
 
     /// As [`ExperimentDir::create`], of a plan that is made of plans whose authors are unknown: without a seal.
@@ -55,7 +55,7 @@ impl ExperimentDir {
     /// # Errors
     /// As [`ExperimentDir::create`].
     pub fn create_unsealed(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
-        create(path, &Texts::of(plan, experiment_toml)?, false)
+        create(path, &Texts::new(plan, experiment_toml)?, false)
     }
 
     /// Opens the directory of an experiment to continue the experiment.
@@ -138,7 +138,7 @@ impl ExperimentDir {
     /// When the directory is not writable.
     pub fn amend_plan(&self, plan: &Plan, experiment_toml: &str) -> Result<()> {
         let is_ours = seal::read_sealed(&self.path)?.author.is_us();
-        let texts = Texts::of(plan, experiment_toml)?;
+        let texts = Texts::new(plan, experiment_toml)?;
         texts.write_experiment(&self.path)?;
         texts.write_plan(&self.path)?;
         if is_ours {
@@ -238,7 +238,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(plan: &Plan, experiment_toml: &str) -> Result<Texts> {
+    fn new(plan: &Plan, experiment_toml: &str) -> Result<Texts> {
         let plan = record_text(plan).context("cannot write the plan")?;
         Ok(Texts { plan, experiment: hide_text(experiment_toml).into_owned() })
     }
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn a_directory_that_could_not_be_filled_is_empty_again() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), &Texts::of(&sample::plan(), "").unwrap(), true).unwrap();
+        fill(dir.path(), &Texts::new(&sample::plan(), "").unwrap(), true).unwrap();
         fs::write(dir.path().join("plan.json.tmp"), "{").unwrap();
         clear(dir.path());
         ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();

@@ -18,9 +18,9 @@ pub(crate) const GO_UNIX_NS: u64 = 1_700_000_000_123_456_789;
 pub(crate) fn case() -> Case {
     Case {
         levels: BTreeMap::from([("workload.clients".to_string(), "8".to_string())]),
-        ..Case::of(
-            ServerSpec::of(ServerSource::Version("15".parse().unwrap())),
-            WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
+        ..Case::new(
+            ServerSpec::new(ServerSource::Version("15".parse().unwrap())),
+            WorkloadSpec { n_clients: 8, ..WorkloadSpec::new(WorkloadKind::Tpcb, 1) },
             Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         )
     }

@@ -20,7 +20,7 @@ impl QuotaGroup {
     ///
     /// # Errors
     /// Where none can be made: the machine has version 2, or lets nobody.
-    pub fn of(processors: f64) -> io::Result<QuotaGroup> {
+    pub fn new(processors: f64) -> io::Result<QuotaGroup> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = PathBuf::from(format!("{ROOT}/pgdyno-test-{}-{number}", std::process::id()));

@@ -66,7 +66,7 @@ const MULTIBYTE: [&str; 11] = [
 
 impl Units {
     /// The unit in a session with this `client_encoding`, as the server reports it.
-    pub fn of(client_encoding: &str) -> Units {
+    pub fn from_encoding(client_encoding: &str) -> Units {
         match MULTIBYTE.iter().any(|name| client_encoding.starts_with(name)) {
             true => Units::Characters,
             false => Units::Bytes,
@@ -88,7 +88,7 @@ struct Query {
 }
 
 impl Query {
-    fn of(text: &str, units: Units) -> Query {
+    fn new(text: &str, units: Units) -> Query {
         let (mut starts, widths): (Vec<usize>, Vec<usize>) = match units {
             Units::Characters => {
                 text.char_indices().map(|(at, c)| (at, c.width().unwrap_or(1).max(1))).unzip()
@@ -147,7 +147,7 @@ impl Query {
 
 /// The line of `text` that contains unit `position` (from 1), with a caret below.
 fn pointer(text: &str, position: usize, units: Units) -> String {
-    let query = Query::of(text, units);
+    let query = Query::new(text, units);
     let (at, n) = (position.saturating_sub(1), query.widths.len());
     if at > n {
         return String::new();
@@ -212,9 +212,12 @@ mod tests {
             13,
             "ERROR:  no\nLINE 1: select '日本' x;\n                      ^\nHINT:  try",
         );
-        let in_bytes = error(17).libpq_text(Some("select '日本' x;"), Units::of("SQL_ASCII"));
+        let in_bytes = error(17).libpq_text(Some("select '日本' x;"), Units::from_encoding("SQL_ASCII"));
         assert_eq!(in_bytes, "ERROR:  no\nLINE 1: select '日本' x;\n                        ^\nHINT:  try");
-        assert_eq!((Units::of("UTF8"), Units::of("LATIN1")), (Units::Characters, Units::Bytes));
+        assert_eq!(
+            (Units::from_encoding("UTF8"), Units::from_encoding("LATIN1")),
+            (Units::Characters, Units::Bytes)
+        );
         check("select é\r, x", 12, "ERROR:  no\nLINE 2: , x\n          ^\nHINT:  try");
         check("select é\r\n, x", 13, "ERROR:  no\nLINE 2: , x\n          ^\nHINT:  try");
     }

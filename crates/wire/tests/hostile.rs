@@ -107,7 +107,7 @@ fn a_server_that_sends_single_bytes_counts_as_silent() {
         let says = [&[Say::Once(welcome())][..], &answers, &[Say::Dripping(drops)]].concat();
         let place = one_session(says);
         let _limit =
-            Limit { lock_wait_max: Duration::from_millis(200), ..Limit::of(Duration::from_secs(5)) }.enter();
+            Limit { lock_wait_max: Duration::from_millis(200), ..Limit::new(Duration::from_secs(5)) }.enter();
         let mut session = Session::connect(&place).unwrap();
         session.administer().unwrap();
         let error = session.query("select 1").unwrap_err().to_string();

@@ -139,7 +139,7 @@ const NAMES: [(&str, CallParameter); 12] = [
 
 impl CallParameter {
     #[inline]
-    pub(crate) fn of(variable: VariableId) -> CallParameter {
+    pub(crate) fn from_variable(variable: VariableId) -> CallParameter {
         NAMES[variable.index()].1
     }
 }

@@ -183,7 +183,7 @@ impl LevelResult {
 }
 
 /// The answer; `None` unless at least two cases are to be compared and one has a number.
-pub fn of(study: &Study) -> Option<FactorAnswer> {
+pub fn factor_answer(study: &Study) -> Option<FactorAnswer> {
     let factor = factor(study)?;
     let by = decider(study)?;
     let mut groups: Vec<Group> = Vec::new();

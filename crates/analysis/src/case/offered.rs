@@ -43,7 +43,7 @@ pub struct LatencyLimit {
 }
 
 /// What became of a case's rate; `None` for a closed loop, a search, or without a run that counts.
-pub fn of(study: &Study, case: &CaseSummary) -> Option<OfferedRate> {
+pub fn offered_rate(study: &Study, case: &CaseSummary) -> Option<OfferedRate> {
     let pace = case.case.workload.pace;
     let rate_per_s = pace.rate_per_s()?;
     let runs: Vec<&RunSummary> = study

@@ -21,7 +21,7 @@ const LEVEL: f64 = 0.95;
 const PRECISION: f64 = 0.01;
 
 impl Spread {
-    fn of(sample: &[f64]) -> Option<Spread> {
+    fn from_sample(sample: &[f64]) -> Option<Spread> {
         let interval = stats::cv_interval(sample, LEVEL).map(|cv| [cv.low, cv.high]);
         (sample.len() >= RUNS_MIN).then(|| Some(Spread { cv: stats::cv(sample)?, interval }))?
     }
@@ -41,11 +41,11 @@ pub(crate) fn of_case(runs: &[(&RunData, &ExplainedRun)]) -> Variation {
     };
     // Without such a run, the others would represent all.
     let per_cpu_s: Option<Vec<f64>> = counting.iter().map(|(_, run)| per_cpu_s(run)).collect();
-    let spread = Spread::of(&tps);
+    let spread = Spread::from_sample(&tps);
     Variation {
         tps: spread,
         per_cpu_s: per_cpu_s.as_deref().and_then(stats::median),
-        per_cpu_s_spread: per_cpu_s.as_deref().and_then(Spread::of),
+        per_cpu_s_spread: per_cpu_s.as_deref().and_then(Spread::from_sample),
         origin: origin(&counting),
         runs_for_one_percent: spread.and_then(|spread| stats::n_for_half_width(spread.cv, PRECISION, LEVEL)),
     }

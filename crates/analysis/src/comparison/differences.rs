@@ -488,9 +488,9 @@ mod tests {
 
     #[test]
     fn what_cases_carry_is_compared_as_its_row_says() {
-        let server = ServerSpec::of(ServerSource::BinDir("/x".into()));
+        let server = ServerSpec::new(ServerSource::BinDir("/x".into()));
         let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
-        let a = Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window);
+        let a = Case::new(server, WorkloadSpec::new(WorkloadKind::default(), 1), window);
         let mut b = a.clone();
         b.set(PERF, true);
         let found = |differs: Differs, asked: bool| {

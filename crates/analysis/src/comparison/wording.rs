@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn values_that_differ_have_words_that_differ() {
-        let plain = WorkloadSpec::of(WorkloadKind::Tpcc, 1);
+        let plain = WorkloadSpec::new(WorkloadKind::Tpcc, 1);
         let mut other = plain.clone();
         other.all_warehouses = true;
         other.data = CaseData::None;

@@ -87,7 +87,7 @@ pub(super) const MEMORY_LIMIT: DoctorRow = DoctorRow {
 fn memory_limit(e: &Examined) -> RowVerdict {
     match limit(e, "cgroup_memory_max_bytes").filter(|bytes| *bytes < e.host.memory_bytes as f64) {
         None => RowVerdict::fine("none"),
-        Some(bytes) => RowVerdict::of(
+        Some(bytes) => RowVerdict::new(
             DoctorVerdict::Advice,
             format!("{} of {}", mib(bytes), mib(e.host.memory_bytes as f64)),
         ),
@@ -266,7 +266,7 @@ fn remove_ipc(e: &Examined) -> RowVerdict {
             RowVerdict::fine("yes, and the server runs as a system user")
         }
         (Some(_), Some(uid)) => {
-            RowVerdict::of(DoctorVerdict::Doubt, format!("yes, and the server runs as user {uid}"))
+            RowVerdict::new(DoctorVerdict::Doubt, format!("yes, and the server runs as user {uid}"))
         }
         (Some(_), None) => RowVerdict::unseen("yes; whose server it would concern is not known"),
     }

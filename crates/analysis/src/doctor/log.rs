@@ -18,8 +18,8 @@ pub(super) const STATEMENT_LOGGING: DoctorRow = DoctorRow {
         let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
         match worst {
             None => RowVerdict::fine("none"),
-            Some(Severity::Note) => RowVerdict::of(DoctorVerdict::Advice, texts.join(", ")),
-            Some(_) => RowVerdict::of(DoctorVerdict::Doubt, texts.join(", ")),
+            Some(Severity::Note) => RowVerdict::new(DoctorVerdict::Advice, texts.join(", ")),
+            Some(_) => RowVerdict::new(DoctorVerdict::Doubt, texts.join(", ")),
         }
     },
     ..SERVER

@@ -207,7 +207,7 @@ fn shared_buffers(e: &Examined) -> Look {
             Ok(RowVerdict::unless(BUFFERS.contains(&(bytes / memory)), DoctorVerdict::Advice, found).fix(fix))
         }
         None if bytes <= BUFFERS_DEFAULT => {
-            Ok(RowVerdict::of(DoctorVerdict::Advice, format!("{text}, which is initdb's default")))
+            Ok(RowVerdict::new(DoctorVerdict::Advice, format!("{text}, which is initdb's default")))
         }
         None => Ok(RowVerdict::unseen(format!("{text} of a memory that is not visible"))),
     }

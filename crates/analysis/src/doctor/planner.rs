@@ -79,10 +79,10 @@ fn io_method(e: &Examined) -> Look {
         ("io_uring", _) => RowVerdict::fine(method),
         ("worker", false) => RowVerdict::fine("worker; the build has no io_uring, or does not say"),
         ("sync", false) => {
-            RowVerdict::of(DoctorVerdict::Advice, "sync; the build has no io_uring, or does not say")
+            RowVerdict::new(DoctorVerdict::Advice, "sync; the build has no io_uring, or does not say")
                 .fix(value::restart("io_method", "worker"))
         }
-        _ => RowVerdict::of(DoctorVerdict::Advice, method),
+        _ => RowVerdict::new(DoctorVerdict::Advice, method),
     })
 }
 

@@ -17,7 +17,7 @@ pub(super) const WRITABLE: DoctorRow = DoctorRow {
     source: "PostgreSQL documentation, hot standby",
     fix: "name the primary, or measure reads of data that is there: -w tpcb-select --no-restore --set prepare.vacuum=false --set prepare.analyze=false",
     judge: |e| match e.server.is_some_and(|server| server.in_recovery) {
-        true => RowVerdict::of(DoctorVerdict::Void, "a standby"),
+        true => RowVerdict::new(DoctorVerdict::Void, "a standby"),
         false => RowVerdict::fine("a primary"),
     },
     ..SERVER
@@ -72,10 +72,10 @@ fn route(e: &Examined) -> RowVerdict {
     let at = format!("{}, and the server accepts at {}", route.reached, route.answered);
     match &route.pooler {
         Some(mode) => {
-            RowVerdict::of(DoctorVerdict::Advice, format!("a pooler in {mode} mode answers at {at}"))
+            RowVerdict::new(DoctorVerdict::Advice, format!("a pooler in {mode} mode answers at {at}"))
         }
         None if route.is_forwarded() => {
-            RowVerdict::of(DoctorVerdict::Advice, format!("a proxy answers at {at}"))
+            RowVerdict::new(DoctorVerdict::Advice, format!("a proxy answers at {at}"))
         }
         None => RowVerdict::fine(route.words()),
     }
@@ -163,8 +163,8 @@ fn build(e: &Examined) -> RowVerdict {
     let flags = e.server.and_then(|server| server.build.get("CFLAGS"));
     let Some(flags) = flags else { return RowVerdict::unseen("this role cannot read pg_config") };
     match level(flags) {
-        Some("-O0") => RowVerdict::of(DoctorVerdict::Doubt, "-O0"),
-        Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => RowVerdict::of(DoctorVerdict::Advice, level),
+        Some("-O0") => RowVerdict::new(DoctorVerdict::Doubt, "-O0"),
+        Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => RowVerdict::new(DoctorVerdict::Advice, level),
         Some(level) => RowVerdict::fine(level),
         None => RowVerdict::fine("no level is named"),
     }

@@ -48,8 +48,12 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
         variation: variation::of_case(runs),
-        latency: if is_search { LatencySummary::of(&confirmed) } else { LatencySummary::of(&sums.latency) },
-        service: LatencySummary::of(&sums.service),
+        latency: if is_search {
+            LatencySummary::from_histogram(&confirmed)
+        } else {
+            LatencySummary::from_histogram(&sums.latency)
+        },
+        service: LatencySummary::from_histogram(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::TpccFacts::of_runs(&summaries)),
@@ -71,7 +75,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
     let of_runs = counting.iter().flat_map(|run| &run.summary.findings);
     summary.grade = match runs.is_empty() {
         true => Grade::Void,
-        false => Grade::of(of_runs.chain(&findings).collect::<Vec<&Finding>>()),
+        false => Grade::from_findings(of_runs.chain(&findings).collect::<Vec<&Finding>>()),
     };
     summary.findings = findings;
     summary

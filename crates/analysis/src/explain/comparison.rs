@@ -133,7 +133,7 @@ pub(super) fn assemble(
         declared,
         defaults,
         undeclared,
-        grade: Grade::of(&findings),
+        grade: Grade::from_findings(&findings),
         findings,
     }
 }

@@ -48,7 +48,7 @@ fn score(run: &RunSummary) -> f64 {
 }
 
 /// The disturbance that the findings of a run report.
-pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance> {
+pub(crate) fn find(context: &RunContext, found: &[Finding]) -> Option<Disturbance> {
     let told = found.iter().filter_map(|finding| {
         let (_, excess) = findings::DISTURBANCES.iter().find(|(id, _)| *id == finding.id)?;
         // Beyond its threshold, or there would be no finding; 0 where a repeat would have it again.

@@ -131,7 +131,7 @@ fn joined(mut one: CaseComparison, other: CaseComparison) -> CaseComparison {
             one.findings.push(finding);
         }
     }
-    one.grade = Grade::of(&one.findings);
+    one.grade = Grade::from_findings(&one.findings);
     one
 }
 

@@ -26,8 +26,8 @@ use crate::summary::{ErrorSummary, LatencySummary, ResourceUsage, RunSummary, Te
 
 /// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
 pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
-    let line = Timeline::of(data);
-    let mut usage = Usage::new(line.place_ticks(&data.ticks), Parties::of(&data.record));
+    let line = Timeline::from_run(data);
+    let mut usage = Usage::new(line.place_ticks(&data.ticks), Parties::from_record(&data.record));
     if data.record.took_turns() {
         usage = usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)));
     }
@@ -58,9 +58,9 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
             None => (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
         },
         capacity,
-        latency: LatencySummary::of(&counted.distributions.latency),
-        service: LatencySummary::of(&counted.distributions.service),
-        lag: LatencySummary::of(&counted.distributions.lag),
+        latency: LatencySummary::from_histogram(&counted.distributions.latency),
+        service: LatencySummary::from_histogram(&counted.distributions.service),
+        lag: LatencySummary::from_histogram(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
@@ -90,10 +90,10 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         recorded: &counted.recorded,
     };
     let found = findings::of_run(&context);
-    let disturbance = disturbance::of(&context, &found);
+    let disturbance = disturbance::find(&context, &found);
     summary.findings = found;
     summary.disturbance = disturbance;
-    summary.grade = Grade::of(&summary.findings);
+    summary.grade = Grade::from_findings(&summary.findings);
     ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
 }
 

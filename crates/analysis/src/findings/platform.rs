@@ -70,7 +70,7 @@ struct Group {
 }
 
 impl Group {
-    fn of(context: &RunContext, instance: String) -> Option<Group> {
+    fn new(context: &RunContext, instance: String) -> Option<Group> {
         let (from_s, to_s) = context.line.measured_span()?;
         let sum = |metric: &str| {
             Some(context.usage.rate_of_key(&key(metric, &instance), from_s, to_s)? * (to_s - from_s))
@@ -87,7 +87,7 @@ impl Group {
 
 fn cpu_quota(context: &RunContext) -> Option<Finding> {
     let instances = context.usage.instances("cgroup.periods").into_iter();
-    let groups = instances.filter_map(|instance| Group::of(context, instance));
+    let groups = instances.filter_map(|instance| Group::new(context, instance));
     // The server's before the driver's, where both are in one group.
     let mut groups: Vec<Group> = groups.collect();
     groups.sort_by(|a, b| b.share().total_cmp(&a.share()).then(b.instance.cmp(&a.instance)));

@@ -403,7 +403,7 @@ struct ForeignWork {
 
 impl ForeignWork {
     /// `None` if sessions could not be distinguished, as behind a pooler and in older results.
-    fn of(context: &RunContext) -> Option<ForeignWork> {
+    fn from_run(context: &RunContext) -> Option<ForeignWork> {
         let (from_s, to_s) = context.line.measured_span()?;
         context.usage.with_metric("server.foreign_sessions").next()?;
         let n_cpus = context.summary.resources.n_cpus.filter(|_| context.data.record.server_is_local);
@@ -437,11 +437,11 @@ impl ForeignWork {
 
 /// How many times the work of other sessions exceeds its threshold.
 pub(super) fn foreign_sessions_excess(context: &RunContext) -> Option<f64> {
-    ForeignWork::of(context)?.excesses().into_iter().flatten().max_by(f64::total_cmp)
+    ForeignWork::from_run(context)?.excesses().into_iter().flatten().max_by(f64::total_cmp)
 }
 
 fn foreign_sessions(context: &RunContext) -> Option<Finding> {
-    let work = ForeignWork::of(context)?;
+    let work = ForeignWork::from_run(context)?;
     let excesses = work.excesses();
     excesses.iter().flatten().any(|excess| *excess > 1.0).then_some(())?;
     let cpu =

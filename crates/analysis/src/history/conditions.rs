@@ -90,7 +90,7 @@ impl DifferingCondition {
 }
 
 impl Conditions {
-    pub(super) fn of(record: &RunRecord) -> Conditions {
+    pub(super) fn from_record(record: &RunRecord) -> Conditions {
         let mut of = Conditions { unrecorded: unrecorded(record), ..Conditions::default() };
         of.fact("version of pgdyno", &record.tool_version);
         of.fact("build profile of the driver", wording::build_profile(record).unwrap_or_default());
@@ -100,7 +100,7 @@ impl Conditions {
         }
         if let Some(server) = &record.server {
             of.server(server);
-            of.settings = Arc::new(Settings::of(server, record));
+            of.settings = Arc::new(Settings::from_record(server, record));
         }
         of.sessions = changed_in_sessions(record).map(|changed| {
             let words = |(name, values): (&str, Vec<&SessionSetting>)| {
@@ -190,7 +190,7 @@ impl Conditions {
 }
 
 impl Settings {
-    fn of(server: &ServerRecord, record: &RunRecord) -> Settings {
+    fn from_record(server: &ServerRecord, record: &RunRecord) -> Settings {
         let is_decided = record.case.wal != WalPolicy::AsIs && record.case.server.source.is_embedded();
         let compared = compared_settings(server)
             .filter(|(name, _)| !(is_decided && DECIDED_BY_WAL_POLICY.contains(&name.as_str())))

@@ -154,7 +154,7 @@ pub fn table() -> impl Iterator<Item = (Subsystem, &'static str, &'static str)> 
 }
 
 /// The subsystem of a sample; frames are the outermost first.
-pub fn of(frames: &[String]) -> Subsystem {
+pub fn from_frames(frames: &[String]) -> Subsystem {
     match frames.last() {
         Some(innermost) if innermost.ends_with(KERNEL) => Subsystem::Kernel,
         _ => frames.iter().rev().find_map(|name| of_name(name)).unwrap_or(Subsystem::Other),
@@ -204,7 +204,7 @@ mod tests {
             ("[postgres]", Subsystem::Other),
         ] {
             let frames: Vec<String> = frames.split(';').map(str::to_string).collect();
-            assert_eq!(of(&frames), expected, "{frames:?}");
+            assert_eq!(from_frames(&frames), expected, "{frames:?}");
         }
     }
 

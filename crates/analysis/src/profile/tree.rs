@@ -21,7 +21,7 @@ pub struct Node {
 pub const DEPTH_MAX: usize = 64;
 
 /// The tree of all stacks.
-pub fn of(stacks: &[Stack]) -> Node {
+pub fn from_stacks(stacks: &[Stack]) -> Node {
     let mut sorted: Vec<(&[String], u64)> =
         stacks.iter().map(|stack| (&stack.frames[..stack.frames.len().min(DEPTH_MAX)], stack.n)).collect();
     sorted.sort_unstable();
@@ -84,15 +84,15 @@ mod tests {
 
     #[test]
     fn samples_add_up_along_the_calls() {
-        let tree = of(&unfold("main;a;b 3\nmain;a 2\nmain;c 5\nother 1\n"));
+        let tree = from_stacks(&unfold("main;a;b 3\nmain;a 2\nmain;c 5\nother 1\n"));
         assert_eq!((tree.n, tree.n_self, tree.children.len()), (11, 0, 2));
         let main = &tree.children[0];
         assert_eq!((main.name.as_str(), main.n, main.n_self), ("main", 10, 0));
         let a = &main.children[0];
         assert_eq!((a.name.as_str(), a.n, a.n_self, a.children[0].n_self), ("a", 5, 2, 3));
-        assert_eq!(of(&[]).n, 0);
+        assert_eq!(from_stacks(&[]).n, 0);
         let deep = format!("{} 1\n", vec!["f"; 300].join(";"));
-        let mut node = &of(&unfold(&deep));
+        let mut node = &from_stacks(&unfold(&deep));
         let mut depth = 0;
         while let Some(child) = node.children.first() {
             (node, depth) = (child, depth + 1);
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn shares_before_and_after_are_those_of_each_tree() {
-        let before = of(&unfold("main;a 50\nmain;b 50\n"));
-        let after = of(&unfold("main;a 30\nmain;c 10\n"));
+        let before = from_stacks(&unfold("main;a 50\nmain;b 50\n"));
+        let after = from_stacks(&unfold("main;a 30\nmain;c 10\n"));
         let changes = TreeChanges::between(&before, &after);
         let of = |path: &[&str]| changes.of(&path.iter().map(|name| name.to_string()).collect::<Vec<_>>());
         assert_eq!(of(&["main", "a"]), [0.5, 0.75]);

@@ -28,7 +28,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         known.see(probe.rate_per_s, &judged);
         probes.push(summary(data, search, probe, (seconds.len(), &judged)));
     }
-    let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(RateEstimate::of);
+    let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(RateEstimate::new);
     let outcome = match rate {
         _ if known.below(LOWEST_SHARE * ceiling) > 0.5 => SearchOutcome::Unreachable,
         Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => SearchOutcome::NotLimiting,

@@ -50,7 +50,7 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
     let firsts = figures::firsts(facts);
-    Limiter { figures: figures::of(facts, judged.name, second), firsts, charged, ..judged }
+    Limiter { figures: figures::from_facts(facts, judged.name, second), firsts, charged, ..judged }
 }
 
 fn named(facts: &MeasurementFacts) -> Limiter {
@@ -86,7 +86,7 @@ fn named(facts: &MeasurementFacts) -> Limiter {
 
 fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Option<Candidate>) -> Limiter {
     let runner_up = second.map(|(name, _, evidence)| (name, evidence));
-    Limiter { runner_up, ..Limiter::of(name, confidence, evidence) }
+    Limiter { runner_up, ..Limiter::new(name, confidence, evidence) }
 }
 
 /// What a load without a limit in sight lacks.
@@ -237,11 +237,14 @@ pub(crate) fn of_run(
     let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
     let full_pages = facts::full_pages(usage, span);
     let facts_of = |span| {
-        let facts =
-            MeasurementFacts { checkpoints_per_min, full_pages, ..MeasurementFacts::of(usage, span)? };
+        let facts = MeasurementFacts {
+            checkpoints_per_min,
+            full_pages,
+            ..MeasurementFacts::from_usage(usage, span)?
+        };
         let facts = facts.with(usage, span, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
-        Some(MeasurementFacts { used: utilisation::of(usage, span, record), ..facts })
+        Some(MeasurementFacts { used: utilisation::resource_uses(usage, span, record), ..facts })
     };
     let judged = |span| Some(judge(&facts_of(span)?));
     let facts = facts_of(span)?;

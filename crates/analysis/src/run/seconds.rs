@@ -90,7 +90,7 @@ impl Distributions {
             share: (committed > 0).then(|| script.counts.committed as f64 / committed as f64),
             counts: script.counts,
             tps: (measured_s > 0.0).then(|| script.counts.committed as f64 / measured_s),
-            latency: LatencySummary::of(&script.latency),
+            latency: LatencySummary::from_histogram(&script.latency),
         };
         self.scripts.values().map(summary).collect()
     }
@@ -102,7 +102,7 @@ impl Distributions {
                 script: statement.script.clone(),
                 index: *index,
                 label: statement.label.clone(),
-                service: LatencySummary::of(&statement.service)?,
+                service: LatencySummary::from_histogram(&statement.service)?,
             })
         };
         self.statements.iter().filter_map(summary).collect()
@@ -198,7 +198,7 @@ struct SecondLatency {
 }
 
 impl SecondLatency {
-    fn of(sum: &HistogramSum) -> Option<SecondLatency> {
+    fn from_histogram(sum: &HistogramSum) -> Option<SecondLatency> {
         let [p50_ns, p95_ns, p99_ns] = sum.quantiles_ns([0.5, 0.95, 0.99])?;
         Some(SecondLatency { p50_ns, p95_ns, p99_ns, max_ns: sum.largest_ns() })
     }
@@ -208,14 +208,14 @@ impl SecondLatency {
 fn add_histograms(data: &RunData, line: &Timeline, counted: &mut RunCounts) -> BTreeMap<u32, SecondLatency> {
     let mut by_t = BTreeMap::new();
     let mut put = |of_second: Option<(u32, HistogramSum)>| {
-        by_t.extend(of_second.and_then(|(t, sum)| Some((t, SecondLatency::of(&sum)?))));
+        by_t.extend(of_second.and_then(|(t, sum)| Some((t, SecondLatency::from_histogram(&sum)?))));
     };
     let mut current: Option<(u32, HistogramSum)> = None;
     let mut stamped: Vec<_> = data.histograms.iter().collect();
     stamped.sort_by_key(|stamped| stamped.t);
     let mut decoder = Decoder::default();
     for stamped in stamped {
-        let Some(role) = HistogramRole::of(data, &stamped.line.tag) else { continue };
+        let Some(role) = HistogramRole::from_tag(data, &stamped.line.tag) else { continue };
         let one = match decoder.decode(&stamped.line) {
             Ok(one) => one,
             Err(reason) => {
@@ -270,7 +270,7 @@ pub(crate) enum HistogramRole {
 
 impl HistogramRole {
     /// The role of a tag; `None` if no script of the load has it.
-    fn of(data: &RunData, tag: &str) -> Option<HistogramRole> {
+    fn from_tag(data: &RunData, tag: &str) -> Option<HistogramRole> {
         let (script_tag, rest) = match tag.split_once('.') {
             Some((script_tag, rest)) => (script_tag, Some(rest)),
             None => (tag, None),
@@ -294,7 +294,7 @@ impl HistogramRole {
         matches!(self, HistogramRole::StatementSum { .. })
     }
 
-    /// The tag that [`HistogramRole::of`] reads.
+    /// The tag that [`HistogramRole::from_tag`] reads.
     pub(crate) fn tag(self, data: &RunData) -> String {
         let of = |script: usize, end: String| {
             let scripts = data.record.load.as_ref().map(|load| &load.scripts);

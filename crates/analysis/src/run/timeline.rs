@@ -69,7 +69,7 @@ impl Placed<'_> {
 
 impl Timeline {
     /// The time line of a run.
-    pub(crate) fn of(data: &RunData) -> Timeline {
+    pub(crate) fn from_run(data: &RunData) -> Timeline {
         let start =
             data.intervals.iter().map(|i| i.start_unix_ns.saturating_sub(u64::from(i.t) * 1_000_000_000));
         let go_unix_ns = data.record.go_unix_ns.or_else(|| start.min());

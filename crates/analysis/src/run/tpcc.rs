@@ -112,7 +112,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    fn of(summary: &TpccSummary) -> Rates {
+    fn from_summary(summary: &TpccSummary) -> Rates {
         let TpccSummary { nopm, orders_per_min, tpm, server_tpm, .. } = *summary;
         Rates { nopm, orders: orders_per_min, tpm, server_tpm }
     }
@@ -143,7 +143,7 @@ impl TpccFacts {
             measured_s,
             kept_orders: 1.0,
             nopm: mean(&|run| run.tpcc.as_ref().map(|tpcc| tpcc.nopm)),
-            of_runs: runs.iter().filter_map(|run| run.tpcc.as_ref().map(Rates::of)).collect(),
+            of_runs: runs.iter().filter_map(|run| run.tpcc.as_ref().map(Rates::from_summary)).collect(),
             server_tps: None,
             driver_cpu: mean(&|run| run.resources.driver_cpu),
             server_cpu: mean(&|run| run.resources.server_cpu),
@@ -215,8 +215,8 @@ fn profiles<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone) -> Vec<Pr
         name: sums.name.clone(),
         counts: sums.counts,
         share: (sums.name != DEFERRED && n > 0).then(|| sums.counts.committed as f64 / n as f64),
-        latency: LatencySummary::of(&sums.latency),
-        service: LatencySummary::of(&sums.service),
+        latency: LatencySummary::from_histogram(&sums.latency),
+        service: LatencySummary::from_histogram(&sums.service),
         p90_limit_ns: Some(p90_limit_s(&sums.name) * 1_000_000_000),
     };
     scripts.map(profile).collect()

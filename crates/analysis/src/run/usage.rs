@@ -58,7 +58,7 @@ pub(crate) struct Parties {
 
 impl Parties {
     /// Those of the machine that a run's host ticks describe.
-    pub(crate) fn of(record: &RunRecord) -> Parties {
+    pub(crate) fn from_record(record: &RunRecord) -> Parties {
         let pgdyno = record.driver_is_on_host();
         let driver = pgdyno && !record.is_driven_from_elsewhere();
         Parties { server: record.server_is_local, driver, pgdyno }

@@ -54,7 +54,7 @@ pub struct RateEstimate {
 }
 
 impl RateEstimate {
-    pub(crate) fn of(estimate: Estimate) -> RateEstimate {
+    pub(crate) fn new(estimate: Estimate) -> RateEstimate {
         RateEstimate { point: estimate.point, low: estimate.low, high: estimate.high }
     }
 }

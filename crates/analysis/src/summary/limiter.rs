@@ -234,7 +234,7 @@ pub struct Limiter {
 
 impl Limiter {
     /// A judgement in words alone, without figures, a second limiter or proofs.
-    pub fn of(name: Bottleneck, confidence: Confidence, evidence: impl Into<String>) -> Limiter {
+    pub fn new(name: Bottleneck, confidence: Confidence, evidence: impl Into<String>) -> Limiter {
         Limiter {
             name,
             confidence,

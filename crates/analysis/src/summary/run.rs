@@ -156,7 +156,7 @@ const QUEUED_TIMES: u64 = 10;
 
 impl LatencySummary {
     /// The figures of a distribution; `None` if it is empty.
-    pub fn of(sum: &HistogramSum) -> Option<LatencySummary> {
+    pub fn from_histogram(sum: &HistogramSum) -> Option<LatencySummary> {
         let [p50_ns, p90_ns, p95_ns, p99_ns, p999_ns] = sum.quantiles_ns([0.5, 0.9, 0.95, 0.99, 0.999])?;
         let (n, mean_ns, max_ns) = (sum.n(), sum.mean_ns(), sum.largest_ns());
         Some(LatencySummary { n, mean_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns })

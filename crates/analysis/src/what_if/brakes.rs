@@ -26,7 +26,7 @@ impl Circumstances<'_> {
         }
         let busy = self.busy().ok_or("how busy the processors were is not known")?;
         let idle = (1.0 - busy).max(0.0) * f64::from(n_cpus);
-        let lowered = Lowered::of(used, if busy >= NOTHING_LEFT { 1.0 } else { used / (used + idle) });
+        let lowered = Lowered::new(used, if busy >= NOTHING_LEFT { 1.0 } else { used / (used + idle) });
         let mut case = self.case.clone();
         let quota = format!("{:.3}", lowered.limit);
         case.os.insert("cpu_quota".to_string(), quota.clone());

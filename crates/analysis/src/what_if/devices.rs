@@ -43,7 +43,7 @@ impl Circumstances<'_> {
                         later is in no control group"
                 .to_string());
         }
-        let lowered = Lowered::of(used, share.unwrap_or(1.0));
+        let lowered = Lowered::new(used, share.unwrap_or(1.0));
         let limit = format!("{:.3}", lowered.limit);
         let mut case = self.case.clone();
         case.os.insert(key.to_string(), limit.clone());

@@ -17,7 +17,7 @@ pub(super) struct Lowered {
 
 impl Lowered {
     /// A fifth less than there was, of which `share` was used, but no less than what was used unless nothing was left.
-    pub(super) fn of(used: f64, share: f64) -> Lowered {
+    pub(super) fn new(used: f64, share: f64) -> Lowered {
         let was_all_used = share >= NOTHING_LEFT;
         let there_was = if was_all_used { used } else { used / share };
         let limit = if was_all_used { LEFT * used } else { used.max(LEFT * there_was) };

@@ -71,11 +71,12 @@ fn histograms_are_added_not_averaged() {
         direct.extend(latencies_ns(t));
     }
     let one = HistogramSum::read(&histogram("x", &direct)).unwrap();
-    assert_eq!(LatencySummary::of(&sum), LatencySummary::of(&one));
+    assert_eq!(LatencySummary::from_histogram(&sum), LatencySummary::from_histogram(&one));
     let mut twice = HistogramSum::new();
     twice.add(&sum);
     twice.add(&one);
-    let (twice, once) = (LatencySummary::of(&twice).unwrap(), LatencySummary::of(&one).unwrap());
+    let (twice, once) =
+        (LatencySummary::from_histogram(&twice).unwrap(), LatencySummary::from_histogram(&one).unwrap());
     assert_eq!(
         (twice.n, twice.p50_ns, twice.p99_ns, twice.max_ns),
         (2 * once.n, once.p50_ns, once.p99_ns, once.max_ns)
@@ -98,7 +99,7 @@ fn short_latencies_keep_three_digits_and_their_largest_value() {
         let values: Vec<u64> = (0..1001).map(|i| 25_003 + 10 * i + second).collect();
         sum.add(&HistogramSum::read(&histogram("x", &values)).unwrap());
     }
-    let summary = LatencySummary::of(&sum).unwrap();
+    let summary = LatencySummary::from_histogram(&sum).unwrap();
     let error = (summary.p50_ns as f64 / 30_004.0 - 1.0).abs();
     assert!(error < 0.001, "{} is {error} off", summary.p50_ns);
     assert_eq!(summary.max_ns, 35_005);
@@ -106,9 +107,9 @@ fn short_latencies_keep_three_digits_and_their_largest_value() {
 
 #[test]
 fn an_empty_histogram_has_no_summary_and_garbage_is_an_error() {
-    assert_eq!(LatencySummary::of(&HistogramSum::new()), None);
+    assert_eq!(LatencySummary::from_histogram(&HistogramSum::new()), None);
     let mut line = histogram("x", &[]);
-    assert_eq!(LatencySummary::of(&HistogramSum::read(&line).unwrap()), None);
+    assert_eq!(LatencySummary::from_histogram(&HistogramSum::read(&line).unwrap()), None);
     for garbage in ["", "?", "AAAA", "HISTFAAA"] {
         line.data = garbage.to_string();
         assert!(HistogramSum::read(&line).unwrap_err().contains("`x`"), "{garbage}");

@@ -72,7 +72,11 @@ impl Impossible {
     }
 
     fn grade(&mut self, what: &str, grade: Grade, findings: &[Finding]) {
-        self.at_most(&format!("{what}, grade"), Grade::of(findings) as u8 as f64, grade as u8 as f64);
+        self.at_most(
+            &format!("{what}, grade"),
+            Grade::from_findings(findings) as u8 as f64,
+            grade as u8 as f64,
+        );
     }
 
     /// `used 12 % … on average, at worst 26 % …`: the worst is not better than the mean.
@@ -179,7 +183,7 @@ impl Impossible {
     }
 
     fn answer(&mut self, study: &Study) {
-        let Some(answer) = answer::of(study) else { return };
+        let Some(answer) = answer::factor_answer(study) else { return };
         for level in answer.groups.iter().flat_map(|group| &group.levels) {
             let what = format!("level {}", level.level);
             if let Some((low, high)) = level.interval {

@@ -39,9 +39,9 @@ pub(crate) fn case(id: u32) -> Case {
     Case {
         id,
         levels: BTreeMap::from([("workload.clients".to_string(), N_CLIENTS.to_string())]),
-        ..Case::of(
-            ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-            WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
+        ..Case::new(
+            ServerSpec::new(ServerSource::Version("18".parse().unwrap())),
+            WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::new(WorkloadKind::Tpcb, 100) },
             WINDOW,
         )
     }

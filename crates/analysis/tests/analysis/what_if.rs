@@ -14,7 +14,7 @@ use model::run::{RunData, RunRecord};
 use crate::quiet::{self, experiment, run_of, set_committed};
 
 fn limiter(name: Bottleneck, charged: Option<f64>) -> Limiter {
-    Limiter { charged, ..Limiter::of(name, Confidence::Medium, "seen") }
+    Limiter { charged, ..Limiter::new(name, Confidence::Medium, "seen") }
 }
 
 fn record(settings: &[(&str, &str)]) -> RunRecord {

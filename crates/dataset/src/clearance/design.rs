@@ -59,7 +59,7 @@ pub(super) fn additions(
     dataset: Dataset,
     relations: &[Relation],
 ) -> Result<Vec<String>> {
-    let design = Design::of(dataset);
+    let design = Design::for_dataset(dataset);
     let oids = relations.iter().map(|relation| relation.oid.to_string()).collect::<Vec<_>>().join(", ");
     let rows = session.query(&facts_sql(&oids)).context("look for the definitions of the tables")?;
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ struct Fact<'a> {
 }
 
 impl Design {
-    fn of(dataset: Dataset) -> Design {
+    fn for_dataset(dataset: Dataset) -> Design {
         let mut design = Design::default();
         for statement in (catalogue::maker(dataset).definitions)() {
             design.read(&statement);
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn the_statements_of_a_load_say_what_it_makes() {
         let n = |dataset| {
-            let design = Design::of(dataset);
+            let design = Design::for_dataset(dataset);
             (design.columns.len(), design.indexes.len())
         };
         // Two scales of pgbench's tables; nine tables of TPC-C, of which history has no key, and two more indexes.
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_no_statement_makes_is_a_change() {
-        let design = Design::of(Dataset::Tpcb);
+        let design = Design::for_dataset(Dataset::Tpcb);
         let column = |name, definition, is_set, is_default| {
             let fact = Fact { name, definition, is_set, is_default, is_target: false };
             design.change_of_column("pgbench_accounts", &fact)

@@ -89,7 +89,7 @@ fn job(schema: &Schema, dataset: Dataset, table: TableLoad) -> StreamJob {
     filled.push(TransactionPart::Copy(copy));
     let indexed = keys.into_iter().map(|sql| locking(marked::alter(schema, dataset, name, sql)));
     let vacuumed = JobStep::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
-    StreamJob::of(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
+    StreamJob::new(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
 }
 
 #[cfg(test)]

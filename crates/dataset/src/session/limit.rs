@@ -57,7 +57,7 @@ pub fn within_option<T>(
     option: &str,
     step: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let limit = Limit::of(longest);
+    let limit = Limit::new(longest);
     let _entered = limit.enter();
     let _watched = watch(what, longest.saturating_add(SLACK));
     let result = step();

@@ -119,7 +119,7 @@ mod tests {
         let job = || {
             let transaction =
                 JobStep::Transaction(vec![TransactionPart::Execute("create index".to_string())]);
-            StreamJob::of("x", vec![transaction, JobStep::Alone("vacuum".to_string())])
+            StreamJob::new("x", vec![transaction, JobStep::Alone("vacuum".to_string())])
         };
         let texts = |jobs: Vec<StreamJob>| -> Vec<String> {
             let of_step = |step| match step {

@@ -39,7 +39,7 @@ impl TpcbLoad {
             let mut steps: Vec<JobStep> = self.filled(&unit, Maker::This).into_iter().collect();
             steps.push(self.vacuumed(&unit));
             steps.extend(self.keyed(&unit));
-            StreamJob::of(unit.name, steps)
+            StreamJob::new(unit.name, steps)
         };
         self.units().into_iter().map(whole).collect()
     }
@@ -48,7 +48,7 @@ impl TpcbLoad {
     pub fn fill(&self) -> Vec<StreamJob> {
         let units = self.units().into_iter();
         units
-            .filter_map(|unit| Some(StreamJob::of(&unit.name, vec![self.filled(&unit, Maker::Anyone)?])))
+            .filter_map(|unit| Some(StreamJob::new(&unit.name, vec![self.filled(&unit, Maker::Anyone)?])))
             .collect()
     }
 
@@ -56,7 +56,7 @@ impl TpcbLoad {
     /// [`TpcbLoad::finish`].
     pub fn key(&self) -> Vec<StreamJob> {
         let units = self.units().into_iter();
-        units.filter_map(|unit| Some(StreamJob::of(&unit.name, vec![self.keyed(&unit)?]))).collect()
+        units.filter_map(|unit| Some(StreamJob::new(&unit.name, vec![self.keyed(&unit)?]))).collect()
     }
 
     /// The job of one session when all parts are there.
@@ -69,7 +69,7 @@ impl TpcbLoad {
         let name = &schema.sql_name(job);
         let analyze = if self.analyzes_only() { "analyze only" } else { "analyze" };
         let key = primary_key_of(TpcbTable::Accounts, name, self.index_tablespace.as_deref());
-        vec![StreamJob::of(
+        vec![StreamJob::new(
             job,
             vec![
                 locking(marked::alter(schema, Dataset::Tpcb, job, key)),

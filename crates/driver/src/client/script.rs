@@ -258,7 +258,7 @@ fn prepare_all(
             tail: Closed::new(bind_tail(statement), protocol),
             name,
             fixed: None,
-            control: BlockControl::of(&statement.text),
+            control: BlockControl::from_sql(&statement.text),
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
@@ -347,7 +347,7 @@ pub(crate) struct BlockControl {
 }
 
 impl BlockControl {
-    fn of(sql: &str) -> BlockControl {
+    fn from_sql(sql: &str) -> BlockControl {
         let mut control = BlockControl { commits: false, begins: false };
         for word in workload::first_words(sql) {
             match word.as_str() {
@@ -381,7 +381,7 @@ mod tests {
             ("BEGIN; ROLLBACK;", false, false),
             ("", false, false),
         ] {
-            assert_eq!(BlockControl::of(sql), BlockControl { commits, begins }, "{sql}");
+            assert_eq!(BlockControl::from_sql(sql), BlockControl { commits, begins }, "{sql}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Builds {
 
 impl Builds {
     /// The builds of `plan` on a machine with `n_cpus`; `None` if there are none.
-    pub fn of(plan: &Plan, cache: &Cache, n_cpus: usize) -> Option<Builds> {
+    pub fn new(plan: &Plan, cache: &Cache, n_cpus: usize) -> Option<Builds> {
         let mut sources: Vec<SourceTree> = Vec::new();
         for case in &plan.cases {
             let ServerSource::Source { tree, revision } = &case.server.source else { continue };
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn each_source_of_which_no_build_is_kept_is_built_once() {
         let place = tempfile::tempdir().unwrap();
-        let of = |text: &str| Builds::of(&sample::plan(text), &Cache::at(place.path()), 4);
+        let of = |text: &str| Builds::new(&sample::plan(text), &Cache::at(place.path()), 4);
         let released =
             of("[server]\nsource = \"/pg\"\nversion = [\"12.1\", \"11.7\"]\n[workload]\nclients = [1, 2]")
                 .unwrap();

@@ -117,7 +117,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
 /// As [`fit`], without the operating system settings that are refused.
 fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusal]) -> Vec<FitChange> {
     let mut changes = system::drop_refused(experiment, refused);
-    let before = LevelsBefore::of(experiment);
+    let before = LevelsBefore::new(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
     // A slow machine shortens runs and drops no figure; a fast one keeps more levels. Data that is here lengthens runs.
@@ -152,7 +152,7 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
 /// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first.
 fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (Share, Needs) {
     let figures = &whole.figure;
-    let with = |n: usize, least: usize| (Share::of(LEAST[least]), Needs::of(&figures[..n], whole));
+    let with = |n: usize, least: usize| (Share::new(LEAST[least]), Needs::new(&figures[..n], whole));
     // Fewer repeats come before fewer figures, and those before fewer levels of the first one.
     let of_figures = (1..=figures.len()).rev().flat_map(|n| [(n, 0), (n, 1)]);
     let of_first = (0..LEAST.len()).map(|least| (figures.len().min(1), least));
@@ -178,7 +178,7 @@ fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (S
 fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let clients_max = (per_cpu * limits.n_cpus).max(1);
-    let needs = Needs::of(&experiment.figure, experiment);
+    let needs = Needs::new(&experiment.figure, experiment);
     together::keep_clients(experiment, clients_max, needs.least(together::CLIENTS));
     let of_targets = experiment.target.iter().map(|target| target.driver.len());
     let n_drivers = of_targets.chain([experiment.driver.len(), 1]).max().unwrap_or(1) as u32;
@@ -282,8 +282,8 @@ fn bytes_read_between_runs(experiment: &Experiment, limits: &Limits) -> f64 {
     if !prepare.restore.all().contains(&true) && !prepare.prewarm.all().contains(&true) {
         return f64::INFINITY;
     }
-    let needs = Needs::of(&experiment.figure, experiment);
-    let least = Share::of(LEAST[0]).part(experiment, &needs);
+    let needs = Needs::new(&experiment.figure, experiment);
+    let least = Share::new(LEAST[0]).part(experiment, &needs);
     let n_runs = estimate::planned(&least, limits).map_or(1, |plan| plan.runs.len());
     outlook::bytes_read_within(limits.budget_s * READING_SHARE, n_runs)
 }

@@ -73,7 +73,7 @@ pub fn of_plan(
             crate::site::phase_limit::of_questions(case),
             || {
                 let mut session = session::open(&conninfo, stop)?;
-                let intent = Intent::of(&mut session, &conninfo, &runs, leave)?;
+                let intent = Intent::read(&mut session, &conninfo, &runs, leave)?;
                 let changes = settings::intention(&mut session, &runs)?;
                 Ok(Intent { changes, consents: settings::consents(&runs), ..intent })
             },
@@ -100,7 +100,7 @@ fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
     let (mut n_untended, mut n_tables) = (0, 0);
     for case in distinct(runs) {
         // A schema that is not there is reported elsewhere.
-        let Some(home) = WorkloadTables::of(session, &case.workload).ok().flatten() else { continue };
+        let Some(home) = WorkloadTables::find(session, &case.workload).ok().flatten() else { continue };
         let [untended, all] = access::untended(session, &home)?;
         (n_untended, n_tables) = (n_untended + untended, n_tables + all);
     }
@@ -121,7 +121,7 @@ fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
 
 impl Intent {
     /// The intention for the database of `conninfo`, with the cases of `runs` in their order.
-    fn of(session: &mut Session, conninfo: &Conninfo, runs: &[&Case], leave: Leave) -> Result<Intent> {
+    fn read(session: &mut Session, conninfo: &Conninfo, runs: &[&Case], leave: Leave) -> Result<Intent> {
         let place = place(conninfo);
         let (n_runs, may_replace) = (runs.len(), leave.databases.contains(&conninfo.dbname));
         let loading: Vec<&Case> = runs
@@ -136,7 +136,7 @@ impl Intent {
         }
         let mut homes: Vec<WorkloadTables> = Vec::new();
         for case in distinct(&loading) {
-            homes.extend(WorkloadTables::of(session, &case.workload)?);
+            homes.extend(WorkloadTables::find(session, &case.workload)?);
         }
         let tables: BTreeSet<String> = homes.iter().flat_map(WorkloadTables::tables).collect();
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();

@@ -234,7 +234,7 @@ fn starts(runs: &[&Case]) -> Starts {
 fn stages(plan: &Plan) -> Vec<&Case> {
     let mut found: Vec<(StageKey, &Case)> = Vec::new();
     for case in &plan.cases {
-        let key = StageKey::of(case);
+        let key = StageKey::new(case);
         if !found.iter().any(|(known, _)| *known == key) {
             found.push((key, case));
         }
@@ -311,7 +311,7 @@ mod tests {
         let present = Present::default();
         Outlook::on(
             plan,
-            PlannedMachine { memory_bytes: MEMORY, speed: MachineSpeed::of(speed), present: &present },
+            PlannedMachine { memory_bytes: MEMORY, speed: MachineSpeed::new(speed), present: &present },
         )
     }
 

@@ -93,10 +93,10 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
     }
     if has_fetched {
         // What is here now takes no more space.
-        peak = Peak::of(plan, site, results).ok().or(peak);
+        peak = Peak::from_plan(plan, site, results).ok().or(peak);
     }
     for case in &plan.cases {
-        let exporter = case.server.target.as_ref().map(|target| exporter::of(target, site.stop));
+        let exporter = case.server.target.as_ref().map(|target| exporter::for_target(target, site.stop));
         found.take(&[case], exporter.transpose().map(|_| Vec::new()));
     }
     if let Some(case) = plan.cases.first() {
@@ -143,7 +143,7 @@ fn space(plan: &Plan, site: &Site, results: &Path, found: &mut Found) -> Option<
         found.take(&[case], is_usable.map(|()| Vec::new()));
         found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
     }
-    match Peak::of(plan, site, results) {
+    match Peak::from_plan(plan, site, results) {
         Ok(of_plan) => {
             found.take(&embedded, Ok(of_plan.refusals()));
             Some(of_plan)

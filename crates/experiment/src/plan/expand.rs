@@ -102,10 +102,10 @@ pub fn plan(experiment: &Experiment, site: &PlanResources) -> Result<Plan, Strin
 fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Problems) -> Option<Plan> {
     let header = &experiment.experiment;
     problems.take(Import::check_all(&experiment.import));
-    let grid = Grid::of(experiment, site, problems);
+    let grid = Grid::new(experiment, site, problems);
     problems.take(figures::check(experiment, &grid.dimensions));
     let combinations = combinations(experiment, &grid, problems);
-    let labels = TargetLabels::of(experiment);
+    let labels = TargetLabels::from_experiment(experiment);
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
@@ -207,7 +207,7 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
         return Err("run.servers_at_a_time is for servers that pgdyno runs: data by URL stays where it is"
             .to_string());
     }
-    let keys: Vec<StageKey> = cases.iter().map(StageKey::of).collect();
+    let keys: Vec<StageKey> = cases.iter().map(StageKey::new).collect();
     let stage_of =
         |case: u32| keys.iter().position(|key| *key == keys[case as usize - 1]).unwrap_or_default();
     Ok(design::grouped(runs, stage_of))
@@ -256,7 +256,7 @@ impl PlanResources {
 /// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let mut problems = Problems::default();
-    let grid = Grid::of(experiment, &PlanResources::default(), &mut problems);
+    let grid = Grid::new(experiment, &PlanResources::default(), &mut problems);
     if problems.is_empty() { grid.dimensions } else { Vec::new() }
 }
 
@@ -366,7 +366,7 @@ fn check_condition(
 /// Checks what a workload's pace and its number of transactions ask of the window.
 fn check_load(workload: &WorkloadSpec, window: Window, ramp_up_varies: bool, problems: &mut Problems) {
     if let Some(target) = workload.pace.target() {
-        problems.take(Probing::of(target, window));
+        problems.take(Probing::new(target, window));
         if workload.transactions.is_some() {
             problems.say(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
         }

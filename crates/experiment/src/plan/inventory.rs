@@ -38,7 +38,7 @@ fn look_up_all(entries: &mut Vec<DriverSection>, dir: &Path, stop: &AtomicBool) 
             DriverSource::Pods(pods) => fleet::pods(pods, stop).map_err(|error| format!("{error:#}"))?,
         };
         all.extend(found.into_iter().map(|spec| {
-            let named = DriverSection::of(spec);
+            let named = DriverSection::new(spec);
             let program = named.program.clone().or_else(|| entry.program.clone());
             DriverSection { program, upload: entry.upload, ..named }
         }));

@@ -23,7 +23,7 @@ pub struct StudyPart {
 ///
 /// # Errors
 /// When there is no such origin, it has no runs, or the plan is damaged.
-pub fn of(study: &Plan, name: &str) -> Result<StudyPart> {
+pub fn study_part(study: &Plan, name: &str) -> Result<StudyPart> {
     let origin = study.origins.iter().find(|origin| origin.name == name);
     let origin = origin.with_context(|| {
         let names: Vec<String> = study.origins.iter().map(|origin| format!("`{}`", origin.name)).collect();
@@ -99,18 +99,18 @@ mod tests {
         for by_origin in [false, true] {
             let study = merged(&plans, by_origin);
             for (name, plan) in ["a", "b"].into_iter().zip(&plans) {
-                let part = of(&study, name).unwrap();
+                let part = study_part(&study, name).unwrap();
                 assert_eq!(part.plan, *plan, "{name}, by origin: {by_origin}");
             }
             let expected = if by_origin { [3, 4] } else { [2, 3] };
-            assert_eq!(of(&study, "b").unwrap().cases, expected);
+            assert_eq!(study_part(&study, "b").unwrap().cases, expected);
         }
     }
 
     #[test]
     fn what_is_not_in_a_study_is_refused() {
         let refused = |study: &Plan, name: &str, words: &str| {
-            let error = of(study, name).unwrap_err().to_string();
+            let error = study_part(study, name).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         };
         let mut study = merged(&[original("[1, 4]"), original("[1, 4]")], false);

@@ -57,7 +57,7 @@ pub fn read(experiment: &mut Experiment, origin: &ExperimentSource) -> Result<()
     let workload = &mut experiment.workload;
     let located = |message: String| format!("{}: {message}", origin.name);
     problems.take(check_kind(workload).map_err(located));
-    let places = Places::of(origin);
+    let places = Places::new(origin);
     let mut is_read = Vec::new();
     for (n, entry) in workload.scripts.iter_mut().enumerate() {
         let read = read_script(entry, origin).map_err(|message| places.script(n, &message));
@@ -345,7 +345,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(origin: &'a ExperimentSource<'a>) -> Places<'a> {
+    fn new(origin: &'a ExperimentSource<'a>) -> Places<'a> {
         let mut places = Places { origin, scripts: Vec::new(), data: Vec::new() };
         // A text that does not parse has been refused earlier.
         let Ok(table) = toml::de::DeTable::parse(origin.text) else { return places };

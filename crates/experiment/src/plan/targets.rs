@@ -65,7 +65,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
         } else if !target.exporter.is_default() {
             return Err(format!("target `{name}`: exporter: give its address as telemetry"));
         }
-        observe::Mapping::of(&target.exporter.metrics)
+        observe::Mapping::new(&target.exporter.metrics)
             .map_err(|error| format!("target `{name}`: exporter.metrics: {error}"))?;
         check_prices(target)?;
     }

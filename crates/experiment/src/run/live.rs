@@ -244,7 +244,7 @@ impl Ground for Live<'_> {
             (None, Some(pid)) => Keeper::Open(pid),
         };
         connections::check(session, &conninfo, (self.run.site.most_clients, keeper), self.run.site.stop)?;
-        let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
+        let local = self.stage.cluster().map(|cluster| LocalFacts::read(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
         let route = record.server.as_mut().and_then(|server| server.route.as_mut());
         if let Some(pooler) = route.and_then(|route| route.pooler.as_mut())
@@ -252,8 +252,8 @@ impl Ground for Live<'_> {
         {
             *pooler = "transaction".to_string();
         }
-        let mut place = LocalParts::of(self.stage, session);
-        place.home = WorkloadTables::of(session, &self.run.case.workload)?;
+        let mut place = LocalParts::find(self.stage, session);
+        place.home = WorkloadTables::find(session, &self.run.case.workload)?;
         // Every run reads these tables, however they came to be there.
         place.home.iter().try_for_each(|home| state::expect_safe(session, home))?;
         place.c_load = c_load(session, place.home.as_ref())?;

@@ -77,13 +77,13 @@ impl OneRun<'_> {
         let sink = || telemetry.eyes_sink((*writer).clone());
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.spot, sink(), &observer));
         let end = AtomicBool::new(false);
-        let sizing = record.server.as_ref().and_then(Sizing::of);
+        let sizing = record.server.as_ref().and_then(Sizing::from_record);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
         let mut follow = Follow::new(writer, watch, judge, fleet.orders());
         follow.begin();
-        let (mut search, orders) = (Search::of(self.case, go)?, fleet.orders());
+        let (mut search, orders) = (Search::new(self.case, go)?, fleet.orders());
         let mut on_line = |line: &DriverLine| {
             self.site.spot.iter().for_each(|spot| spot.hear_driver(line));
             if let Some(search) = &mut search
@@ -214,14 +214,15 @@ impl OneRun<'_> {
                 .telemetry_unavailable
                 .insert("telemetry".to_string(), "run.telemetry is false".to_string());
         }
-        (record.state, record.reason) = outcome::of(&done, self.case);
+        (record.state, record.reason) = outcome::state_and_reason(&done, self.case);
         done.sessions.iter_mut().for_each(SessionSettings::hide_secrets);
         record.done = Some(done);
     }
 
     fn observe(&self, place: &LocalParts, conninfo: &Conninfo) -> Result<ObserveSpec> {
         let target = self.case.server.target.as_ref();
-        let telemetry = target.map(|target| exporter::of(target, self.site.stop)).transpose()?.flatten();
+        let telemetry =
+            target.map(|target| exporter::for_target(target, self.site.stop)).transpose()?.flatten();
         let log_offset =
             place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
         Ok(ObserveSpec {

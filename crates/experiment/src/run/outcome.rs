@@ -7,7 +7,7 @@ use model::load::drive::{Done, LoadEnding};
 use dataset::session::STOPPED;
 
 /// State of a run whose driver reported everything, and the reason if it is not complete.
-pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
+pub(crate) fn state_and_reason(done: &Done, case: &Case) -> (RunState, String) {
     let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
     match done.ending {
         LoadEnding::ConnectionsLost => {
@@ -54,7 +54,7 @@ mod tests {
         let check_of = |case: &Case, change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
             let mut done = Done { end_unix_ns: 1, measured_by_client: vec![0; 3], ..Done::default() };
             change(&mut done);
-            let (state, reason) = of(&done, case);
+            let (state, reason) = state_and_reason(&done, case);
             assert_eq!((state, reason.as_str()), expected);
         };
         let check =

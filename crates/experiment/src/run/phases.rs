@@ -83,7 +83,7 @@ fn take_all(
     watch: &mut Watch,
 ) -> Result<()> {
     ground.write(record)?;
-    let mut phases = Phases { record, watch, stop, longest: phase_limit::of(case) };
+    let mut phases = Phases { record, watch, stop, longest: phase_limit::for_case(case) };
     phases.take(Phase::Restore, |watch, _| ground.restore(watch))?;
     phases.longest = limit::within("connect", phases.longest, || ground.connect())?;
     // Before the server is prepared: these queries must not undo the prewarming, or disturb the quiet.

@@ -26,7 +26,7 @@ pub(crate) struct LocalParts {
 }
 
 impl LocalParts {
-    pub(crate) fn of(stage: &Stage, session: &mut Session) -> LocalParts {
+    pub(crate) fn find(stage: &Stage, session: &mut Session) -> LocalParts {
         if let (Some(cluster), Some(server)) = (stage.cluster(), stage.server()) {
             let dirs = [("data", cluster.data_dir()), ("wal", cluster.wal_dir())];
             return LocalParts {

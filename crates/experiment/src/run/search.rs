@@ -36,9 +36,9 @@ struct Current {
 
 impl Search {
     /// The search of a case whose load begins at `go_unix_ns`; `None` if the case does not search.
-    pub(crate) fn of(case: &Case, go_unix_ns: u64) -> Result<Option<Search>> {
+    pub(crate) fn new(case: &Case, go_unix_ns: u64) -> Result<Option<Search>> {
         let Some(target) = case.workload.pace.target() else { return Ok(None) };
-        let probing = Probing::of(target, case.window).map_err(|reason| anyhow!(reason))?;
+        let probing = Probing::new(target, case.window).map_err(|reason| anyhow!(reason))?;
         let probe_s = probing.probe_s;
         Ok(Some(Search {
             probing,
@@ -174,7 +174,7 @@ mod tests {
     fn new_search() -> Search {
         let text =
             "[workload]\npace = \"max with p99 <= 10ms\"\n[run]\nramp_up = \"5s\"\nmeasure = \"60s\"\n";
-        Search::of(&sample::case(text), GO).unwrap().unwrap()
+        Search::new(&sample::case(text), GO).unwrap().unwrap()
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         let error = search.line(&DriverLine::Tick(tick), GO).unwrap_err();
         assert!(error.to_string().contains("committed nothing"), "{error}");
         let closed = sample::case("[workload]\nclients = 4\n");
-        assert!(Search::of(&closed, GO).unwrap().is_none());
+        assert!(Search::new(&closed, GO).unwrap().is_none());
     }
 
     #[test]

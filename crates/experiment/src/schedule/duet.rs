@@ -200,7 +200,7 @@ fn play_round(
 /// side.
 fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
     let (of_a, mut of_b) =
-        (ResolvedServer::of(cases[0], site, watch)?, ResolvedServer::of(cases[1], site, watch)?);
+        (ResolvedServer::resolve(cases[0], site, watch)?, ResolvedServer::resolve(cases[1], site, watch)?);
     let mut is_alike = false;
     if let (ResolvedServer::Embedded(_, a), ResolvedServer::Embedded(_, b)) = (&of_a, &mut of_b)
         && a == b

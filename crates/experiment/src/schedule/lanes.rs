@@ -20,7 +20,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 
 /// Makes the runs of all lanes. A lane that cannot go on lets the others end the runs that they have begun.
 pub(crate) fn conduct(order: &Task, repeats: &Repeats, watch: &mut Watch) -> (RunTally, Result<()>) {
-    let (whole, lanes) = (order.plan, Lanes::of(order.plan));
+    let (whole, lanes) = (order.plan, Lanes::from_plan(order.plan));
     let plans: Vec<Plan> = whole.lanes.iter().map(|lane| whole.of_lane(lane)).collect();
     let (sender, progress) = mpsc::channel();
     let ended: Vec<(RunTally, Result<()>)> = thread::scope(|scope| {

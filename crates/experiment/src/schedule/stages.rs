@@ -23,11 +23,11 @@ impl Stages {
     }
 
     pub(crate) fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
-        let key = StageKey::of(case);
+        let key = StageKey::new(case);
         let index = match self.asked.iter().find(|(known, _)| *known == key) {
             Some((_, index)) => *index,
             None => {
-                let found = ResolvedServer::of(case, site, watch)?;
+                let found = ResolvedServer::resolve(case, site, watch)?;
                 let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
                     Some(index) => index,
                     None => {

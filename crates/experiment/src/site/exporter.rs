@@ -17,7 +17,7 @@ const SECRET_BYTES_MAX: u64 = 64 << 10;
 ///
 /// # Errors
 /// When a secret or a certificate cannot be read, or would go over a network as plain text. No error shows a secret.
-pub(crate) fn of(target: &TargetSpec, stop: &AtomicBool) -> Result<Option<Exporter>> {
+pub(crate) fn for_target(target: &TargetSpec, stop: &AtomicBool) -> Result<Option<Exporter>> {
     let Some(address) = &target.telemetry else { return Ok(None) };
     let within = || format!("target `{}`: exporter", target.name);
     make(address, &target.exporter, stop).map(Some).with_context(within)
@@ -31,7 +31,7 @@ fn make(address: &str, section: &ExporterSection, stop: &AtomicBool) -> Result<E
         password: (password_env.as_deref(), password_file.as_deref()),
         token: (token_env.as_deref(), token_file.as_deref()),
     };
-    let mapping = Mapping::of(metrics).map_err(|error| anyhow::anyhow!("metrics: {error}"))?;
+    let mapping = Mapping::new(metrics).map_err(|error| anyhow::anyhow!("metrics: {error}"))?;
     Ok(Exporter::new(secrets.service(address, stop)?, mapping))
 }
 

@@ -26,7 +26,7 @@ pub struct StageKey {
 
 impl StageKey {
     /// The stage key of a case.
-    pub fn of(case: &Case) -> StageKey {
+    pub fn new(case: &Case) -> StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
@@ -48,7 +48,7 @@ pub fn needs_restart(case: &Case, next: &Case) -> bool {
 pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
     // Operating system settings are set before the server starts; a WAL policy changes its settings.
     let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
-    StageKey::of(case) == StageKey::of(next)
+    StageKey::new(case) == StageKey::new(next)
         && case.server.settings == next.server.settings
         && case.server.listen == next.server.listen
         && case.server.tls == next.server.tls
@@ -114,7 +114,7 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         CaseData::Archive(archive) => {
             let mut parts = vec![("workload", format!("archive-{}", archive.identity))];
             // Rows of the user's own tables do not depend on the scale.
-            if let Some(dataset) = Dataset::of(&workload.data) {
+            if let Some(dataset) = Dataset::from_case_data(&workload.data) {
                 parts.extend([("tables", dataset.name().to_string()), scale]);
             }
             parts
@@ -122,7 +122,7 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     };
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-    if let Some(dataset) = Dataset::of(&workload.data) {
+    if let Some(dataset) = Dataset::from_case_data(&workload.data) {
         // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
         key.extend(layout::layout_facts(layout::of_dataset(dataset, workload.layout)));
         key.extend(workload.schema.iter().map(|schema| ("schema".to_string(), schema.clone())));

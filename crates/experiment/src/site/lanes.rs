@@ -55,7 +55,7 @@ pub struct Seat<'a> {
 
 impl Lanes {
     /// The lanes of a plan. The machine of pgdyno belongs to the one whose servers are there.
-    pub fn of(plan: &Plan) -> Lanes {
+    pub fn from_plan(plan: &Plan) -> Lanes {
         let addresses = plan.lanes.iter().map(|lane| lane.addresses.clone()).collect();
         let here = plan.lanes.iter().enumerate().find(|(_, lane)| lane.is_here());
         let machines = here.map(|(n, lane)| (boot_id(), (n, format!("the server of `{}`", lane.name()))));
@@ -182,7 +182,7 @@ mod tests {
             targets: vec![format!("t{n}")],
             addresses: text.split_whitespace().map(|text| text.parse().unwrap()).collect(),
         };
-        Lanes::of(&Plan { lanes: addresses.iter().enumerate().map(lane).collect(), ..Plan::default() })
+        Lanes::from_plan(&Plan { lanes: addresses.iter().enumerate().map(lane).collect(), ..Plan::default() })
     }
 
     #[test]

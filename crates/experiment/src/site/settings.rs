@@ -140,7 +140,7 @@ fn unpoisoned<T>(locked: LockResult<MutexGuard<T>>) -> MutexGuard<T> {
 
 /// Puts back the settings of a server. Its lock goes with it; what is left is in its journal.
 fn undo(altering: &mut Option<Altering>) -> Vec<Undoing> {
-    altering.take().map(|mut altering| Undoing::of(&altering.put_back())).unwrap_or_default()
+    altering.take().map(|mut altering| Undoing::from_result(&altering.put_back())).unwrap_or_default()
 }
 
 impl Default for ServerSettings {
@@ -166,7 +166,7 @@ impl From<&UndoneSetting> for Undoing {
 
 impl Undoing {
     /// Those of a server.
-    pub fn of(result: &Result<Vec<UndoneSetting>>) -> Vec<Undoing> {
+    pub fn from_result(result: &Result<Vec<UndoneSetting>>) -> Vec<Undoing> {
         match result {
             Ok(undone) => undone.iter().map(Undoing::from).collect(),
             Err(error) => vec![Undoing { words: format!("{error:#}"), is_left: true }],

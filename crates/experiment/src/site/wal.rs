@@ -157,7 +157,7 @@ pub(crate) struct Sizing {
 
 impl Sizing {
     /// As the server reported them; `None` if it did not.
-    pub(crate) fn of(server: &ServerRecord) -> Option<Sizing> {
+    pub(crate) fn from_record(server: &ServerRecord) -> Option<Sizing> {
         let settings: BTreeMap<String, String> =
             server.settings.iter().map(|(name, setting)| (name.clone(), setting.value.clone())).collect();
         let default_target = CHECKPOINT_COMPLETION_TARGET.parse().unwrap_or(0.9);

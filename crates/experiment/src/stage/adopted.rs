@@ -104,7 +104,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(conninfo: &Conninfo, session: &mut Session, other: &mut Session) -> Result<Facts> {
+    fn read(conninfo: &Conninfo, session: &mut Session, other: &mut Session) -> Result<Facts> {
         let target = Target::at(session, conninfo.clone())?;
         let pools_transactions = target.is_pooled && pools_transactions(session, other)?;
         Ok(Facts {
@@ -130,7 +130,7 @@ impl Facts {
 pub(crate) fn loses_prepared(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<bool> {
     let mut session = session::open(conninfo, stop)?;
     let mut other = session::open(conninfo, stop)?;
-    Ok(Facts::of(conninfo, &mut session, &mut other)?.loses_prepared())
+    Ok(Facts::read(conninfo, &mut session, &mut other)?.loses_prepared())
 }
 
 impl Adopted {
@@ -141,7 +141,7 @@ impl Adopted {
     pub(crate) fn set_up(conninfo: Conninfo, case: &Case, site: &Site, watch: &mut Watch) -> Result<Adopted> {
         let mut holder = session::open(&conninfo, site.stop)?;
         let mut other = session::open(&conninfo, site.stop)?;
-        let facts = Facts::of(&conninfo, &mut holder, &mut other)?;
+        let facts = Facts::read(&conninfo, &mut holder, &mut other)?;
         judge(&facts, case)?;
         match &facts.flavor {
             Flavor::Postgres if facts.pools_transactions => watch(ProgressEvent::Note(
@@ -167,7 +167,7 @@ impl Adopted {
             copies: Copies::Unknown,
             has_restored: false,
         };
-        if let Some(home) = WorkloadTables::of(&mut other, &case.workload)? {
+        if let Some(home) = WorkloadTables::find(&mut other, &case.workload)? {
             adopted.found(&mut other, &home);
         }
         Ok(adopted)
@@ -221,7 +221,7 @@ impl Adopted {
             }
             CaseData::Loaded(_) => {}
         }
-        let Some(home) = WorkloadTables::of(&mut session, &case.workload)? else {
+        let Some(home) = WorkloadTables::find(&mut session, &case.workload)? else {
             bail!("the workload does not use pgdyno's tables");
         };
         if !case.prepare.restore {
@@ -322,7 +322,11 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
             ..workload.clone()
         };
         ensure!(
-            layout::is_as_wanted(marker, Dataset::of(&workload.data).unwrap_or_default(), &wanted),
+            layout::is_as_wanted(
+                marker,
+                Dataset::from_case_data(&workload.data).unwrap_or_default(),
+                &wanted
+            ),
             "the experiment asks for data of {}, but the existing data is {}; give {}, or run without --no-restore (prepare.restore = false)",
             layout::describe(workload),
             layout::describe_found(marker),

@@ -208,7 +208,7 @@ pub(crate) fn expect_alone(
     // Not only the workload's tables belong to an archive.
     let home = match is_archive(workload) {
         true => None,
-        false => WorkloadTables::of(session, workload)?,
+        false => WorkloadTables::find(session, workload)?,
     };
     let tables = home.map(|home| home.tables());
     let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());

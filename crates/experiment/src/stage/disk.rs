@@ -53,7 +53,7 @@ struct Sizes {
 
 impl Sizes {
     /// Sizes of a cluster on which these cases run.
-    fn of(cases: &[&Case]) -> Sizes {
+    fn from_cases(cases: &[&Case]) -> Sizes {
         Sizes {
             loaded_bytes: cases.iter().map(|case| data_bytes(&case.workload)).max().unwrap_or(0),
             has_snapshot: cases.iter().any(|case| has_snapshot(case)),
@@ -90,7 +90,7 @@ fn wal_bytes(case: &Case) -> u64 {
 /// Parts of a cluster on which these cases run.
 fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<SpaceNeed> {
     let Some(first) = cases.first() else { return Vec::new() };
-    let sizes = Sizes::of(cases);
+    let sizes = Sizes::from_cases(cases);
     let with_data = clusters_dir(first, cache);
     let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| with_data.clone());
     vec![
@@ -125,10 +125,10 @@ pub(crate) struct WalNeeds {
 }
 
 impl WalNeeds {
-    pub(crate) fn of(case: &Case, cluster: &Cluster, adding: Adding) -> Result<WalNeeds> {
-        let sizes = Sizes::of(&[case]);
-        let device = FileSystem::of(&cluster.wal_dir())?.device;
-        let has_wal = |place: &Path| FileSystem::of(place).map(|found| found.device == device);
+    pub(crate) fn new(case: &Case, cluster: &Cluster, adding: Adding) -> Result<WalNeeds> {
+        let sizes = Sizes::from_cases(&[case]);
+        let device = FileSystem::find(&cluster.wal_dir())?.device;
+        let has_wal = |place: &Path| FileSystem::find(place).map(|found| found.device == device);
         let (data_bytes, snapshot) = match adding {
             Adding::Growth => (sizes.growth_bytes(), None),
             Adding::Everything => (sizes.loaded_bytes + sizes.growth_bytes(), Some(sizes)),
@@ -168,7 +168,7 @@ impl Peak {
     ///
     /// # Errors
     /// When a file system or the cache cannot be examined.
-    pub fn of(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
+    pub fn from_plan(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
         let clusters = clusters(plan, site.n_servers);
         let common = common_parts(plan, site, results);
         let reusable = reusable(&clusters, site)?;
@@ -214,7 +214,7 @@ impl Peak {
 }
 
 fn add_up(parts: &[SpaceNeed], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
-    demands(parts, reusable, &FileSystem::of)
+    demands(parts, reusable, &FileSystem::find)
 }
 
 /// Clusters that a plan needs, each as the cases that run on it; each case of a duet has its own.
@@ -225,7 +225,7 @@ fn clusters(plan: &Plan, n_servers: u64) -> Vec<Vec<&Case>> {
     }
     let mut found: Vec<(StageKey, Vec<&Case>)> = Vec::new();
     for case in embedded {
-        let key = StageKey::of(case);
+        let key = StageKey::new(case);
         match found.iter_mut().find(|(known, _)| *known == key) {
             Some((_, cases)) => cases.push(case),
             None => found.push((key, vec![case])),
@@ -299,7 +299,7 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
     let mut found = Vec::new();
     for dir in dirs.iter().filter(|dir| dir.is_dir()) {
         // Nothing is removed from a directory that the user named for a target.
-        let may_remove = *dir == in_cache && CacheBudget::of(site.cache)?.bytes.is_some();
+        let may_remove = *dir == in_cache && CacheBudget::read(site.cache)?.bytes.is_some();
         for entry in Workspace::look(dir)?.list()? {
             let is_idle = entry.used_by_pid.or(entry.server_pid).is_none() && entry.used_by_others.is_none();
             if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
@@ -328,10 +328,10 @@ pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Wat
     if case.server.target.as_ref().is_some_and(|target| target.directory.is_some()) {
         return refuse(lacks(&present)?);
     }
-    let budget = CacheBudget::of(site.cache)?;
+    let budget = CacheBudget::read(site.cache)?;
     let mut reusable = present.clone();
     if budget.bytes.is_some() {
-        let holdings = Holdings::of(site.cache)?;
+        let holdings = Holdings::read(site.cache)?;
         reusable.extend(holdings.idle().flat_map(|item| item.places.clone()));
     }
     refuse(lacks(&reusable)?)?;
@@ -376,7 +376,7 @@ pub fn touch(plan: &Plan, site: &Site) {
 
 /// Removes items beyond the budget from the cache after an experiment; the cluster used last stays.
 pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
-    let trimmed = CacheBudget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
+    let trimmed = CacheBudget::read(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
     let (Trimmed { removed, over_bytes, left }, budget) = match trimmed {
         Ok(trimmed) => trimmed,
         Err(error) => return watch(ProgressEvent::Note(format!("cannot examine the cache: {error:#}"))),

@@ -60,7 +60,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    fn of(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
+    fn new(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
         let settings = BTreeMap::new();
         let wal_needs = WalNeeds::default();
         Embedded {
@@ -107,11 +107,11 @@ impl Embedded {
             if may_have_aged {
                 cluster.restore(LOADED)?;
             }
-            return Ok(Embedded::of(cluster, key, claim, true));
+            return Ok(Embedded::new(cluster, key, claim, true));
         }
         let is_new = cluster.control_file().is_ok_and(|control| control.is_shut_down)
             && cluster.facts.labels.is_empty();
-        let mut stage = Embedded::of(cluster, key, claim, false);
+        let mut stage = Embedded::new(cluster, key, claim, false);
         if !is_new {
             // Loading was interrupted, the loaded state cannot be restored, or only this server would begin with aged data.
             stage.make_again(case)?;
@@ -192,7 +192,7 @@ impl Embedded {
                     &mut session,
                     (&case.workload, archive),
                     (&restorer, site, Whose::Ours),
-                    phase_limit::of(case),
+                    phase_limit::for_case(case),
                     watch,
                 )?;
                 watch(ProgressEvent::Step(done));
@@ -345,7 +345,7 @@ impl Embedded {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         let workload = &case.workload;
         // Data of the user's own files has no marker.
-        let Some(WorkloadTables { dataset, schema }) = WorkloadTables::of(&mut session, workload)? else {
+        let Some(WorkloadTables { dataset, schema }) = WorkloadTables::find(&mut session, workload)? else {
             return Ok(());
         };
         match state::inspect(&mut session, dataset, &schema)? {
@@ -373,7 +373,7 @@ impl Embedded {
             site.most_clients,
             chosen,
         )?;
-        self.wal_needs = WalNeeds::of(case, &self.cluster, adding)?;
+        self.wal_needs = WalNeeds::new(case, &self.cluster, adding)?;
         self.wal_needs
             .within(|room| server::cluster::space::fit_wal(&self.cluster, chosen, room, &mut settings))?;
         Ok(settings)

@@ -74,7 +74,7 @@ impl ClusterCriteria<'_> {
 
 /// The label for [`ClusterCriteria::dataset`].
 pub(crate) fn data_label(data: &CaseData) -> (String, String) {
-    let name = Dataset::of(data).map_or("own", Dataset::name);
+    let name = Dataset::from_case_data(data).map_or("own", Dataset::name);
     (DATA.to_string(), name.to_string())
 }
 
@@ -104,7 +104,7 @@ pub fn scales(
     let mut kept: Vec<Loaded> = Vec::new();
     for dir in dirs {
         let entries = Workspace::look(&dir)?.list()?;
-        kept.extend(entries.into_iter().filter_map(|entry| Loaded::of(entry.root, entry.facts?.labels)));
+        kept.extend(entries.into_iter().filter_map(|entry| Loaded::new(entry.root, entry.facts?.labels)));
     }
     Ok(scales_in(kept, &|found| {
         let at = BTreeMap::from([(found.dataset, found.scale)]);
@@ -151,7 +151,7 @@ struct Loaded {
 
 impl Loaded {
     /// The cluster in `root`; `None` if its data is not complete or not one of pgdyno's.
-    fn of(root: PathBuf, labels: BTreeMap<String, String>) -> Option<Loaded> {
+    fn new(root: PathBuf, labels: BTreeMap<String, String>) -> Option<Loaded> {
         let dataset = data_of(&labels).filter(|_| labels.contains_key(IS_LOADED))?;
         let scale = labels.get("scale")?.parse().ok()?;
         Some(Loaded { root, dataset, scale, labels })
@@ -278,7 +278,7 @@ mod tests {
             ("f", unfinished),
         ];
         let kept: Vec<Loaded> =
-            all.into_iter().filter_map(|(root, labels)| Loaded::of(root.into(), labels)).collect();
+            all.into_iter().filter_map(|(root, labels)| Loaded::new(root.into(), labels)).collect();
         let check = |roots: &str, expected: &[(Dataset, u32)]| {
             let is_used = |found: &Loaded| roots.contains(found.root.to_str().unwrap());
             assert_eq!(scales_in(kept.clone(), &is_used), expected.iter().copied().collect(), "{roots}");

@@ -16,7 +16,7 @@ use workload::objects::marker::MarkerState;
 /// # Errors
 /// When the server fails.
 pub(crate) fn find(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<Marker>> {
-    let Some(home) = WorkloadTables::of(session, workload)? else { return Ok(None) };
+    let Some(home) = WorkloadTables::find(session, workload)? else { return Ok(None) };
     let state = state::inspect(session, home.dataset, &home.schema);
     let Ok(DataState::Whole(marker)) = state else { return Ok(None) };
     let tables = layout::all_tables(home.dataset, workload.scale, workload.layout);

@@ -118,7 +118,7 @@ pub(crate) fn restore_archive(
     let restored_s = begun.elapsed().as_secs_f64();
     restore.vacuum()?;
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
-    if let Some(home) = WorkloadTables::of(session, workload)? {
+    if let Some(home) = WorkloadTables::find(session, workload)? {
         watch(ProgressEvent::Step(format!("verifying {}", layout::describe(workload))));
         let wanted = TableCriteria { scale: workload.scale, layout: workload.layout, at: (site.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;

@@ -89,7 +89,7 @@ pub struct Case {
 
 impl Case {
     /// The only case of an experiment, with defaults for everything else.
-    pub fn of(server: ServerSpec, workload: WorkloadSpec, window: Window) -> Case {
+    pub fn new(server: ServerSpec, workload: WorkloadSpec, window: Window) -> Case {
         Case {
             id: 1,
             levels: BTreeMap::new(),
@@ -200,7 +200,7 @@ pub struct ServerSpec {
 
 impl ServerSpec {
     /// A server with default settings.
-    pub fn of(source: ServerSource) -> ServerSpec {
+    pub fn new(source: ServerSource) -> ServerSpec {
         ServerSpec {
             source,
             settings: BTreeMap::new(),
@@ -478,7 +478,7 @@ words! {
 
 impl WorkloadSpec {
     /// One client in a closed loop with prepared statements: a placeholder where no load is meant.
-    pub fn of(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
+    pub fn new(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
         WorkloadSpec {
             kind,
             scale,

@@ -126,7 +126,7 @@ impl Probing {
     ///
     /// # Errors
     /// When they are too few to find anything, or nothing shows where to search; names a window that is long enough.
-    pub fn of(target: LatencyTarget, window: Window) -> Result<Probing, String> {
+    pub fn new(target: LatencyTarget, window: Window) -> Result<Probing, String> {
         let shortest = shortest_probe_s(target);
         let ramp_up = (window.ramp_up_s < RAMP_UP_S_MIN).then(|| {
             format!("run.ramp_up of {RAMP_UP_S_MIN}s or more, because its closed loop shows where to search")
@@ -289,7 +289,7 @@ mod tests {
         for measure_s in 30..=3600 {
             let window = Window { ramp_up_s: 5, measure_s, grace_s: 1 };
             let Probing { probe_s, n_probes, .. } =
-                Probing::of("p99 <= 10ms".parse().unwrap(), window).unwrap();
+                Probing::new("p99 <= 10ms".parse().unwrap(), window).unwrap();
             assert!(
                 (PROBES_MIN..=PROBES_MAX).contains(&n_probes),
                 "{measure_s} s: {n_probes} probes of {probe_s} s"
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_measure_is_cut_into_probes_or_refused() {
         let of = |target: &str, ramp_up_s: u32, measure_s: u32| {
-            Probing::of(target.parse().unwrap(), Window { ramp_up_s, measure_s, grace_s: 1 })
+            Probing::new(target.parse().unwrap(), Window { ramp_up_s, measure_s, grace_s: 1 })
         };
         let probing =
             |probe_s, n_probes, search_end_t, end_t| Ok(Probing { probe_s, n_probes, search_end_t, end_t });
@@ -318,7 +318,7 @@ mod tests {
         for limit_ms in 1..=10_000 {
             let target = LatencyTarget { percentile: 99.0, limit_ns: limit_ms * 1_000_000 };
             let (ramp_up_s, measure_s) = Probing::shortest(target);
-            let of = |measure_s| Probing::of(target, Window { ramp_up_s, measure_s, grace_s: 1 });
+            let of = |measure_s| Probing::new(target, Window { ramp_up_s, measure_s, grace_s: 1 });
             assert!(of(measure_s).is_ok() && of(measure_s - 1).is_err(), "{limit_ms} ms: {measure_s} s");
         }
     }

@@ -149,7 +149,7 @@ impl WaitStage {
     }
 
     /// The stage that a process with this wait is in. Background processes write data so that sessions need not.
-    pub fn of(wait: &str, is_client: bool) -> Option<WaitStage> {
+    pub fn from_event(wait: &str, is_client: bool) -> Option<WaitStage> {
         let (kind, event) = wait.split_once(':')?;
         Some(match (kind, event) {
             ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") | ("Timeout", "CommitDelay") => {
@@ -224,7 +224,7 @@ mod tests {
             ("Kernel:PageFault", true, None),
             ("CPU", true, None),
         ] {
-            assert_eq!(WaitStage::of(wait, is_client), expected, "{wait}");
+            assert_eq!(WaitStage::from_event(wait, is_client), expected, "{wait}");
         }
     }
 }

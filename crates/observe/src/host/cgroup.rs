@@ -39,11 +39,11 @@ pub(crate) struct Quota {
 impl Hierarchy {
     /// That of processors.
     pub(crate) fn find(mountinfo: &str) -> Option<Hierarchy> {
-        Hierarchy::of("cpu", mountinfo)
+        Hierarchy::from_mountinfo("cpu", mountinfo)
     }
 
     /// From `/proc/self/mountinfo`. Version 1 if it has the controller: version 2 then does not.
-    fn of(controller: &'static str, mountinfo: &str) -> Option<Hierarchy> {
+    fn from_mountinfo(controller: &'static str, mountinfo: &str) -> Option<Hierarchy> {
         let mut v2 = None;
         for line in mountinfo.lines() {
             let Some((left, right)) = line.split_once(" - ") else { continue };
@@ -99,7 +99,7 @@ pub(crate) fn limits_of(pid: u32) -> (Option<f64>, Option<u64>) {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (mounts, own) = (read("/proc/self/mountinfo"), read(&format!("/proc/{pid}/cgroup")));
     let groups = |controller| {
-        let hierarchy = Hierarchy::of(controller, &mounts)?;
+        let hierarchy = Hierarchy::from_mountinfo(controller, &mounts)?;
         let groups: Vec<PathBuf> = with_ancestors(&hierarchy.group(&own)?).collect();
         Some((hierarchy, groups))
     };

@@ -178,13 +178,13 @@ impl Attached {
     fn read(&mut self) -> Option<Count> {
         let mut answer = [0; 24];
         let n = self.file.read(&mut answer).ok()?;
-        (n == answer.len()).then(|| Count::of(&answer))
+        (n == answer.len()).then(|| Count::from_bytes(&answer))
     }
 }
 
 impl Count {
     /// The layout of PERF_FORMAT_TOTAL_TIME_ENABLED and PERF_FORMAT_TOTAL_TIME_RUNNING.
-    fn of(answer: &[u8; 24]) -> Count {
+    fn from_bytes(answer: &[u8; 24]) -> Count {
         let word = |n: usize| {
             u64::from_ne_bytes(answer[8 * n..8 * n + 8].try_into().expect("a word has eight bytes"))
         };
@@ -212,7 +212,7 @@ impl Count {
 
 /// The processes of a server, itself first.
 fn processes(postmaster_pid: i32) -> Vec<i32> {
-    let below = ProcessTree::of(postmaster_pid)
+    let below = ProcessTree::new(postmaster_pid)
         .and_then(|mut tree| tree.used())
         .map(|(_, all)| all)
         .unwrap_or_default();
@@ -335,7 +335,7 @@ mod tests {
         for (n, word) in [13_206_121_u64, 13_206_121, 13_206_121].into_iter().enumerate() {
             answer[8 * n..8 * n + 8].copy_from_slice(&word.to_ne_bytes());
         }
-        let count = Count::of(&answer);
+        let count = Count::from_bytes(&answer);
         assert_eq!(count, Count { value: 13_206_121, enabled_ns: 13_206_121, running_ns: 13_206_121 });
         for (value, enabled_ns, running_ns, expected) in [
             (1000, 10, 10, Some(1000.0)),

@@ -39,7 +39,7 @@ pub(crate) struct Space {
 
 impl Space {
     /// The space of the file system that contains `path`.
-    pub(crate) fn of(path: &Path) -> Result<Space> {
+    pub(crate) fn read(path: &Path) -> Result<Space> {
         let stat = statvfs(path)
             .with_context(|| format!("cannot determine the free space of `{}`", path.display()))?;
         let block = stat.fragment_size();
@@ -227,7 +227,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let here = place(directory.path()).unwrap();
         assert!(!here.fs_type.is_empty() && Path::new(&here.mount_point).is_absolute(), "{here:?}");
-        assert!(Space::of(directory.path()).unwrap().total_bytes > 0);
+        assert!(Space::read(directory.path()).unwrap().total_bytes > 0);
         assert_eq!(place(Path::new("/proc")).unwrap().devices, [""; 0]);
         let error = place(Path::new("/no/such")).unwrap_err().to_string();
         assert_eq!(error, "cannot find directory `/no/such`");

@@ -236,7 +236,7 @@ fn quota_cpus(text: &str) -> Option<f64> {
 
 fn mount(path: &Path) -> Option<MountRecord> {
     let place = device::place(path).ok()?;
-    let space = Space::of(path).ok();
+    let space = Space::read(path).ok();
     let mut facts = BTreeMap::from([("source".to_string(), place.source.clone())]);
     let mut devices = place.devices.into_iter();
     let device = devices.next().unwrap_or_default();

@@ -86,7 +86,7 @@ impl ProcessPlace {
     }
 
     /// Where a child of the process `parent` is. `None` if it has ended, or is no child: then its id is of another namespace.
-    pub(crate) fn of(pid: i32, parent: i32) -> Option<ProcessPlace> {
+    pub(crate) fn find(pid: i32, parent: i32) -> Option<ProcessPlace> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, its_parent) = state(&stat)?;
         if its_parent != parent {
@@ -284,16 +284,16 @@ mod tests {
         let us = i32::try_from(std::process::id()).unwrap();
         let mut found = None;
         for _ in 0..200 {
-            found = ProcessPlace::of(pid, us);
+            found = ProcessPlace::find(pid, us);
             if found == Some(ProcessPlace::Pipe) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(ProcessPlace::of(pid, us + 1), None);
+        assert_eq!(ProcessPlace::find(pid, us + 1), None);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found, Some(ProcessPlace::Pipe));
-        assert_eq!(ProcessPlace::of(pid, us), None);
+        assert_eq!(ProcessPlace::find(pid, us), None);
     }
 }

@@ -103,7 +103,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    fn of(stat: &Stat) -> Process {
+    fn from_stat(stat: &Stat) -> Process {
         let ticks = stat.utime + stat.stime;
         let cpu_s = ticks as f64 / procfs::ticks_per_second() as f64;
         Process { pid: stat.pid, starttime: stat.starttime, cpu_s, state: stat.state }
@@ -112,7 +112,7 @@ impl Process {
 
 impl ProcessTree {
     /// The tree below a running process.
-    pub(crate) fn of(pid: i32) -> Result<ProcessTree> {
+    pub(crate) fn new(pid: i32) -> Result<ProcessTree> {
         let stat = stat(pid).with_context(|| format!("process {pid} is not running"))?;
         Ok(ProcessTree { pid, starttime: stat.starttime, turns: Turns::default(), children: HashMap::new() })
     }
@@ -135,7 +135,7 @@ impl ProcessTree {
         }
         let mut used = TreeUsage::default();
         add(&mut used, &root);
-        let mut processes = vec![Process::of(&root)];
+        let mut processes = vec![Process::from_stat(&root)];
         let mut kernel = Children::new(listed_children, parents);
         let mut level = kernel.of(self.pid);
         let is_looked_at = self.turns.next(level.len());
@@ -145,7 +145,7 @@ impl ProcessTree {
             for pid in level {
                 let Some(stat) = stat(pid) else { continue };
                 add(&mut used, &stat);
-                processes.push(Process::of(&stat));
+                processes.push(Process::from_stat(&stat));
                 let before = self.children.remove(&pid).filter(|_| !is_looked_at(pid));
                 let below = before.unwrap_or_else(|| kernel.of(pid));
                 next.extend(&below);
@@ -380,7 +380,7 @@ mod tests {
         // The second command keeps the outer shell from replacing itself with the first.
         let script = format!("sh -c '{busy}'; sleep 60; true");
         let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
-        let mut tree = ProcessTree::of(i32::try_from(shell.id()).unwrap()).unwrap();
+        let mut tree = ProcessTree::new(i32::try_from(shell.id()).unwrap()).unwrap();
         let mut seen = Vec::new();
         for _ in 0..100 {
             seen.push(tree.used().unwrap().0);
@@ -399,6 +399,6 @@ mod tests {
         shell.kill().unwrap();
         shell.wait().unwrap();
         assert!(tree.used().unwrap_err().to_string().contains("has ended"));
-        assert!(ProcessTree::of(i32::MAX).is_err());
+        assert!(ProcessTree::new(i32::MAX).is_err());
     }
 }

@@ -134,7 +134,7 @@ impl HostWatch {
 
     /// Reads the processor time of this process, too, which is between the driver and the server.
     pub(crate) fn with_pooler(self, pid: Option<i32>) -> HostWatch {
-        HostWatch { pooler: pid.and_then(|pid| ProcessTree::of(pid).ok()), ..self }
+        HostWatch { pooler: pid.and_then(|pid| ProcessTree::new(pid).ok()), ..self }
     }
 
     /// Observes until it is stopped, and then once more.
@@ -228,7 +228,7 @@ impl HostWatch {
         self.io_bytes = IoBytes::default();
         self.may_read_io = true;
         self.tree = None;
-        match self.server_pid.map(ProcessTree::of) {
+        match self.server_pid.map(ProcessTree::new) {
             Some(Ok(tree)) => self.tree = Some(tree),
             Some(Err(error)) => self.out.unavailable("server.cpu", format!("{error:#}")),
             None => {}
@@ -334,7 +334,7 @@ impl HostWatch {
 
     fn read_space(&mut self) {
         for role in &self.roles {
-            let Ok(space) = Space::of(&role.path) else { continue };
+            let Ok(space) = Space::read(&role.path) else { continue };
             self.gather.put("disk.free_bytes", &role.name, space.free_bytes as f64);
             // Reported again only after the space had been well above the limit, so that it does not repeat around the
             // limit.

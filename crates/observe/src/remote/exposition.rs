@@ -47,7 +47,7 @@ impl Mapping {
     ///
     /// # Errors
     /// Names the key that is none of our metrics, or what is wrong with what it says.
-    pub fn of(metrics: &BTreeMap<String, ExporterMetric>) -> Result<Mapping, String> {
+    pub fn new(metrics: &BTreeMap<String, ExporterMetric>) -> Result<Mapping, String> {
         let mut mapping = Mapping::default();
         for (key, said) in metrics {
             let samples = said.samples();
@@ -277,7 +277,7 @@ mod tests {
             "disk.writes" = {name = "agent_writes", instance = "disk"}
             "cpu.busy" = {name = "rds_cpu_percent", scale = 0.01, per_second = true}
         "#;
-        let mapping = Mapping::of(&toml::from_str(rows).unwrap()).unwrap();
+        let mapping = Mapping::new(&toml::from_str(rows).unwrap()).unwrap();
         let text = "rds_read{db=\"a\"} 4\nrds_read{db=\"b\"} 8\nagent_writes{disk=\"x\"} 1\n\
                     agent_writes{disk=\"x\",part=\"2\"} 2\nrds_cpu_percent 25\n\
                     node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 10\n\

@@ -193,7 +193,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), authority).unwrap();
         let metrics = [("memory.available".to_string(), ExporterMetric::Name("rds_free_bytes".to_string()))];
-        let mapping = Mapping::of(&metrics.into()).unwrap();
+        let mapping = Mapping::new(&metrics.into()).unwrap();
         let scrape = |host: &str, ca: Option<&Path>, password: &str| {
             let address = Address::parse(&format!("https://{host}:{port}/metrics")).unwrap();
             let identity = AskerIdentity::Password { user: "u", password };

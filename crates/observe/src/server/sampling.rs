@@ -102,7 +102,7 @@ impl Sampling {
         if names.is_some() {
             self.statements_due = begin + statements::PAUSE;
         }
-        let look = |pid| ProcessPlace::of(pid, server_pid?);
+        let look = |pid| ProcessPlace::find(pid, server_pid?);
         let kernel = Kernel { look: &look, has_io_events: self.has_io_events };
         let cpu_before = thread_cpu_time();
         let seen = self.tally.add(&rows.rows, &kernel, took, names);

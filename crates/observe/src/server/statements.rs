@@ -38,7 +38,7 @@ pub(crate) struct StatExtension {
 pub(crate) const NAME: &str = "pg_stat_statements";
 
 impl StatExtension {
-    pub(crate) fn of(schema: &str, version: &str) -> Option<StatExtension> {
+    pub(crate) fn new(schema: &str, version: &str) -> Option<StatExtension> {
         let (major, minor) = version.split_once('.')?;
         Some(StatExtension {
             schema: schema.to_string(),
@@ -298,11 +298,11 @@ mod tests {
             ("1.10", "blk_write_time + temp_blk_read_time", "shared_blk_read_time"),
             ("1.12", "sum(shared_blk_read_time", "sum(blk_read_time"),
         ] {
-            let sql = StatExtension::of("public", version).unwrap().sql("it's");
+            let sql = StatExtension::new("public", version).unwrap().sql("it's");
             assert!(sql.contains(has) && !sql.contains(has_not), "{version}: {sql}");
             assert!(sql.contains("'it''s'"), "{sql}");
         }
-        assert_eq!(StatExtension::of("public", "unpackaged"), None);
+        assert_eq!(StatExtension::new("public", "unpackaged"), None);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) struct Uncounted(Vec<&'static Switch>);
 
 impl Uncounted {
     /// Of the settings that [`sql`] returns.
-    pub(crate) fn of<'a>(off: impl Iterator<Item = &'a str>) -> Uncounted {
+    pub(crate) fn new<'a>(off: impl Iterator<Item = &'a str>) -> Uncounted {
         Uncounted(off.filter_map(|name| SWITCHES.iter().find(|switch| switch.setting == name)).collect())
     }
 
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn a_zero_that_nobody_counted_is_unknown() {
-        let off = Uncounted::of(["track_io_timing", "wal_level"].into_iter());
+        let off = Uncounted::new(["track_io_timing", "wal_level"].into_iter());
         assert!(!off.is_known("database.read_time", 0.0));
         assert!(!off.is_known("server.io.read_time[client backend:relation:normal]", 0.0));
         assert!(off.is_known("database.read_time", 0.25), "a session with a setting of its own has timed it");
         assert!(off.is_known("database.deadlocks", 0.0));
-        assert!(!Uncounted::of(["track_counts"].into_iter()).is_known("database.deadlocks", 0.0));
+        assert!(!Uncounted::new(["track_counts"].into_iter()).is_known("database.deadlocks", 0.0));
         assert!(Uncounted::default().is_known("database.read_time", 0.0));
         assert_eq!(off.reasons().count(), 1);
     }

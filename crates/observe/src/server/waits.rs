@@ -144,7 +144,7 @@ impl WaitTally {
             seen.n_processes = seen.n_processes.saturating_add(n);
             for (what, n) in self.look(&what, n, row, kernel) {
                 *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
-                if let Some(stage) = WaitStage::of(&what, class == CLIENT) {
+                if let Some(stage) = WaitStage::from_event(&what, class == CLIENT) {
                     seen.has_lock_waits |= stage == WaitStage::Lock;
                     stages.insert(stage);
                 }

@@ -432,7 +432,7 @@ impl ServerWatch {
     fn look_for_switches(&self, session: &mut Session) -> Result<Uncounted, SessionError> {
         let rows = session.query(&uncounted::sql())?;
         let off = rows.rows.iter().filter_map(|row| row.first()?.as_deref());
-        let uncounted = Uncounted::of(off);
+        let uncounted = Uncounted::new(off);
         uncounted.reasons().for_each(|(what, reason)| self.out.unavailable(&what, reason.to_string()));
         Ok(uncounted)
     }
@@ -444,7 +444,7 @@ impl ServerWatch {
             return Ok(None);
         }
         let extension = match found {
-            Some(wire::session::Extension::Safe { schema, version }) => StatExtension::of(&schema, &version),
+            Some(wire::session::Extension::Safe { schema, version }) => StatExtension::new(&schema, &version),
             Some(wire::session::Extension::Replaceable { .. }) | None => None,
         };
         if let Some(extension) = extension.as_ref().filter(|extension| extension.version < (1, 8)) {

@@ -413,7 +413,7 @@ fn time_limits_of_the_role_do_not_end_the_observation() {
 #[test]
 fn throttling_by_a_quota_is_counted() {
     let server = TestServer::start(&OPTIONS);
-    let Ok(group) = QuotaGroup::of(0.05) else {
+    let Ok(group) = QuotaGroup::new(0.05) else {
         // Only version 1 of control groups lets root create one while the system uses its own.
         return;
     };

@@ -166,7 +166,7 @@ fn clean_settings() -> Result<(usize, bool)> {
             n_lines += 1;
             continue;
         }
-        let done = Undoing::of(&undone);
+        let done = Undoing::from_result(&undone);
         report_settings(&done);
         n_lines += done.len();
         if undone.is_err() {

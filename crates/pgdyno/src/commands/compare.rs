@@ -58,11 +58,11 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
         let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
-        page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
+        page::write_asked(args, &comparisons, &[page::Source::new(&first, only)])?;
         return finish(&comparisons, &first.data, args.into());
     }
     let is_same = |target: &StoredCase| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
-    let of_first = page::Source::of(&first, &targets[0]);
+    let of_first = page::Source::new(&first, &targets[0]);
     let sides = match targets.get(1) {
         None => of_one(&first, &targets[0])?,
         Some(second) if is_same(second) => {
@@ -72,7 +72,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         Some(second) => {
             let other = Explained::read(&second.dir, KeptTelemetry::Drawn)?;
             let mut comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
-            page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
+            page::write_asked(args, &comparisons, &[of_first, page::Source::new(&other, second)])?;
             if !args.json {
                 comparisons.iter_mut().for_each(|case| name_results(case, [&targets[0], second]));
             }
@@ -240,7 +240,7 @@ pub(crate) fn page_of(dirs: [&Path; 2], back: &[BarLink]) -> Result<Page> {
     let sides = of_two((&first, &a), (&second, &b))?;
     let comparisons = analysis::explain::compare(&sides, MARGIN);
     let command = shell::command(&["pgdyno".to_string(), "compare".to_string(), path(&a), path(&b)]);
-    let sources = [page::Source::of(&first, &a), page::Source::of(&second, &b)];
+    let sources = [page::Source::new(&first, &a), page::Source::new(&second, &b)];
     page::with(&comparisons, &sources, &[command], |input| report::site::comparison(input, back))
 }
 

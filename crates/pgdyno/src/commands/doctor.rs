@@ -32,7 +32,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Exit> {
     );
     let wanted = args.apply.as_deref().map(applied::rows).transpose()?;
     let longest = Duration::from_millis(args.timeout.ms);
-    let mut seen = limit::within_option("doctor", longest, "--timeout", || SeenHere::of(args))?;
+    let mut seen = limit::within_option("doctor", longest, "--timeout", || SeenHere::look(args))?;
     let mut diagnosis = diagnose(&seen.examined());
     let applied = match &wanted {
         Some(wanted) => {

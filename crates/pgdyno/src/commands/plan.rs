@@ -303,7 +303,7 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
     let longest = plan
         .cases
         .iter()
-        .map(|case| experiment::site::phase_limit::of(case).as_secs())
+        .map(|case| experiment::site::phase_limit::for_case(case).as_secs())
         .max()
         .unwrap_or_default();
     writeln!(
@@ -400,7 +400,7 @@ fn by_size(case: &Case) -> bool {
 
 /// How a search for the highest rate divides its measurement window.
 fn search(case: &Case) -> Option<String> {
-    let probing = Probing::of(case.workload.pace.target()?, case.window).ok()?;
+    let probing = Probing::new(case.workload.pace.target()?, case.window).ok()?;
     Some(format!(
         "searches in {} probes of {} s below the closed loop of its ramp-up, and confirms for {} s",
         probing.n_probes,

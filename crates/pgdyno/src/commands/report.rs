@@ -25,7 +25,7 @@ pub(crate) const MARKDOWN: &str = "report.md";
 
 /// Writes and prints the report of each directory. Results that are still being written are only printed.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
-    let form = PrintForm::of(&args.form);
+    let form = PrintForm::from_args(&args.form);
     let mut worst = Exit::Done;
     for dir in &shelf::fetched(args.store.as_deref(), &args.dirs)? {
         let exit = match store::writer_of(dir) {
@@ -42,7 +42,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
 fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
-    let form = PrintForm::of(&args.form);
+    let form = PrintForm::from_args(&args.form);
     let Explained { data, study } = Explained::read_so_far(dir, form.series(), &args.conditions)?;
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
     say(&format!(
@@ -97,7 +97,7 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     let html = dir.join(HTML);
     store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
     store::write_report(&dir.join("cases.csv"), report::cases_csv(study).as_bytes())?;
-    let answer = serde_json::to_string_pretty(&ShortAnswer::of(dir, explained)?)?;
+    let answer = serde_json::to_string_pretty(&ShortAnswer::new(dir, explained)?)?;
     store::write_report(&dir.join(ANSWER), secret::hide_json(&answer).as_bytes())?;
     if data.plan.is_comparison {
         compare::page::write_own(dir, explained)?;
@@ -140,7 +140,7 @@ pub(crate) enum PrintForm {
 
 impl PrintForm {
     /// The form that the options `--json`, `--csv` and `--verbose` ask for.
-    pub(crate) fn of(args: &FormArgs) -> PrintForm {
+    pub(crate) fn from_args(args: &FormArgs) -> PrintForm {
         match (args.json, args.csv, args.verbose) {
             (true, _, _) => PrintForm::Json,
             (_, true, _) => PrintForm::Csv,

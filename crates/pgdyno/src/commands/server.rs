@@ -66,7 +66,7 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     let clusters = plural(entries.len(), "cluster");
     let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
     say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
-    say(&of_budget(Holdings::of(cache)?.bytes, &CacheBudget::of(cache)?));
+    say(&of_budget(Holdings::read(cache)?.bytes, &CacheBudget::read(cache)?));
     Ok(())
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<()> {
     if wanted.count.is_none() && n_busy > 0 {
         say(&format!("note: {} left out: busy with another load", plural(n_busy, "agent")));
     }
-    experiment.driver.extend(free.iter().map(|agent| DriverSection::of(wanted.driver(&agent.name))));
+    experiment.driver.extend(free.iter().map(|agent| DriverSection::new(wanted.driver(&agent.name))));
     Ok(())
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
         let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
-        let host = host.map(ServerHost::of).transpose().with_context(within)?;
+        let host = host.map(ServerHost::find).transpose().with_context(within)?;
         site.targets.insert(target.name.clone(), PlanResources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
@@ -311,7 +311,7 @@ pub(crate) fn lanes_of(plan: &Plan, experiment_toml: &str) -> Result<Vec<Lane>> 
     let mut hosts = BTreeMap::new();
     for target in &experiment.target {
         let host = match &target.url {
-            Some(url) => resolve(url).and_then(|conninfo| ServerHost::of(&conninfo)),
+            Some(url) => resolve(url).and_then(|conninfo| ServerHost::find(&conninfo)),
             None => Ok(ServerHost::here()),
         };
         let host = host.with_context(|| format!("target `{}`", target.name))?;

@@ -37,7 +37,7 @@ impl Metrics {
         let of_thread = Arc::clone(&state);
         thread::Builder::new()
             .name("metrics".to_string())
-            .spawn(move || answer::each(&listener, || text::of(&lock(&of_thread))))
+            .spawn(move || answer::each(&listener, || text::page(&lock(&of_thread))))
             .with_context(within)?;
         say(&format!("metrics: http://{at}/metrics"));
         Ok(Metrics { state })

@@ -140,7 +140,7 @@ fn unreachable_drivers(plan: &Plan, servers: Option<&[Conninfo]>, tried: Tried) 
             *known = case;
         }
     }
-    let lanes = Lanes::of(plan);
+    let lanes = Lanes::from_plan(plan);
     let mut found = Vec::new();
     for case in most.into_values() {
         let drivers: Vec<DriverSpec> =
@@ -234,7 +234,7 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
 pub(crate) fn builds(plan: &Plan) -> Option<String> {
     let cache = Cache::default_location().ok()?;
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let builds = Builds::of(plan, &cache, n_cpus)?;
+    let builds = Builds::new(plan, &cache, n_cpus)?;
     Some(format!("{}, in about {}", builds.words(), duration(builds.length_s)))
 }
 
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn loads_driven_elsewhere_take_no_files_of_this_machine_but_their_pipes() {
-        let tpcb = WorkloadSpec::of(WorkloadKind::Tpcb, 1);
+        let tpcb = WorkloadSpec::new(WorkloadKind::Tpcb, 1);
         let mut workload = WorkloadSpec { n_clients: u32::MAX, ..tpcb };
         assert!(expect_open_files(&workload).unwrap_err().contains("use fewer clients"));
         workload.drivers = vec![DriverSpec::default(); 2];

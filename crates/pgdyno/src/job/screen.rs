@@ -69,15 +69,15 @@ impl Screen {
             true => plan.lanes.iter().zip(left).map(of_lane).collect(),
             false => left.into_iter().map(of_all).collect(),
         };
-        Screen::of(rows, quiet)
+        Screen::with_rows(rows, quiet)
     }
 
     /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
-        Screen::of(vec![Row::new(String::new(), 1, RemainingTime::new(0.0))], false)
+        Screen::with_rows(vec![Row::new(String::new(), 1, RemainingTime::new(0.0))], false)
     }
 
-    fn of(mut rows: Vec<Row>, quiet: bool) -> Screen {
+    fn with_rows(mut rows: Vec<Row>, quiet: bool) -> Screen {
         let mut bars = None;
         if std::io::stderr().is_terminal() && !quiet {
             rows.iter_mut().for_each(|row| row.bar = Some(bar(row.live.length())));

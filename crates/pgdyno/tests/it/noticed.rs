@@ -140,7 +140,7 @@ fn work_of_others_on_one_side_of_a_comparison_is_noticed_there() {
     let place = Place::new();
     let ((pg_a, _, a), (pg_b, database, b)) = (server(&place), server(&place));
     let neighbour = Neighbour::of_database(&pg_b, &database);
-    let quota = QuotaGroup::of(0.3);
+    let quota = QuotaGroup::new(0.3);
     quota.iter().for_each(|group| pg_b.pids().into_iter().for_each(|pid| group.take(pid)));
     let url = |target: &str| format!("server.url={target}");
     let (a, b) = (url(&a), url(&b));
@@ -165,7 +165,7 @@ fn work_of_others_on_one_side_of_a_comparison_is_noticed_there() {
 fn a_quota_of_a_server_by_url_is_noticed() {
     let place = Place::new();
     let (pg, _, target) = server(&place);
-    let Ok(group) = QuotaGroup::of(0.1) else {
+    let Ok(group) = QuotaGroup::new(0.1) else {
         return tell("skipped: no control group with a quota can be made here");
     };
     pg.pids().into_iter().for_each(|pid| group.take(pid));
@@ -178,7 +178,7 @@ fn a_quota_of_a_server_by_url_is_noticed() {
 
 #[test]
 fn a_quota_of_pgdyno_with_our_own_server_is_noticed() {
-    let Ok(group) = QuotaGroup::of(0.5) else {
+    let Ok(group) = QuotaGroup::new(0.5) else {
         return tell("skipped: no control group with a quota can be made here");
     };
     let place = Place::new();

@@ -242,7 +242,7 @@ fn bad_source_files_are_found() {
     assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));
     assert_one(&names_a_workload(&file("if kind == WorkloadKind::Scripts {}")), "ask the workload's row");
     assert_one(&names_a_workload(&file("match x { Dataset::TprocC => 1 }")), "Dataset::TprocC");
-    assert_none(&names_a_workload(&file("WorkloadKind::ALL; Dataset::of(x);")));
+    assert_none(&names_a_workload(&file("WorkloadKind::ALL; Dataset::from_case_data(x);")));
     assert_none(&names_a_workload(&SourceFile::new("crates/workload/src/catalogue.rs", "Dataset::Tpcc")));
     for bad in [
         "if version_num < 100_000 {}",

@@ -45,7 +45,7 @@ impl RelayMessage {
         }
     }
 
-    fn of(kind: u8, bytes: &[u8]) -> Option<RelayMessage> {
+    fn from_bytes(kind: u8, bytes: &[u8]) -> Option<RelayMessage> {
         Some(match kind {
             b'A' => RelayMessage::Accepted,
             b'R' => {
@@ -98,7 +98,7 @@ impl NumberCheck {
             })?;
         let [kind, number @ ..] = *header;
         let number = u64::from_be_bytes(number);
-        let frame = RelayMessage::of(kind, bytes)
+        let frame = RelayMessage::from_bytes(kind, bytes)
             .ok_or_else(|| format!("a message of the unknown kind {kind} came: another build of pgdyno?"))?;
         match number.checked_sub(self.next) {
             Some(0) => {}

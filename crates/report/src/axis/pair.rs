@@ -43,7 +43,7 @@ pub(crate) struct Cell {
 }
 
 /// The grid of a study, if it has one.
-pub(crate) fn of(study: &Study) -> Option<Pair> {
+pub(crate) fn from_study(study: &Study) -> Option<Pair> {
     let cases: Vec<&Case> = study.cases.iter().map(|summary| &summary.case).collect();
     let is_number = |key: &&String| {
         let levels = ordered_levels(&cases, key);

@@ -8,7 +8,7 @@ use model::load::histogram::HistogramSum;
 use model::load::interval::Interval;
 use model::run::RunData;
 
-use super::{Cell, Column, Kind, Row, of};
+use super::{Cell, Column, Kind, Row, column};
 
 const COUNTS: [&str; 10] =
     ["due", "skipped", "started", "committed", "failed", "unknown", "aborted", "retried", "retries", "late"];
@@ -18,18 +18,18 @@ const TIMES: [(&str, &str); 2] = [("latency", ""), ("service", ".service")];
 
 pub(super) fn columns() -> Vec<Column> {
     let mut columns = vec![
-        of("second", Kind::Int),
-        of("measured", Kind::Int),
-        of("script", Kind::Text),
-        of("start_unix_ns", Kind::Int),
-        of("length_ns", Kind::Int),
+        column("second", Kind::Int),
+        column("measured", Kind::Int),
+        column("script", Kind::Text),
+        column("start_unix_ns", Kind::Int),
+        column("length_ns", Kind::Int),
     ];
-    columns.extend(COUNTS.map(|name| of(name, Kind::Int)));
-    columns.push(of("errors", Kind::Text));
+    columns.extend(COUNTS.map(|name| column(name, Kind::Int)));
+    columns.push(column("errors", Kind::Text));
     for (time, _) in TIMES {
-        columns.push(of(&format!("{time}_mean_ns"), Kind::Float));
-        columns.extend(SHARES.map(|(share, _)| of(&format!("{time}_{share}_ns"), Kind::Int)));
-        columns.push(of(&format!("{time}_max_ns"), Kind::Int));
+        columns.push(column(&format!("{time}_mean_ns"), Kind::Float));
+        columns.extend(SHARES.map(|(share, _)| column(&format!("{time}_{share}_ns"), Kind::Int)));
+        columns.push(column(&format!("{time}_max_ns"), Kind::Int));
     }
     columns
 }

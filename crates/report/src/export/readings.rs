@@ -8,19 +8,19 @@ use model::run::RunData;
 use model::telemetry::metric::{self, MetricKind};
 use model::telemetry::reading::{TickSource, split_key};
 
-use super::{Cell, Column, Kind, Row, of};
+use super::{Cell, Column, Kind, Row, column};
 
 pub(super) fn columns() -> Vec<Column> {
     vec![
-        of("second", Kind::Float),
-        of("end_unix_ns", Kind::Int),
-        of("length_ns", Kind::Int),
-        of("source", Kind::Text),
-        of("metric", Kind::Text),
-        of("instance", Kind::Text),
-        of("kind", Kind::Text),
-        of("unit", Kind::Text),
-        of("value", Kind::Float),
+        column("second", Kind::Float),
+        column("end_unix_ns", Kind::Int),
+        column("length_ns", Kind::Int),
+        column("source", Kind::Text),
+        column("metric", Kind::Text),
+        column("instance", Kind::Text),
+        column("kind", Kind::Text),
+        column("unit", Kind::Text),
+        column("value", Kind::Float),
     ]
 }
 

@@ -22,9 +22,9 @@ fn plan() -> Plan {
 fn run(number: u32) -> RunData {
     let case = Case {
         levels: BTreeMap::from([("workload.clients".to_string(), "8, \"eight\"".to_string())]),
-        ..Case::of(
-            ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-            WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+        ..Case::new(
+            ServerSpec::new(ServerSource::Version("18".parse().unwrap())),
+            WorkloadSpec::new(WorkloadKind::Tpcb, 1),
             Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         )
     };

@@ -42,13 +42,13 @@ pub(super) fn data(study: &Study) -> Vec<ProbesData> {
             percentile: format!("p{}", capacity.target.percentile),
             limit_ms: capacity.target.limit_ns as f64 / 1e6,
             found: capacity.rate.map(|rate| [rate.low, rate.point, rate.high]),
-            probes: capacity.probes.iter().filter_map(ProbeData::of).collect(),
+            probes: capacity.probes.iter().filter_map(ProbeData::new).collect(),
         })
         .collect()
 }
 
 impl ProbeData {
-    fn of(probe: &ProbeSummary) -> Option<ProbeData> {
+    fn new(probe: &ProbeSummary) -> Option<ProbeData> {
         let ms = |ns: u64| ns as f64 / 1e6;
         Some(ProbeData {
             rate: probe.rate_per_s,

@@ -35,7 +35,7 @@ pub(super) const N_POINTS_LIVE: usize = 600;
 pub(super) const ALL_RUNS: u32 = 0;
 
 /// The data of the page.
-pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
+pub(super) fn from_study(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
     let n_clients = |run: &RunSummary| {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         case.map(|case| case.case.workload.n_clients)
@@ -46,7 +46,7 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         .iter()
         .filter(|run| !run.seconds.is_empty())
         .map(|run| match drawn.contains(&run.run) {
-            true => (run, panels::of(run, n_clients(run))),
+            true => (run, panels::from_run(run, n_clients(run))),
             false => (run, vec![panels::throughput(run)]),
         })
         .collect();
@@ -54,22 +54,22 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
     let n_lines = n_lines(in_full.flat_map(|(_, panels)| panels));
     let budget = if panels.len() > drawn::N_DRAWN_MAX { MAX_POINTS_PAGE_OF_MANY } else { MAX_POINTS_PAGE };
     let limit = (budget / n_lines.max(1)).clamp(40, MAX_POINTS);
-    let across = (panels.len() <= drawn::N_DRAWN_MAX).then(|| across::of(&panels)).flatten();
+    let across = (panels.len() <= drawn::N_DRAWN_MAX).then(|| across::from_runs(&panels)).flatten();
     let run_data = |(run, panels): &(&RunSummary, Vec<Panel>)| {
         let is_whole = drawn.contains(&run.run);
         let limit = if is_whole { limit } else { N_POINTS_BRIEF };
-        RunData { is_whole, ..RunData::of(study, axis, run, panels, limit) }
+        RunData { is_whole, ..RunData::new(study, axis, run, panels, limit) }
     };
     Data {
         axis: AxisData {
             title: axis.title.clone(),
             levels: axis.levels.clone(),
             numeric: axis.numeric,
-            groups: GroupData::of(axis),
+            groups: GroupData::all_from_axis(axis),
             panels: axis.panels.clone(),
         },
-        cases: study.cases.iter().map(|case| CaseData::of(case, axis)).collect(),
-        points: study.runs.iter().filter_map(|run| RunPoint::of(study, run)).collect(),
+        cases: study.cases.iter().map(|case| CaseData::new(case, axis)).collect(),
+        points: study.runs.iter().filter_map(|run| RunPoint::new(study, run)).collect(),
         runs: across
             .iter()
             .map(|all| RunData::of_all(all, panels.len()))
@@ -172,7 +172,7 @@ struct GroupData {
 }
 
 impl GroupData {
-    fn of(axis: &Axis) -> Vec<GroupData> {
+    fn all_from_axis(axis: &Axis) -> Vec<GroupData> {
         let of = |(name, series): (&String, &GroupSeries)| GroupData {
             name: name.clone(),
             series: series.name.clone(),
@@ -199,7 +199,7 @@ struct CaseData {
 }
 
 impl CaseData {
-    fn of(case: &analysis::summary::CaseSummary, axis: &Axis) -> CaseData {
+    fn new(case: &analysis::summary::CaseSummary, axis: &Axis) -> CaseData {
         let place = axis.places.get(&case.case.id);
         CaseData {
             id: case.case.id,
@@ -211,7 +211,7 @@ impl CaseData {
             median: case.tps_median.filter(|tps| tps.is_finite()),
             range: between(&case.tps, 0.0, 1.0),
             quartiles: if case.tps.len() >= 5 { between(&case.tps, 0.25, 0.75) } else { None },
-            ms: case.latency.map(Percentiles::of),
+            ms: case.latency.map(Percentiles::from_latency),
         }
     }
 }
@@ -233,7 +233,7 @@ struct Percentiles {
 }
 
 impl Percentiles {
-    fn of(l: LatencySummary) -> Percentiles {
+    fn from_latency(l: LatencySummary) -> Percentiles {
         let ms = |ns: u64| thinning::rounded(ns as f64 / 1e6).unwrap_or_default();
         Percentiles {
             p50: ms(l.p50_ns),
@@ -259,7 +259,7 @@ struct RunPoint {
 }
 
 impl RunPoint {
-    fn of(study: &Study, run: &RunSummary) -> Option<RunPoint> {
+    fn new(study: &Study, run: &RunSummary) -> Option<RunPoint> {
         study.cases.iter().find(|case| case.case.id == run.case)?;
         let counts = run.counts();
         Some(RunPoint {
@@ -268,7 +268,7 @@ impl RunPoint {
             tps: thinning::rounded(run.tps?)?,
             counts,
             why: if counts { String::new() } else { phrases::why_not(run) },
-            ms: run.latency.map(Percentiles::of),
+            ms: run.latency.map(Percentiles::from_latency),
         })
     }
 }
@@ -307,7 +307,7 @@ impl RunData {
             colour: Colour::FIRST.class(),
             counts: true,
             window: [0.0, all.end_s, all.end_s],
-            panels: all.panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
+            panels: all.panels.iter().map(|panel| PanelData::from_panel(panel, limit)).collect(),
             marks: marks(&all.marks),
             is_whole: true,
             shaded: all.shaded.clone(),
@@ -328,14 +328,14 @@ impl RunData {
             colour: Colour::FIRST.class(),
             counts: true,
             window,
-            panels: panels.iter().map(|panel| PanelData::of(panel, N_POINTS_LIVE)).collect(),
+            panels: panels.iter().map(|panel| PanelData::from_panel(panel, N_POINTS_LIVE)).collect(),
             marks,
             is_whole: true,
             shaded: Vec::new(),
         }
     }
 
-    fn of(study: &Study, axis: &Axis, run: &RunSummary, panels: &[Panel], limit: usize) -> RunData {
+    fn new(study: &Study, axis: &Axis, run: &RunSummary, panels: &[Panel], limit: usize) -> RunData {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
         let counts = run.counts();
@@ -349,7 +349,7 @@ impl RunData {
             colour: axis.class(run.case),
             counts,
             window: [measured.first().copied().unwrap_or(end), measured.last().map_or(end, |t| t + 1.0), end],
-            panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
+            panels: panels.iter().map(|panel| PanelData::from_panel(panel, limit)).collect(),
             marks: marks(&run.marks),
             is_whole: true,
             shaded: Vec::new(),
@@ -368,7 +368,7 @@ struct PanelData {
 }
 
 impl PanelData {
-    fn of(panel: &Panel, limit: usize) -> PanelData {
+    fn from_panel(panel: &Panel, limit: usize) -> PanelData {
         let thinned: Vec<Vec<SeriesPoint>> = match panel.palette {
             "share" => panels::thin_together(&panel.lines, limit),
             panels::HEAT => panels::rows_of_cells(&panel.lines),

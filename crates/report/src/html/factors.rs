@@ -45,7 +45,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     }
     let mut html = percentages(study, axis);
     let targets = targets::section(study);
-    match pair::of(study) {
+    match pair::from_study(study) {
         Some(pair) => html.push_str(&(targets + &matrix::section(&pair))),
         None if targets.is_empty() => html.push_str(&multiples(axis)),
         None => html.push_str(&targets),
@@ -140,20 +140,20 @@ pub(super) fn pools(study: &Study) -> Vec<PoolData> {
     let of = |key: &String| {
         let pools = factors::pools(study, key);
         (pools.len() > 1 && pools.iter().any(|pool| pool.tps.len() > 1))
-            .then(|| PoolData::of(axis::factor_words(key), pools))
+            .then(|| PoolData::new(axis::factor_words(key), pools))
     };
     // Targets first: irrespective of clients and of all else, what does each give?
     let (targets, others): (Vec<&String>, Vec<&String>) = varying.iter().partition(|key| *key == "target");
     let all = targets.is_empty().then(|| {
         let tps = study.cases.iter().flat_map(|case| case.tps.iter().copied()).collect();
-        PoolData::of(String::new(), vec![factors::LevelPool { level: "all runs".to_string(), tps }])
+        PoolData::new(String::new(), vec![factors::LevelPool { level: "all runs".to_string(), tps }])
     });
     let keys = targets.into_iter().chain(&labels).chain(others);
     all.into_iter().chain(keys.filter_map(of)).take(POOLS_MAX).collect()
 }
 
 impl PoolData {
-    fn of(title: String, pools: Vec<factors::LevelPool>) -> PoolData {
+    fn new(title: String, pools: Vec<factors::LevelPool>) -> PoolData {
         let at = |tps: &[f64], q: f64| stats::quantile(tps, q).unwrap_or(0.0);
         PoolData {
             title,

@@ -98,7 +98,7 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
 
 /// The answer with its verdict as a badge.
 fn answer(study: &Study) -> String {
-    let headline::Headline { text: sentence, grade } = headline::of(study);
+    let headline::Headline { text: sentence, grade } = headline::from_study(study);
     match grade {
         None => format!("<p class=\"answer\">{}.</p>\n", text(&sentence)),
         Some(grade) => {

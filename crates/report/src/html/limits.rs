@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn limiter(name: Bottleneck, confidence: Confidence) -> Limiter {
-        Limiter::of(name, confidence, "a <b> lock")
+        Limiter::new(name, confidence, "a <b> lock")
     }
 
     #[test]

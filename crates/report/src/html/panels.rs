@@ -85,7 +85,7 @@ pub(super) struct Line {
 }
 
 /// All charts of a run that have a point.
-pub(super) fn of(run: &RunSummary, n_clients: Option<u32>) -> Vec<Panel> {
+pub(super) fn from_run(run: &RunSummary, n_clients: Option<u32>) -> Vec<Panel> {
     let mut panels = vec![throughput(run), latency(run)];
     if run.seconds.iter().any(|second| second.errors > 0) {
         let line = per_second(&run.seconds, "errors", |second| Some(second.errors as f64));

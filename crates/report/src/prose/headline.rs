@@ -33,15 +33,15 @@ pub(crate) struct Headline {
 
 /// The answer: `8 clients: 4,812 tps (median of 3 runs, CV 1.2 %), p99 3.40 ms - valid`.
 pub(crate) fn sentence(study: &Study) -> String {
-    let Headline { text, grade } = of(study);
+    let Headline { text, grade } = from_study(study);
     grade.map_or_else(|| text.clone(), |grade| format!("{text} - {}", grade.as_str()))
 }
 
 /// The answer to the question of the experiment: that of its factor, or the figures of its only case.
-pub(crate) fn of(study: &Study) -> Headline {
+pub(crate) fn from_study(study: &Study) -> Headline {
     let Some(best) = best(study) else { return Headline { text: no_number(study), grade: None } };
-    let of_study = Grade::of(&study.findings);
-    match answer::of(study) {
+    let of_study = Grade::from_findings(&study.findings);
+    match answer::factor_answer(study) {
         Some(answer) => {
             // The sentence goes on to the other groups.
             let of_levels = answer.groups.iter().flat_map(|group| &group.levels).map(|level| level.grade);

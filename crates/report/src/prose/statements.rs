@@ -37,7 +37,7 @@ impl fmt::Display for StatementLine {
 }
 
 /// The statements of the best case, or of the first one that has some. None if nothing was seen.
-pub(crate) fn of(study: &Study) -> Option<OfCase> {
+pub(crate) fn from_study(study: &Study) -> Option<OfCase> {
     let mut seen = study.cases.iter().filter(|case| !case.top_statements.is_empty());
     let best = headline::best(study).filter(|case| !case.top_statements.is_empty());
     let case = best.or_else(|| seen.next())?;

@@ -55,7 +55,7 @@ pub struct NowFigures {
 
 impl NowFigures {
     /// The figures of the last second of a summary; `None` if there is none.
-    pub fn of(latest: &RunSummary) -> Option<NowFigures> {
+    pub fn from_run(latest: &RunSummary) -> Option<NowFigures> {
         let Second { tps, errors, p50_ns, p95_ns, p99_ns, max_ns, .. } = *latest.seconds.last()?;
         let last = |panel: &str, counts: &dyn Fn(&str) -> bool| {
             let of_panel = latest.series.iter().filter(|one| one.panel == panel && counts(&one.name));

@@ -69,7 +69,7 @@ fn row(name: &str, results: &[Several], cell: impl Fn(&Several) -> String) -> Ve
 }
 
 fn answer(one: &Several) -> String {
-    let Headline { text: sentence, grade } = headline::of(one.study);
+    let Headline { text: sentence, grade } = headline::from_study(one.study);
     format!("{} {}", text(&sentence), grade.map(badge).unwrap_or_default())
 }
 

@@ -104,12 +104,12 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 id: cases.len() as u32 + 1,
                 levels,
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
-                ..Case::of(
+                ..Case::new(
                     ServerSpec {
                         settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
-                        ..ServerSpec::of(ServerSource::Version("18".parse().expect("18 is a version")))
+                        ..ServerSpec::new(ServerSource::Version("18".parse().expect("18 is a version")))
                     },
-                    WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
+                    WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::new(WorkloadKind::Tpcb, 100) },
                     Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 )
             });
@@ -221,7 +221,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
             .map(|(name, s)| (name.to_string(), random.around(s, 0.1)))
             .to_vec(),
         fairness: Some(0.9991),
-        grade: Grade::of(&findings),
+        grade: Grade::from_findings(&findings),
         findings,
     }
 }
@@ -477,7 +477,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         tpcc: None,
         capacity: None,
         counters: None,
-        grade: if tps.is_empty() { Grade::Void } else { Grade::of(all) },
+        grade: if tps.is_empty() { Grade::Void } else { Grade::from_findings(all) },
         findings,
         tps,
     }
@@ -522,7 +522,7 @@ fn trouble(runs: &mut [RunSummary], text: &str) {
         run.series.iter_mut().for_each(|series| series.points.truncate(36));
     }
     for run in runs.iter_mut() {
-        run.grade = Grade::of(&run.findings);
+        run.grade = Grade::from_findings(&run.findings);
     }
 }
 
@@ -572,7 +572,7 @@ fn limiter(n_clients: u32) -> Limiter {
             figure("in a statement", 0.94, "clients", None),
         ],
         runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
-        ..Limiter::of(
+        ..Limiter::new(
             name,
             confidence,
             "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it",

@@ -10,13 +10,13 @@ use super::*;
 
 fn make(root: &Path, name: &str, made_unix_ns: u64) -> PathBuf {
     let window = Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 };
-    let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+    let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
     let plan = Plan {
         format: model::FORMAT,
         name: "sample".to_string(),
         title: "Does <b>it</b> help?".to_string(),
         made_unix_ns,
-        cases: vec![Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window)],
+        cases: vec![Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window)],
         // As in a merged study, whose first origin had repeats.
         runs: vec![RunSpec { run: 3, block: 1, case: 1, seed: 1 }],
         ..Plan::default()

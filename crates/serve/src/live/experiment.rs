@@ -354,8 +354,8 @@ mod tests {
     fn a_run_that_is_measured_again_after_it_was_cut_off_is_followed_from_its_new_beginning() {
         let root = tempfile::tempdir().unwrap();
         let window = Window { ramp_up_s: 0, measure_s: 100, grace_s: 1 };
-        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let spec = RunSpec { run: 1, block: 1, case: case.id, seed: 1 };
         let plan = Plan {
             format: model::FORMAT,
@@ -398,8 +398,8 @@ mod tests {
     fn what_is_left_in_all_is_what_the_line_of_progress_says() {
         let root = tempfile::tempdir().unwrap();
         let window = Window { ramp_up_s: 1, measure_s: 10, grace_s: 1 };
-        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let runs = [1, 2].map(|run| RunSpec { run, block: run, case: case.id, seed: 1 }).to_vec();
         let plan = Plan { format: model::FORMAT, cases: vec![case], runs, ..Plan::default() };
         let path = root.path().join("estimated");
@@ -434,9 +434,9 @@ mod tests {
     #[test]
     fn the_runs_of_twenty_thousand_cases_are_soon_found() {
         let root = tempfile::tempdir().unwrap();
-        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
         let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let plan = Plan {
             format: model::FORMAT,
             cases: (1..=20_000).map(|id| Case { id, ..case.clone() }).collect(),
@@ -459,9 +459,9 @@ mod tests {
         let case = |(id, name): (u32, &str)| {
             let server = ServerSpec {
                 target: Some(TargetSpec { name: name.to_string(), ..TargetSpec::default() }),
-                ..ServerSpec::of(ServerSource::Version("15".parse().unwrap()))
+                ..ServerSpec::new(ServerSource::Version("15".parse().unwrap()))
             };
-            Case { id, ..Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window) }
+            Case { id, ..Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window) }
         };
         let lane = |name: &str| Lane { targets: vec![name.to_string()], addresses: Vec::new() };
         let plan = Plan {

@@ -225,7 +225,7 @@ impl FollowedLoad {
             keep(&mut self.long, &fresh, until_s.saturating_sub(JUDGED_S));
             keep(&mut self.short, &fresh, 0);
             let summary = explain_run(&self.short, None, true).into_summary();
-            self.figures = NowFigures::of(&summary).or(self.figures.take());
+            self.figures = NowFigures::from_run(&summary).or(self.figures.take());
             latest.push(summary);
             forget(&mut self.short, until_s.saturating_sub(OVERLAP_S));
         }

@@ -44,14 +44,14 @@ fn name(dir: &Path) -> String {
 
 pub(crate) fn plan(name: &str, n_runs: u32, window: (u32, u32)) -> Plan {
     let window = Window { ramp_up_s: window.0, measure_s: window.1, grace_s: 1 };
-    let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
-    let workload = WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) };
+    let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
+    let workload = WorkloadSpec { n_clients: 8, ..WorkloadSpec::new(WorkloadKind::Tpcb, 1) };
     Plan {
         format: model::FORMAT,
         name: name.to_string(),
         title: format!("Title of {name}"),
         made_unix_ns: 1_700_000_000_000_000_000,
-        cases: vec![Case::of(server, workload, window)],
+        cases: vec![Case::new(server, workload, window)],
         runs: (1..=n_runs).map(|run| RunSpec { run, block: run, case: 1, seed: 1 }).collect(),
         ..Plan::default()
     }

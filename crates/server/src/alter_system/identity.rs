@@ -51,7 +51,7 @@ impl ServerIdentity {
     ///
     /// # Errors
     /// When the server does not tell who it is.
-    pub(super) fn of(session: &mut Session) -> Result<ServerIdentity> {
+    pub(super) fn read(session: &mut Session) -> Result<ServerIdentity> {
         let release = Release::new(session.server_version_num());
         let (file, written) = (release.name(functions::WAL_FILE), release.name(functions::WAL_WRITTEN));
         let walfile = format!("pg_catalog.{file}(pg_catalog.{written}())");
@@ -126,7 +126,7 @@ fn differs(what: &str, before: String, now: String) -> Option<String> {
 /// Fails with [`Another`] unless the server of `session` is the one of the journal. A server may have got another address: it is
 /// the same if it has the entries that the journal says.
 pub(super) fn check(session: &mut Session, journal: &SettingsJournal) -> Result<()> {
-    let now = ServerIdentity::of(session)?;
+    let now = ServerIdentity::read(session)?;
     if let Some(difference) = journal.server.difference(&now) {
         return Err(Another(difference).into());
     }
@@ -137,7 +137,7 @@ pub(super) fn check(session: &mut Session, journal: &SettingsJournal) -> Result<
 
 /// As [`check`], for a server that was just restarted, which may have got another address by that.
 pub(super) fn check_restarted(session: &mut Session, journal: &mut SettingsJournal) -> Result<()> {
-    let now = ServerIdentity::of(session)?;
+    let now = ServerIdentity::read(session)?;
     if let Some(difference) = journal.server.difference(&now) {
         return Err(Another(difference).into());
     }

@@ -95,7 +95,7 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
         if path == own {
             identity::check(holder, &journal).with_context(|| how_on(&journal, &path))?;
         } else if is_of(holder, &journal)? {
-            journal.server = ServerIdentity::of(holder)?;
+            journal.server = ServerIdentity::read(holder)?;
         } else {
             continue;
         }
@@ -134,7 +134,7 @@ pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo)
 fn is_of(session: &mut Session, journal: &SettingsJournal) -> Result<bool> {
     // Of a primary and its standby, which share an identifier, one is not asked for more than it tells everybody.
     if !journal.server.could_be(session)?
-        || !journal.server.is_at_one_place_with(&ServerIdentity::of(session)?)
+        || !journal.server.is_at_one_place_with(&ServerIdentity::read(session)?)
     {
         return Ok(false);
     }

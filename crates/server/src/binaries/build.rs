@@ -134,7 +134,7 @@ fn find_or_make(
         maker_uid: origin.maker().uid(),
         made: TreeListing::default(),
     };
-    let place = BuildPlace::of(builds, &recipe);
+    let place = BuildPlace::find(builds, &recipe);
     if !place.is_built()? {
         // Another pgdyno may be building it; then this one finds the result.
         let _lock = lock(&place.with("lock"), stop, tell)?;
@@ -224,7 +224,7 @@ struct BuildPlace {
 }
 
 impl BuildPlace {
-    fn of(builds: &Path, recipe: &Recipe) -> BuildPlace {
+    fn find(builds: &Path, recipe: &Recipe) -> BuildPlace {
         // Where the content came from does not change the result.
         let mut text = format!("{}\n{}\n{}", recipe.content, recipe.compiler, recipe.configure.join(" "));
         if let Some(uid) = recipe.maker_uid {
@@ -301,7 +301,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
         origin.maker().take(home, &theirs, &made, &log, stop)
     })();
     let kept = built.and_then(|()| {
-        recipe.made = TreeListing::of(&made, FACTS_FILE)?;
+        recipe.made = TreeListing::read(&made, FACTS_FILE)?;
         files::replace(&made.join(FACTS_FILE), 0o644, &serde_json::to_vec_pretty(&recipe)?)?;
         fs::rename(&made, &place.dir)
             .and_then(|()| files::sync_parent(&place.dir))

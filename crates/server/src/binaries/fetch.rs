@@ -319,7 +319,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     fs::create_dir(&tree).with_context(context)?;
     fs::set_permissions(&tree, Permissions::from_mode(0o755))?;
     unpack(archive, &tree)?;
-    receipt.tree = TreeListing::of(&tree, RECEIPT)?;
+    receipt.tree = TreeListing::read(&tree, RECEIPT)?;
     let receipt_path = tree.join(RECEIPT);
     files::replace(&receipt_path, 0o644, &serde_json::to_vec_pretty(&receipt)?)
         .with_context(|| format!("write `{}`", receipt_path.display()))?;

@@ -24,7 +24,7 @@ impl TreeListing {
     ///
     /// # Errors
     /// When something there cannot be read, is neither file, directory nor link, or could be changed by another user.
-    pub(crate) fn of(dir: &Path, record: &str) -> Result<TreeListing> {
+    pub(crate) fn read(dir: &Path, record: &str) -> Result<TreeListing> {
         let mut tree = TreeListing::default();
         tree.add(dir, "")?;
         tree.entries.remove(record);
@@ -39,9 +39,9 @@ impl TreeListing {
     /// Checks that `dir` is as it was recorded.
     ///
     /// # Errors
-    /// As [`TreeListing::of`], and the first difference.
+    /// As [`TreeListing::read`], and the first difference.
     pub(crate) fn verify(&self, dir: &Path, record: &str) -> Result<()> {
-        let now = TreeListing::of(dir, record)?;
+        let now = TreeListing::read(dir, record)?;
         let changed = self.entries.iter().find(|(path, entry)| now.entries.get(*path) != Some(entry));
         if let Some((path, entry)) = changed {
             let found =
@@ -131,7 +131,7 @@ mod tests {
             fs::write(dir.join("bin/postgres"), "a").unwrap();
             set(&dir.join("bin/postgres"), 0o755);
             symlink("bin/postgres", dir.join("lib.so")).unwrap();
-            let tree = TreeListing::of(dir, "record").unwrap();
+            let tree = TreeListing::read(dir, "record").unwrap();
             change(dir);
             let found = tree.verify(dir, "record").map_err(|error| format!("{error:#}"));
             match expected {

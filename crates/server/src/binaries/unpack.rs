@@ -79,7 +79,7 @@ pub(crate) fn unpack_tar(tar: impl Read, into: &Path, bounds: Bounds) -> Result<
         match entry.header().entry_type() {
             EntryType::Directory => place.make_directories(&relative)?,
             EntryType::Regular | EntryType::Continuous => {
-                let facts = Facts::of(entry.header());
+                let facts = Facts::from_header(entry.header());
                 total_bytes += place.write_file(&mut entry, &relative, facts)?;
             }
             kind @ (EntryType::Symlink | EntryType::Link) => {
@@ -206,7 +206,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(header: &tar::Header) -> Facts {
+    fn from_header(header: &tar::Header) -> Facts {
         Facts {
             is_executable: header.mode().unwrap_or(0o644) & 0o111 != 0,
             modified_unix_s: header.mtime().unwrap_or(0),

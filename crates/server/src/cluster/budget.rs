@@ -41,8 +41,8 @@ impl CacheBudget {
     ///
     /// # Errors
     /// When the variable is not a size, or the disk cannot be inspected.
-    pub fn of(cache: &Cache) -> Result<CacheBudget> {
-        let disk_bytes = FileSystem::of(&cache.dir)?.total_bytes;
+    pub fn read(cache: &Cache) -> Result<CacheBudget> {
+        let disk_bytes = FileSystem::find(&cache.dir)?.total_bytes;
         match env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
             Some(text) => CacheBudget::parse(&text.to_string_lossy(), disk_bytes),
             None => Ok(CacheBudget {
@@ -133,7 +133,7 @@ impl Holdings {
     ///
     /// # Errors
     /// When its clusters cannot be listed.
-    pub fn of(cache: &Cache) -> Result<Holdings> {
+    pub fn read(cache: &Cache) -> Result<Holdings> {
         let mut items = Vec::new();
         let mut outside_bytes = 0;
         // What pgdyno cannot show to be its own takes no room from what is: removing that would not help.
@@ -195,7 +195,7 @@ pub fn make_room(
     has_room: &dyn Fn() -> Result<bool>,
 ) -> Result<Vec<CachedItem>> {
     let Some(budget_bytes) = budget.bytes else { return Ok(Vec::new()) };
-    let holdings = Holdings::of(cache)?;
+    let holdings = Holdings::read(cache)?;
     let mut left_bytes = holdings.bytes.saturating_add(incoming_bytes);
     let mut removed = Vec::new();
     let is_needed = |item: &CachedItem| item.kind == ItemKind::Cluster && needed.contains(&item.name);
@@ -232,7 +232,7 @@ pub struct Trimmed {
 pub fn trim(cache: &Cache, budget: &CacheBudget) -> Result<Trimmed> {
     let Some(budget_bytes) = budget.bytes else { return Ok(Trimmed::default()) };
     release_builds();
-    let holdings = Holdings::of(cache)?;
+    let holdings = Holdings::read(cache)?;
     let newest = holdings.items.iter().rfind(|item| item.kind == ItemKind::Cluster);
     let mut left_bytes = holdings.bytes;
     let mut removed = Vec::new();
@@ -350,7 +350,7 @@ mod tests {
         let dir = |name: &str| builds_dir(&cache).join(name);
         let other = files::lock_file(&with_ending(&dir("second"), "lock")).unwrap();
         other.lock_shared().unwrap();
-        assert_eq!(names(&Holdings::of(&cache).unwrap().items), ["third", "second", "first"]);
+        assert_eq!(names(&Holdings::read(&cache).unwrap().items), ["third", "second", "first"]);
         let (none, always) = (BTreeSet::new(), || Ok(true));
         assert_eq!(names(&make_room(&cache, &budget(3072), 0, &none, &always).unwrap()), Vec::<&str>::new());
         assert_eq!(names(&make_room(&cache, &budget(3072), 1, &none, &always).unwrap()), ["third"]);

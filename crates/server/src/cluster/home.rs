@@ -19,7 +19,7 @@ pub struct ClusterDir {
 }
 
 impl ClusterDir {
-    pub(crate) fn of(root: &Path) -> io::Result<ClusterDir> {
+    pub(crate) fn open(root: &Path) -> io::Result<ClusterDir> {
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(ClusterDir { inode: fs::symlink_metadata(root)?.ino(), name })
     }
@@ -30,7 +30,7 @@ impl ClusterDir {
     /// # Errors
     /// Says what it is, and what to do.
     pub(crate) fn expect(&self, root: &Path, is_as_left: impl FnOnce() -> bool) -> Result<()> {
-        let here = ClusterDir::of(root).with_context(|| format!("look at `{}`", root.display()))?;
+        let here = ClusterDir::open(root).with_context(|| format!("look at `{}`", root.display()))?;
         if here == *self {
             return Ok(());
         }

@@ -50,7 +50,7 @@ pub(crate) fn note(root: &Path, account: &Account) {
     let data = root.join("data");
     let left = || -> Result<Vec<u8>> {
         let (system_identifier, control) = control_of(&data, account)?;
-        let tablespaces = Belonging::of(&data, account, (&data, account))?.versions()?;
+        let tablespaces = Belonging::new(&data, account, (&data, account))?.versions()?;
         Ok(serde_json::to_vec(&ClusterDigest { system_identifier, control, tablespaces })?)
     };
     left().and_then(|text| Ok(files::replace(&root.join(LEFT), files::PRIVATE, &text)?)).ok();
@@ -85,7 +85,7 @@ pub(crate) fn use_of(root: &Path) -> Option<String> {
     if was.zip(now).is_some_and(is_other) {
         return Some("its server was started without this pgdyno since it last stopped it".to_string());
     }
-    let belonging = Belonging::of(&data, &account, (&data, &account)).ok()?;
+    let belonging = Belonging::new(&data, &account, (&data, &account)).ok()?;
     let used = belonging.used_by_others(left.as_ref()).ok()?;
     used.first().map(|(dir, why)| format!("what it has in a tablespace, `{}`, {why}", dir.display()))
 }

@@ -131,7 +131,7 @@ impl Cluster {
         }
         // An interrupted restore may have left half a control file in the data directory.
         let kept = self.snapshot_dir(name).join("data");
-        let belonging = Belonging::of(&self.data_dir(), &self.account, (&kept, &Account::ourselves()))?;
+        let belonging = Belonging::new(&self.data_dir(), &self.account, (&kept, &Account::ourselves()))?;
         tablespaces.try_for_each(|(held_as, place)| belonging.expect_own(held_as, place)).with_context(|| {
             format!(
                 "snapshot `{name}` of cluster `{}` is not restored, and nothing was changed; remove the cluster with pgdyno \

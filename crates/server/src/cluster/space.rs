@@ -38,7 +38,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// As the system says.
-    pub fn of(path: &Path) -> Result<FileSystem> {
+    pub fn find(path: &Path) -> Result<FileSystem> {
         // The ancestors of a relative path end in an empty one, which does not exist.
         let path = &std::path::absolute(path).with_context(|| format!("cannot find `{}`", path.display()))?;
         let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
@@ -58,7 +58,7 @@ impl FileSystem {
 /// # Errors
 /// As the system says.
 pub fn free_bytes(path: &Path) -> Result<u64> {
-    FileSystem::of(path).map(|found| found.free_bytes)
+    FileSystem::find(path).map(|found| found.free_bytes)
 }
 
 /// Refuses what does not fit at `path`.

@@ -66,7 +66,7 @@ impl<'a> Belonging<'a> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(crate) fn of(data: &Path, account: &'a Account, described_by: (&Path, &Account)) -> Result<Self> {
+    pub(crate) fn new(data: &Path, account: &'a Account, described_by: (&Path, &Account)) -> Result<Self> {
         let (dir, reader) = described_by;
         let control = ControlFile::read(dir, reader)?;
         let path = dir.join("PG_VERSION");
@@ -159,7 +159,7 @@ impl<'a> Belonging<'a> {
     }
 
     fn use_of(&self, oid: &OsStr, dir: &Path, left: Option<&ClusterDigest>) -> Result<Option<String>> {
-        if let Some(neighbour) = neighbour::of(dir, &self.data) {
+        if let Some(neighbour) = neighbour::find(dir, &self.data) {
             let (pid, data) = (neighbour.pid, neighbour.data.display());
             return Ok(Some(format!(
                 "is in use by process {pid}, a server with the data directory `{data}`"
@@ -271,5 +271,6 @@ fn is_absent(dir: &Path) -> io::Result<bool> {
 /// As [`Belonging::remove`].
 pub(crate) fn remove_of(data: &Path, left: Option<&ClusterDigest>) -> Result<Vec<(PathBuf, String)>> {
     let Ok(account) = Account::of_owner(data) else { return Ok(Vec::new()) };
-    Belonging::of(data, &account, (data, &account)).map_or(Ok(Vec::new()), |belonging| belonging.remove(left))
+    Belonging::new(data, &account, (data, &account))
+        .map_or(Ok(Vec::new()), |belonging| belonging.remove(left))
 }

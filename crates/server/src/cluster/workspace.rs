@@ -256,7 +256,7 @@ impl Workspace {
         let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
         // One that somebody has begun to use is left without a word.
         let claimed = broken.filter_map(|entry| Some((entry.root, self.claim_existing(&entry.name).ok()?)));
-        Ok(claimed.map(|(root, claim)| Swept::of(root, claim.clear())).collect())
+        Ok(claimed.map(|(root, claim)| Swept::from_result(root, claim.clear())).collect())
     }
 
     /// As [`Workspace::claim_name`] for an existing cluster; for any other, no lock file is left behind.

@@ -14,7 +14,7 @@ pub(crate) enum ServerDigest {
 impl ServerDigest {
     /// MD5, which servers of all versions have, unless this one refuses it. The session must not be in a transaction, which a refusal would
     /// abort.
-    pub(crate) fn of(session: &mut Session) -> ServerDigest {
+    pub(crate) fn read(session: &mut Session) -> ServerDigest {
         let may_refuse = Release::new(session.server_version_num()).has(functions::MD5_MAY_FAIL);
         let refuses = may_refuse && session.query("select md5('')").is_err();
         if refuses { ServerDigest::Sha256 } else { ServerDigest::Md5 }

@@ -22,7 +22,7 @@ pub struct LocalFacts {
 
 impl LocalFacts {
     /// The facts of binaries on this machine.
-    pub fn of(binaries: &Binaries) -> LocalFacts {
+    pub fn read(binaries: &Binaries) -> LocalFacts {
         LocalFacts { executable_sha256: binaries.executable_sha256().ok() }
     }
 }

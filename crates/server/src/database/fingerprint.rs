@@ -21,7 +21,7 @@ pub fn fingerprint(session: &mut Session, tables: &[&str], with_checksums: bool)
     let relations = relations(session, tables)?;
     let mut checksums = BTreeMap::new();
     if with_checksums {
-        let digest = ServerDigest::of(session);
+        let digest = ServerDigest::read(session);
         for table in tables {
             checksums.insert(table.to_string(), checksum(session, table, digest)?);
         }

@@ -49,11 +49,11 @@ pub struct LocalServer {
 impl Target {
     /// Adopts the server that `text` names in libpq's notation: URL, key=value, or empty for the PG* environment.
     pub fn adopt(text: &str) -> Result<Target> {
-        Target::of(Conninfo::resolve(text)?)
+        Target::new(Conninfo::resolve(text)?)
     }
 
     /// Adopts the server behind these connection settings.
-    pub fn of(conninfo: Conninfo) -> Result<Target> {
+    pub fn new(conninfo: Conninfo) -> Result<Target> {
         let mut session = Session::connect(&conninfo)?;
         session.empty_search_path()?;
         Target::at(&mut session, conninfo)

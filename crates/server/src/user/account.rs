@@ -39,7 +39,7 @@ impl Account {
                     "user id {euid} has no name in the password database, which PostgreSQL requires; add one"
                 )
             })?;
-            return Ok(Account::of(user, false));
+            return Ok(Account::new(user, false));
         }
         if let Some(name) = env::var_os("PGDYNO_SERVER_USER") {
             let name = name.to_string_lossy().into_owned();
@@ -50,11 +50,11 @@ impl Account {
                 user.uid != Uid::from_raw(0),
                 "PGDYNO_SERVER_USER is root; PostgreSQL refuses to run as root"
             );
-            return Ok(Account::of(user, true));
+            return Ok(Account::new(user, true));
         }
         for name in ["postgres", "nobody"] {
             if let Ok(Some(user)) = User::from_name(name) {
-                return Ok(Account::of(user, true));
+                return Ok(Account::new(user, true));
             }
         }
         bail!(
@@ -84,7 +84,7 @@ impl Account {
         Ok(Account { name, uid: facts.uid(), gid: facts.gid(), is_switched })
     }
 
-    fn of(user: User, is_switched: bool) -> Account {
+    fn new(user: User, is_switched: bool) -> Account {
         Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), is_switched }
     }
 

@@ -114,7 +114,7 @@ impl HeldDir {
                 continue;
             }
             match statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => entries.push((name, NameFacts::of(&stat))),
+                Ok(stat) => entries.push((name, NameFacts::from_stat(&stat))),
                 Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -124,7 +124,7 @@ impl HeldDir {
 
     /// The facts about the directory itself.
     pub(crate) fn facts(&self) -> io::Result<NameFacts> {
-        Ok(NameFacts::of(&fstat(&self.0)?))
+        Ok(NameFacts::from_stat(&fstat(&self.0)?))
     }
 
     /// Where a link in it leads.
@@ -282,7 +282,7 @@ impl AsFd for HeldDir {
 }
 
 impl NameFacts {
-    fn of(stat: &rustix::fs::Stat) -> NameFacts {
+    fn from_stat(stat: &rustix::fs::Stat) -> NameFacts {
         NameFacts {
             kind: FileType::from_raw_mode(stat.st_mode),
             uid: stat.st_uid,

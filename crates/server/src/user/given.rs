@@ -83,7 +83,7 @@ pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(name_begin));
     let abandoned = named.map(|entry| entry.path()).filter(|path| is_abandoned(path));
-    abandoned.map(|path| Swept::of(path.clone(), remove_scratch(&path))).collect()
+    abandoned.map(|path| Swept::from_result(path.clone(), remove_scratch(&path))).collect()
 }
 
 /// Anyone can create such a name in `/tmp`: only what we created counts.

@@ -48,7 +48,7 @@ impl Account {
     /// Those of `work`, and when we cannot take another user's rights.
     pub fn act<T, E: From<io::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _borrowed = match self.is_switched {
-            true => Some(Borrowed::of(self)?),
+            true => Some(Borrowed::new(self)?),
             false => None,
         };
         work()
@@ -68,7 +68,7 @@ struct Borrowed {
 }
 
 impl Borrowed {
-    fn of(account: &Account) -> io::Result<Borrowed> {
+    fn new(account: &Account) -> io::Result<Borrowed> {
         let groups =
             getgroups()?.into_iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
         note_closed_memory();

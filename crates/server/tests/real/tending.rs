@@ -124,7 +124,7 @@ fn works_on(binaries: &Binaries) {
     let server = OwnServer::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     let mut admin = session(&server.conninfo());
     admin.execute(FILL).unwrap();
-    let record = record(&mut admin, Some(&LocalFacts::of(binaries))).unwrap();
+    let record = record(&mut admin, Some(&LocalFacts::read(binaries))).unwrap();
     check_record(&record, binaries);
     own_settings_are_no_facts(&server, &record);
     assert_eq!(record.system_identifier, Some(cluster.control_file().unwrap().system_identifier.to_string()));
@@ -146,7 +146,7 @@ fn works_on(binaries: &Binaries) {
     let settled = settle(&mut admin, Duration::from_secs(20)).unwrap();
     assert_eq!(settled["quiet"], "true", "{settled:?}");
 
-    let target = Target::of(server.conninfo()).unwrap();
+    let target = Target::new(server.conninfo()).unwrap();
     assert!(target.is_superuser && !target.is_pooled && !target.in_recovery);
     // There is no pooler here: the detection must say so on every release, and leave nothing behind.
     assert!(!pools_transactions(&mut admin, &mut target.session().unwrap()).unwrap());

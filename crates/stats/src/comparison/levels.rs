@@ -66,7 +66,7 @@ pub fn compare_levels(groups: &[Vec<LevelRuns>]) -> Vec<Vec<LevelPair>> {
     let mut compared: Vec<Vec<LevelPair>> = differences
         .iter()
         .map(|pairs| {
-            let pooled = Pooled::of(pairs);
+            let pooled = Pooled::from_pairs(pairs);
             pairs.iter().filter_map(|pair| pair.compare(pooled, n_pairs)).collect()
         })
         .collect();
@@ -108,7 +108,7 @@ struct Pooled {
 impl Pooled {
     /// The mean of the pairs' variances is twice the residual mean square of the two-way layout, whose degrees of
     /// freedom are `(levels - 1)(blocks - 1)`: 2 over the number of levels times the sum over pairs of `blocks - 1`.
-    fn of(pairs: &[Differences]) -> Pooled {
+    fn from_pairs(pairs: &[Differences]) -> Pooled {
         let levels: BTreeSet<usize> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
         let freedom: f64 = pairs.iter().map(|pair| pair.values.len() as f64 - 1.0).sum();
         let squares: f64 = pairs.iter().map(|pair| squares(&pair.values)).sum();

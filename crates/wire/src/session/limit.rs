@@ -22,7 +22,7 @@ impl Limit {
     pub const NONE: Limit = Limit { until: None, lock_wait_max: Duration::from_secs(30) };
 
     /// A limit of `length` from now on. A single lock may take half of it: then there is time to report who holds it.
-    pub fn of(length: Duration) -> Limit {
+    pub fn new(length: Duration) -> Limit {
         let lock_wait_max = Limit::NONE.lock_wait_max.min(length / 2);
         Limit { until: Instant::now().checked_add(length), lock_wait_max }
     }
@@ -71,19 +71,19 @@ mod tests {
     #[test]
     fn a_limit_within_another_never_ends_later() {
         assert_eq!(Limit::current(), Limit::NONE);
-        let outer = Limit::of(Duration::from_secs(10));
+        let outer = Limit::new(Duration::from_secs(10));
         let entered = outer.enter();
         {
-            let _inner = Limit::of(Duration::from_secs(100)).enter();
+            let _inner = Limit::new(Duration::from_secs(100)).enter();
             assert_eq!(Limit::current(), outer);
         }
         {
-            let _inner = Limit::of(Duration::from_secs(2)).enter();
+            let _inner = Limit::new(Duration::from_secs(2)).enter();
             assert!(Limit::current().until < outer.until);
             assert_eq!(Limit::current().lock_wait_max, Duration::from_secs(1));
         }
         assert_eq!(Limit::current(), outer);
-        assert!(!outer.is_over() && Limit::of(Duration::ZERO).is_over());
+        assert!(!outer.is_over() && Limit::new(Duration::ZERO).is_over());
         assert_eq!(std::thread::spawn(Limit::current).join().unwrap(), Limit::NONE);
         drop(entered);
         assert_eq!(Limit::current(), Limit::NONE);

@@ -17,7 +17,7 @@ fn session(conninfo: &Conninfo, lock_wait_max: Duration) -> Session {
 }
 
 fn limit(lock_wait_max: Duration) -> Limit {
-    Limit { lock_wait_max, ..Limit::of(Duration::from_secs(30)) }
+    Limit { lock_wait_max, ..Limit::new(Duration::from_secs(30)) }
 }
 
 /// How VACUUM fails on a table that another session has locked.
@@ -128,7 +128,7 @@ fn a_statement_that_exceeds_its_limit_is_cancelled() {
     };
     let by_limit = check(
         &|session| {
-            let _limit = Limit::of(Duration::from_secs(1)).enter();
+            let _limit = Limit::new(Duration::from_secs(1)).enter();
             session.execute("select pg_sleep(60)").unwrap_err()
         },
         "did not answer in time: waited 1.0 s for `select pg_sleep(60)`, whose server process",
@@ -177,7 +177,7 @@ fn a_host_that_accepts_connections_and_says_nothing_is_given_up() {
         connect_timeout: Duration::ZERO,
         ..Conninfo::new("127.0.0.1", port, "postgres", "postgres")
     };
-    let _limit = Limit::of(Duration::from_millis(500)).enter();
+    let _limit = Limit::new(Duration::from_millis(500)).enter();
     let error = Session::connect(&conninfo).unwrap_err();
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error:?}");
 }

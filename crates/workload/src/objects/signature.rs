@@ -15,7 +15,7 @@ pub struct Signature {
 
 impl Signature {
     /// The signature of a routine by the arguments that its CREATE statement has. OUT arguments do not count.
-    pub(crate) fn of(kind: &str, name: &str, arguments: &str) -> Signature {
+    pub(crate) fn new(kind: &str, name: &str, arguments: &str) -> Signature {
         let types = arguments.split(',').filter_map(|argument| {
             let argument = argument.split(" default ").next().unwrap_or_default();
             let mut words = argument.split_ascii_whitespace();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn types_are_the_servers_and_what_only_comes_out_is_left_out() {
         let check = |arguments: &str, expected: &str| {
-            let signature = Signature::of("function", "f", arguments);
+            let signature = Signature::new("function", "f", arguments);
             assert_eq!(signature.sql(&Schema::named("s")), format!("function \"s\".f({expected})"));
         };
         check("int, int", "integer, integer");

@@ -42,7 +42,7 @@ parameters! {
 impl TerminalParameter {
     /// The parameter of a variable of the table that [`table`] makes.
     #[inline]
-    pub(crate) fn of(variable: VariableId) -> TerminalParameter {
+    pub(crate) fn from_variable(variable: VariableId) -> TerminalParameter {
         NAMES[variable.index()].1
     }
 }

@@ -71,7 +71,7 @@ impl Population {
 
     /// The facts that an order and its lines share; `unit` counts orders from 0.
     pub(crate) fn order(&self, unit: u64) -> OrderHead {
-        let place = RowPlace::of(unit, ORDERS_PER_DISTRICT);
+        let place = RowPlace::new(unit, ORDERS_PER_DISTRICT);
         let mut prng = self.stream(TpccTable::Orders, unit);
         let ol_cnt = prng.uint64_range(5, 15);
         let carrier_id = (place.id < FIRST_UNDELIVERED).then(|| prng.uint64_range(1, 10));
@@ -93,7 +93,7 @@ impl Population {
 
 impl RowPlace {
     /// The position of the unit number `unit`, from 0, in a table with this many rows in each district.
-    pub(crate) fn of(unit: u64, per_district: u64) -> RowPlace {
+    pub(crate) fn new(unit: u64, per_district: u64) -> RowPlace {
         let district = unit / per_district;
         RowPlace {
             w_id: district / DISTRICTS + 1,
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn units_belong_to_districts() {
-        assert_eq!(RowPlace::of(0, 3000), RowPlace { w_id: 1, d_id: 1, id: 1 });
-        assert_eq!(RowPlace::of(2999, 3000), RowPlace { w_id: 1, d_id: 1, id: 3000 });
-        assert_eq!(RowPlace::of(30_000, 3000), RowPlace { w_id: 2, d_id: 1, id: 1 });
-        assert_eq!(RowPlace::of(29_999, 3000), RowPlace { w_id: 1, d_id: 10, id: 3000 });
+        assert_eq!(RowPlace::new(0, 3000), RowPlace { w_id: 1, d_id: 1, id: 1 });
+        assert_eq!(RowPlace::new(2999, 3000), RowPlace { w_id: 1, d_id: 1, id: 3000 });
+        assert_eq!(RowPlace::new(30_000, 3000), RowPlace { w_id: 2, d_id: 1, id: 1 });
+        assert_eq!(RowPlace::new(29_999, 3000), RowPlace { w_id: 1, d_id: 10, id: 3000 });
     }
 }

@@ -152,7 +152,7 @@ impl Routine {
             "create {kind} @.{name}({arguments}) language plpgsql as $body$\ndeclare {declares}\nbegin\n\
              {body}end $body$"
         ));
-        (Signature::of(kind, &name, &arguments), sql)
+        (Signature::new(kind, &name, &arguments), sql)
     }
 }
 

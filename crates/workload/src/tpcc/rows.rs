@@ -75,7 +75,7 @@ impl TpccRows {
     }
 
     fn customer(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
-        let RowPlace { w_id, d_id, id } = RowPlace::of(unit, CUSTOMERS_PER_DISTRICT);
+        let RowPlace { w_id, d_id, id } = RowPlace::new(unit, CUSTOMERS_PER_DISTRICT);
         row.uint(id).uint(d_id).uint(w_id);
         // The first thousand have each name once, the others have names drawn as terminals draw them.
         let name = if id <= 1000 { id as u32 - 1 } else { self.constants.last_name(prng) };
@@ -95,7 +95,7 @@ impl TpccRows {
     }
 
     fn history(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
-        let RowPlace { w_id, d_id, id } = RowPlace::of(unit, CUSTOMERS_PER_DISTRICT);
+        let RowPlace { w_id, d_id, id } = RowPlace::new(unit, CUSTOMERS_PER_DISTRICT);
         row.uint(id).uint(d_id).uint(w_id).uint(d_id).uint(w_id);
         row.text(|out| out.extend_from_slice(self.population.at.as_bytes()));
         row.text(|out| out.extend_from_slice(b"10.00")).text(|out| a_string(prng, out, 12, 24));
@@ -143,7 +143,7 @@ impl TpccRows {
     }
 
     fn district(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
-        let RowPlace { w_id, d_id, .. } = RowPlace::of(unit, 1);
+        let RowPlace { w_id, d_id, .. } = RowPlace::new(unit, 1);
         row.uint(d_id).uint(w_id).text(|out| a_string(prng, out, 6, 10));
         address(prng, row);
         let tax = self.tax(prng);
@@ -185,7 +185,7 @@ fn stock(prng: &mut Prng, row: &mut Row, unit: u64) {
 }
 
 fn new_order(row: &mut Row, unit: u64) {
-    let place = RowPlace::of(unit, ORDERS_PER_DISTRICT + 1 - FIRST_UNDELIVERED);
+    let place = RowPlace::new(unit, ORDERS_PER_DISTRICT + 1 - FIRST_UNDELIVERED);
     row.uint(place.id + FIRST_UNDELIVERED - 1).uint(place.d_id).uint(place.w_id);
 }
 

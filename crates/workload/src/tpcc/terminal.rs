@@ -207,7 +207,7 @@ impl Terminal {
     /// Appends a parameter's text; `false` stands for NULL.
     #[inline]
     pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
-        self.ran().parameter(&self.home, TerminalParameter::of(variable), out)
+        self.ran().parameter(&self.home, TerminalParameter::from_variable(variable), out)
     }
 
     /// Whether the transaction is meant to end with this error.

@@ -84,25 +84,25 @@ pub struct Trial {
 impl Trial {
     /// A New-Order.
     pub fn new_order(schema: &Schema, order: &NewOrderInputs) -> Trial {
-        Trial::of(schema, TransactionProfile::NewOrder, order.w_id, NewOrder::given(order))
+        Trial::new(schema, TransactionProfile::NewOrder, order.w_id, NewOrder::given(order))
     }
 
     /// A Payment of `cents` by the customer `c_id` of district `d_id` at home.
     pub fn payment(schema: &Schema, w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Trial {
-        Trial::of(schema, TransactionProfile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
+        Trial::new(schema, TransactionProfile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
     }
 
     /// An Order-Status of a customer, by number.
     pub fn order_status(schema: &Schema, w_id: u32, d_id: u32, c_id: u32) -> Trial {
-        Trial::of(schema, TransactionProfile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
+        Trial::new(schema, TransactionProfile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
     }
 
     /// A Delivery of a warehouse's oldest orders.
     pub fn delivery(schema: &Schema, w_id: u32, carrier_id: u32) -> Trial {
-        Trial::of(schema, TransactionProfile::Delivery, w_id, DeliveryTransaction::given(carrier_id))
+        Trial::new(schema, TransactionProfile::Delivery, w_id, DeliveryTransaction::given(carrier_id))
     }
 
-    fn of(
+    fn new(
         schema: &Schema,
         profile: TransactionProfile,
         w_id: u32,
@@ -135,7 +135,8 @@ impl Trial {
         let statement = &self.statements[at];
         let value = |id: &crate::VariableId| {
             let mut text = Vec::new();
-            let is_there = self.transaction.parameter(&self.home, TerminalParameter::of(*id), &mut text);
+            let is_there =
+                self.transaction.parameter(&self.home, TerminalParameter::from_variable(*id), &mut text);
             is_there.then(|| String::from_utf8_lossy(&text).into_owned())
         };
         let params = statement.parameters.iter().map(value).collect();

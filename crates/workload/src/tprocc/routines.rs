@@ -176,7 +176,7 @@ const ROUTINES: [&Routine; 5] = [&NEWORD, &PAYMENT, &DELIVERY, &OSTAT, &SLEV];
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures. HammerDB's programs call the
 /// kind they are configured for if both exist.
 pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
-    let random = (Signature::of("function", "dbms_random", "int, int"), schema.fill(RANDOM));
+    let random = (Signature::new("function", "dbms_random", "int, int"), schema.fill(RANDOM));
     let functions = ROUTINES.iter().map(|routine| routine.create(schema, &routine.function));
     let procedures = ROUTINES
         .iter()
@@ -198,7 +198,7 @@ impl Routine {
             "create {kind} @.{name} ({takes}){returns} language plpgsql as $body$\ndeclare {own} {declares}\nbegin\n\
              {body}  {tail}\n{handler}end $body$"
         ));
-        (Signature::of(kind, name, takes), sql)
+        (Signature::new(kind, name, takes), sql)
     }
 }
 

@@ -153,7 +153,7 @@ impl User {
     /// Appends a parameter's text.
     #[inline]
     pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) {
-        let value = match CallParameter::of(variable) {
+        let value = match CallParameter::from_variable(variable) {
             CallParameter::Warehouse => self.w_id,
             CallParameter::Warehouses => self.config.warehouses,
             CallParameter::District => self.d_id,

@@ -33,8 +33,9 @@ fn tables_altered(context: &RunContext) -> Option<Finding> {
     // Tables of the user's scripts are recorded with their schemas.
     let plain = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
     let known = definitions.iter().filter(|(name, _)| is_known(record, &plain(name)));
-    let mut found: Vec<(Severity, String)> =
-        known.flat_map(|(name, objects)| unusual(&plain(name), objects, Asked::of(record))).collect();
+    let mut found: Vec<(Severity, String)> = known
+        .flat_map(|(name, objects)| unusual(&plain(name), objects, Asked::from_record(record)))
+        .collect();
     found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
     let severity = found.first()?.0;
     let texts: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
@@ -45,7 +46,7 @@ fn tables_altered(context: &RunContext) -> Option<Finding> {
 /// The rule's advice with the options that load the same data where the run found it.
 fn advice(record: &RunRecord) -> String {
     let workload = &record.case.workload;
-    match Dataset::of(&workload.data) {
+    match Dataset::from_case_data(&workload.data) {
         Some(dataset) if !record.case.server.source.is_embedded() => {
             let again = format!(
                 "pgdyno init --replace -w {} -s {} --server URL",
@@ -68,7 +69,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(record: &RunRecord) -> Asked {
+    fn from_record(record: &RunRecord) -> Asked {
         Asked { is_built_in: record.survey.is_none(), is_unlogged: record.case.workload.layout.unlogged }
     }
 }

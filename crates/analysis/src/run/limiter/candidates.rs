@@ -125,7 +125,7 @@ fn behind(facts: &MeasurementFacts, candidates: &[Candidate]) -> Vec<Candidate> 
         _ => return Vec::new(),
     };
     let is_in_it = |what: &str| match stage {
-        Some(stage) => WaitStage::of(what, true) == Some(stage),
+        Some(stage) => WaitStage::from_event(what, true) == Some(stage),
         None => what == wait::CPU,
     };
     let n = facts.vacuums_where(is_in_it);

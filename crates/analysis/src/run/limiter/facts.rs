@@ -92,7 +92,7 @@ pub(crate) struct Conditions {
 
 impl MeasurementFacts {
     /// The facts of a span; `None` with too few samples.
-    pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<MeasurementFacts> {
+    pub(crate) fn from_usage(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<MeasurementFacts> {
         let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
         let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
@@ -242,7 +242,7 @@ impl MeasurementFacts {
     pub(super) fn elsewhere(&self) -> Option<(&str, f64)> {
         let is_known = |what: &str| {
             let kind = what.split_once(':').map(|(kind, _)| kind);
-            WaitStage::of(what, true).is_some()
+            WaitStage::from_event(what, true).is_some()
                 || is_left_to_client(what)
                 || what == wait::KERNEL_SLEEP
                 || kind.is_none_or(|kind| matches!(kind, "LWLock" | "Timeout" | "Client"))
@@ -277,7 +277,7 @@ impl MeasurementFacts {
     pub(super) fn is_lwlock(&self, what: &str) -> bool {
         let is_for_buffers = matches!(what, "LWLock:WALInsert" | "LWLock:WALBufMapping");
         let is_flush = is_for_buffers && self.occupied(WaitStage::WalFlush) >= AT_LIMIT;
-        what.starts_with("LWLock:") && WaitStage::of(what, true).is_none() && !is_flush
+        what.starts_with("LWLock:") && WaitStage::from_event(what, true).is_none() && !is_flush
     }
 
     /// Whether anyone in a stage would have been seen.
@@ -291,7 +291,7 @@ impl MeasurementFacts {
 
     /// The part of the sessions in a statement that are in a stage.
     pub(super) fn share_in(&self, stage: WaitStage) -> f64 {
-        let n = self.sessions_where(|what| WaitStage::of(what, true) == Some(stage));
+        let n = self.sessions_where(|what| WaitStage::from_event(what, true) == Some(stage));
         if self.working() > 0.0 { n / self.working() } else { 0.0 }
     }
 
@@ -304,7 +304,7 @@ impl MeasurementFacts {
 
     /// The part of the waits for locks whose holder is in a stage, bounded likewise.
     pub(super) fn roots_in(&self, stage: WaitStage) -> f64 {
-        self.roots_where(|what| WaitStage::of(what, true) == Some(stage)).min(self.occupied(stage))
+        self.roots_where(|what| WaitStage::from_event(what, true) == Some(stage)).min(self.occupied(stage))
     }
 
     /// The part of the waits for locks whose holder is at work, or waits for what is no stage.

@@ -7,7 +7,7 @@ use crate::run::limiter::utilisation::ResourceUse;
 use crate::summary::limiter::{Bottleneck, LimiterFigure};
 
 /// The figures of what limits, then those of what was second, then those that complete the picture. A figure stands once.
-pub(super) fn of(
+pub(super) fn from_facts(
     facts: &MeasurementFacts,
     first: Bottleneck,
     second: Option<Bottleneck>,

@@ -28,7 +28,7 @@ pub(crate) fn words(workload: &WorkloadSpec) -> Option<String> {
 
 /// The mean number of clients that waited for a lock.
 pub(super) fn waiting(facts: &MeasurementFacts) -> f64 {
-    facts.sessions_where(|what| WaitStage::of(what, true) == Some(WaitStage::Lock))
+    facts.sessions_where(|what| WaitStage::from_event(what, true) == Some(WaitStage::Lock))
 }
 
 #[cfg(test)]
@@ -39,7 +39,8 @@ mod tests {
 
     #[test]
     fn more_clients_than_rows_that_they_share_are_named_with_the_rows() {
-        let of = |kind, n_clients, scale| words(&WorkloadSpec { n_clients, ..WorkloadSpec::of(kind, scale) });
+        let of =
+            |kind, n_clients, scale| words(&WorkloadSpec { n_clients, ..WorkloadSpec::new(kind, scale) });
         let said = of(WorkloadKind::Tpcb, 64, 10);
         let expected =
             "64 clients share 10 branches (and ten times as many tellers; each transaction updates one)";
@@ -59,6 +60,6 @@ mod tests {
         }
         let tpcc = Some(TpccSpec { think: Think::Spec, ..TpccSpec::default() });
         let kind = WorkloadKind::Tpcc;
-        assert_eq!(words(&WorkloadSpec { n_clients: 10, tpcc, ..WorkloadSpec::of(kind, 1) }), None);
+        assert_eq!(words(&WorkloadSpec { n_clients: 10, tpcc, ..WorkloadSpec::new(kind, 1) }), None);
     }
 }

@@ -397,7 +397,7 @@ fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
     assert!(mixed.evidence.ends_with("by server-cpu, server-cpu, client-held-lock"));
     assert_eq!(over(cpu.clone(), &[cpu.clone(), held.clone(), cpu.clone()]).name, Bottleneck::ServerCpu);
     // The third in which it changes is unsure.
-    let unsure = Limiter::of(Bottleneck::Unknown, Confidence::Low, "");
+    let unsure = Limiter::new(Bottleneck::Unknown, Confidence::Low, "");
     assert_eq!(over(cpu.clone(), &[cpu.clone(), unsure.clone(), held.clone()]).name, Bottleneck::Mixed);
     assert_eq!(over(cpu.clone(), &[cpu.clone(), held.clone(), unsure]).name, Bottleneck::ServerCpu);
     assert_eq!(of_case(&[&cpu, &cpu, &held]).unwrap().confidence, Confidence::Low);
@@ -519,7 +519,7 @@ fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
         let placed = vec![Placed { from_s: 0.0, to_s: 1.0, tick: &tick }];
         let usage = Usage::new(placed, Parties { server: true, driver: true, pgdyno: true });
         let conditions = Conditions { n_clients: 16, met_its_rate: false, is_local: true, has_pauses: false };
-        let facts = MeasurementFacts::of(&usage, (0.0, 1.0)).unwrap();
+        let facts = MeasurementFacts::from_usage(&usage, (0.0, 1.0)).unwrap();
         judge(&facts.with(&usage, (0.0, 1.0), &ResourceUsage::default(), &conditions))
     };
     let idle = judged(0.01);
@@ -554,7 +554,7 @@ fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
     let usage =
         Usage::new((0..4).map(placed).collect(), Parties { server: true, driver: true, pgdyno: true });
     let conditions = Conditions { n_clients: 4, met_its_rate: false, is_local: true, has_pauses: false };
-    let facts = MeasurementFacts::of(&usage, (0.0, 4.0)).unwrap();
+    let facts = MeasurementFacts::from_usage(&usage, (0.0, 4.0)).unwrap();
     let facts = facts.with(&usage, (0.0, 4.0), &ResourceUsage::default(), &conditions);
     judge(&MeasurementFacts { cpu: Some(0.2), n_cpus: Some(4.0), ..facts })
 }

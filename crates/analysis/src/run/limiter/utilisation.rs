@@ -96,7 +96,7 @@ struct Resource {
 }
 
 /// The use of each resource with a ceiling over a span.
-pub(crate) fn of(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<ResourceUse> {
+pub(crate) fn resource_uses(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<ResourceUse> {
     resources(usage, record).iter().filter_map(|resource| used(usage, span, resource)).collect()
 }
 
@@ -412,9 +412,9 @@ mod tests {
         }];
         let placed = ticks.iter().map(|tick| Placed { from_s: 0.0, to_s: 1.0, tick });
         let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });
-        let server = ServerSpec::of(ServerSource::Version("18".parse().unwrap()));
+        let server = ServerSpec::new(ServerSource::Version("18".parse().unwrap()));
         let window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let mut record = RunRecord::new(RunSpec { run: 1, block: 1, case: 1, seed: 1 }, case, "0");
         let flushes =
             [("sync_rate[fdatasync]", 900.0), ("sync_rate[fsync]", 500.0), ("sync_rate[open_sync]", 700.0)];

@@ -11,7 +11,7 @@ pub(crate) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transac
 
 /// What a session with this wait does; none of an idle one, and of one that is hidden.
 pub(crate) fn kind(what: &str) -> Option<&'static str> {
-    Some(match WaitStage::of(what, true) {
+    Some(match WaitStage::from_event(what, true) {
         Some(WaitStage::WalFlush | WaitStage::WalInit | WaitStage::Standby) => "WAL",
         Some(WaitStage::DataRead | WaitStage::DataWrite | WaitStage::Spill | WaitStage::Slru) => "I/O",
         Some(WaitStage::Lock) => "locks",

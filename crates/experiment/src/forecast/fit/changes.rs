@@ -15,7 +15,7 @@ pub(super) struct LevelsBefore {
 
 impl LevelsBefore {
     /// Empty for an experiment that contradicts itself; planning will report that.
-    pub(super) fn of(experiment: &Experiment) -> LevelsBefore {
+    pub(super) fn new(experiment: &Experiment) -> LevelsBefore {
         let mut dimensions = expand::dimensions(experiment);
         let mut add = |key: &str, value: String| {
             dimensions.insert(0, Dimension { key: key.to_string(), levels: vec![value] });
@@ -50,7 +50,7 @@ impl LevelsBefore {
 
     /// Differences from `experiment`.
     pub(super) fn changes(&self, experiment: &Experiment) -> Vec<FitChange> {
-        let after = LevelsBefore::of(experiment);
+        let after = LevelsBefore::new(experiment);
         let changed = self.dimensions.iter().filter_map(|before| {
             let levels = after.levels(&before.key).filter(|levels| *levels != before.levels)?;
             Some(FitChange {
@@ -97,7 +97,7 @@ pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
 
 /// Removes levels that are gone from selectors, and selectors that have no others: they would be refused as mistakes.
 pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<FitChange> {
-    let snapshot = LevelsBefore::of(experiment);
+    let snapshot = LevelsBefore::new(experiment);
     let reduced = |selector: &Selector| selector.reduced(|key, wanted| snapshot.has(key, wanted));
     // Factors with different numbers of levels cannot vary together; a key that is gone is not a factor.
     let is_unlike = |keys: &Vec<String>| {

@@ -75,7 +75,7 @@ pub(super) fn n_loads(experiment: &Experiment, limits: &Limits) -> usize {
     for case in &plan.cases {
         let mut of_one_size = case.clone();
         of_one_size.workload.scale = 1;
-        let key = (place(case), StageKey::of(&of_one_size));
+        let key = (place(case), StageKey::new(&of_one_size));
         if !made.contains(&key) {
             made.push(key);
         }

@@ -28,7 +28,7 @@ pub(super) struct Needs {
 
 impl Needs {
     /// The needs of these figures of `experiment`.
-    pub(super) fn of(figures: &[FigureSection], experiment: &Experiment) -> Needs {
+    pub(super) fn new(figures: &[FigureSection], experiment: &Experiment) -> Needs {
         let dimensions = expand::dimensions(experiment);
         let mut needs = Needs::default();
         for figure in figures {

@@ -87,7 +87,7 @@ pub(super) const LEAST: [[usize; Axis::ALL.len()]; 7] = [
 
 impl Share {
     /// The shortest runs of so much.
-    pub(super) fn of(n: [usize; Axis::ALL.len()]) -> Share {
+    pub(super) fn new(n: [usize; Axis::ALL.len()]) -> Share {
         Share { n, length: 0, again: false }
     }
 

@@ -43,7 +43,7 @@ impl Default for MachineSpeed {
 
 impl MachineSpeed {
     /// This speed, within bounds.
-    pub fn of(relative: f64) -> MachineSpeed {
+    pub fn new(relative: f64) -> MachineSpeed {
         MachineSpeed(relative.clamp(SLOWEST, FASTEST))
     }
 
@@ -59,7 +59,7 @@ impl MachineSpeed {
         let quickest = shown.take(N_COUNT).map(|shown| shown.times).reduce(f64::min);
         quickest
             .filter(|times| *times > 0.0)
-            .map_or(MachineSpeed::default(), |times| MachineSpeed::of(1.0 / times))
+            .map_or(MachineSpeed::default(), |times| MachineSpeed::new(1.0 / times))
     }
 
     /// Keeps in the directory `cache` what an experiment has shown, if it ran servers of our own.

@@ -39,12 +39,12 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
         for (level, dir) in levels.iter().flat_map(|level| dirs.iter().map(move |dir| (level, dir))) {
             let server = ServerSpec {
                 wal_directory: dir.clone(),
-                ..ServerSpec::of(ServerSource::BinDir(PathBuf::new()))
+                ..ServerSpec::new(ServerSource::BinDir(PathBuf::new()))
             };
             let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
             cases.push(Case {
                 os: [(key.to_string(), level.clone())].into(),
-                ..Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window)
+                ..Case::new(server, WorkloadSpec::new(WorkloadKind::default(), 1), window)
             });
         }
     }

@@ -99,7 +99,7 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
 
 #[test]
 fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
-    let busy = MachineSpeed::of(0.3);
+    let busy = MachineSpeed::new(0.3);
     for (name, budget_s) in
         [("m5-metal", 1800.0), ("piops", 600.0), ("five-clouds", 900.0), ("low-variation", 300.0)]
     {
@@ -109,7 +109,8 @@ fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
         assert_eq!(calm.0.workload.scale, busy.0.workload.scale, "{name}");
         assert!(calm.0.run.measure.all()[0] >= busy.0.run.measure.all()[0], "{name}");
     }
-    let of = |speed| fitted("piops", &Limits { budget_s: 240.0, speed: MachineSpeed::of(speed), ..here() }).0;
+    let of =
+        |speed| fitted("piops", &Limits { budget_s: 240.0, speed: MachineSpeed::new(speed), ..here() }).0;
     let n_levels = |speed| of(speed).workload.transactions.map_or(0, |levels| levels.all().len());
     assert!(n_levels(1.0) >= 2 && n_levels(3.0) > n_levels(1.0), "{} and {}", n_levels(1.0), n_levels(3.0));
 }
@@ -148,7 +149,7 @@ fn what_cannot_be_made_shorter_is_longer_than_asked() {
 #[test]
 fn half_a_minute_is_enough_for_a_number() {
     for (budget_s, n_clients, repeats) in [(30.0, 1, 1), (44.0, 1, 2), (78.0, 2, 2)] {
-        for speed in [MachineSpeed::default(), MachineSpeed::of(0.8)] {
+        for speed in [MachineSpeed::default(), MachineSpeed::new(0.8)] {
             let mut experiment = study("quick");
             let limits = Limits { budget_s, speed, ..here() };
             let fitted = fit(&mut experiment, &limits);
@@ -339,7 +340,7 @@ fn a_slow_machine_gets_shorter_runs_that_take_as_long() {
         assert!(estimated_s(&m5, &limits) <= limits.budget_s);
         m5.run.measure.all()[0].ms
     };
-    let slow = MachineSpeed::of(0.5);
+    let slow = MachineSpeed::new(0.5);
     let usual = fitted_s(MachineSpeed::default());
     assert!(fitted_s(slow) < usual);
 }

@@ -25,7 +25,7 @@ fn check_one(
     dimensions: &[Dimension],
 ) -> Result<(), String> {
     let place = format!("figure `{}`", figure.name);
-    let labels = TargetLabels::of(experiment);
+    let labels = TargetLabels::from_experiment(experiment);
     let is_label = |key: &str| labels.keys().iter().any(|label| names(key, label));
     for (key, need) in &figure.needs {
         if names(key, keys::workload::CLIENTS.name) || *need != Need::Curve {

@@ -38,7 +38,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// All keys of `experiment`, including those with one level, as far as they are sound.
-    pub(super) fn of(experiment: &Experiment, site: &PlanResources, problems: &mut Problems) -> Grid {
+    pub(super) fn new(experiment: &Experiment, site: &PlanResources, problems: &mut Problems) -> Grid {
         let default_version = site.versions.default_version();
         let mut grid = Grid { dimensions: Vec::new(), default_version };
         let server = &experiment.server;

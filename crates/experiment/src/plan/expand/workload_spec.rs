@@ -84,7 +84,7 @@ pub(super) fn workload_spec(
 
 /// Reports keys that the workload would not follow.
 fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, problems: &mut Problems) {
-    if section.schema.is_some() && Dataset::of(data).is_none() {
+    if section.schema.is_some() && Dataset::from_case_data(data).is_none() {
         problems.say(
             "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
                     themselves"
@@ -92,7 +92,7 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
         );
     }
     let asks = section.unlogged.as_ref().is_some_and(|levels| levels.all().contains(&true));
-    if asks && Dataset::of(data).is_none() {
+    if asks && Dataset::from_case_data(data).is_none() {
         problems.say(format!(
             "{} is for tables that pgdyno loads; your own SQL files say `create unlogged table` themselves",
             keys::UNLOGGED
@@ -186,7 +186,7 @@ fn scale(
     site: &PlanResources,
 ) -> Result<u32, String> {
     let scale = choice.get(keys::SCALE);
-    match Dataset::of(data) {
+    match Dataset::from_case_data(data) {
         Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
         Some(dataset) => {
             let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);

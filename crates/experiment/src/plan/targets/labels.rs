@@ -19,7 +19,7 @@ pub(crate) struct TargetLabels {
 }
 
 impl TargetLabels {
-    pub(crate) fn of(experiment: &Experiment) -> TargetLabels {
+    pub(crate) fn from_experiment(experiment: &Experiment) -> TargetLabels {
         let of_target = experiment.target.iter().map(|target| {
             let labels = target.all_labels().into_iter();
             (target.name.clone(), labels.map(|(name, value)| (format!("{LABEL}{name}"), value)).collect())

@@ -26,7 +26,7 @@ impl ServerHost {
     ///
     /// # Errors
     /// When a name has no address.
-    pub fn of(conninfo: &Conninfo) -> Result<ServerHost> {
+    pub fn find(conninfo: &Conninfo) -> Result<ServerHost> {
         let found = conninfo.with_addresses().context("cannot look up the server's host")?;
         let own: BTreeSet<IpAddr> = own_addresses()?.into_iter().map(|(_, address)| address).collect();
         let addresses = found.hosts.iter().flat_map(|host| &host.addresses);
@@ -50,7 +50,7 @@ mod tests {
 
     fn of(text: &str) -> ServerHost {
         let text = format!("user=u dbname=d {text}");
-        ServerHost::of(&Conninfo::resolve_in(&text, &Default::default()).unwrap()).unwrap()
+        ServerHost::find(&Conninfo::resolve_in(&text, &Default::default()).unwrap()).unwrap()
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Found {
 fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found) -> Result<()> {
     let mut session = session::open(conninfo, site.stop)?;
     let mut other = session::open(conninfo, site.stop)?;
-    let facts = Facts::of(conninfo, &mut session, &mut other)?;
+    let facts = Facts::read(conninfo, &mut session, &mut other)?;
     drop(other);
     for case in cases {
         found.take(judge(&facts, case));
@@ -179,7 +179,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
         let problem = found.take(published::problem(session, None, Creator::Load));
         problem.into_iter().flatten().for_each(|why| found.say(why));
     }
-    let Some(dataset) = Dataset::of(&workload.data) else { return };
+    let Some(dataset) = Dataset::from_case_data(&workload.data) else { return };
     if !site.replace
         && let Some(marker) = complete(session, dataset, &schema)
     {
@@ -195,7 +195,7 @@ fn as_they_are(
     schema: &Schema,
     problems: &[String],
 ) -> Option<String> {
-    let dataset = Dataset::of(&workload.data).filter(|_| !problems.is_empty())?;
+    let dataset = Dataset::from_case_data(&workload.data).filter(|_| !problems.is_empty())?;
     let home = WorkloadTables { dataset, schema: schema.clone() };
     let state = state::inspect(session, dataset, schema).ok()?;
     let is_usable =
@@ -215,7 +215,7 @@ fn as_they_are(
 
 /// Problems with data that is used as it is.
 fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
-    let Some(Some(home)) = found.take(WorkloadTables::of(session, &case.workload)) else { return };
+    let Some(Some(home)) = found.take(WorkloadTables::find(session, &case.workload)) else { return };
     let Some(state) = found.take(state::inspect(session, home.dataset, &home.schema)) else { return };
     let lacks = access::lacks(session, &home, case.workload.kind);
     found.take(lacks).into_iter().flatten().for_each(|why| found.say(why));

@@ -92,7 +92,7 @@ impl Adopted {
 
     /// Relations that contain data before files run that may create more.
     fn holders(&mut self, case: &Case, wish: &CopyInputs, session: &mut Session) -> Result<BTreeSet<u32>> {
-        let is_their_own = Dataset::of(&case.workload.data).is_none() || wish.is_archive;
+        let is_their_own = Dataset::from_case_data(&case.workload.data).is_none() || wish.is_archive;
         match is_their_own && self.copies.wanted(wish).is_some() {
             true => template::holders(session),
             false => Ok(BTreeSet::new()),
@@ -184,7 +184,7 @@ impl Adopted {
         ensure!(reach.is_empty(), "{}", reach.join("; "));
         let scratch = files::trust::make_directory(&site.cache.dir)?;
         let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
-        let longest = phase_limit::of(case);
+        let longest = phase_limit::for_case(case);
         let what = (&case.workload, archive);
         let done = own_data::restore_archive(session, what, (&restorer, site, Whose::ByUrl), longest, watch);
         let done = done.with_context(|| {

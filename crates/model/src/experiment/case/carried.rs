@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_case_carries_what_is_not_the_default() {
-        let server = ServerSpec::of(ServerSource::BinDir("/x".into()));
+        let server = ServerSpec::new(ServerSource::BinDir("/x".into()));
         let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
-        let mut case = Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window);
+        let mut case = Case::new(server, WorkloadSpec::new(WorkloadKind::default(), 1), window);
         assert_eq!((case.get(PERF), case.get(COUNTERS), case.get(MAX_FAILED)), (false, false, None));
         let plain = serde_json::to_string(&case).unwrap();
         assert!(!plain.contains("perf") && !plain.contains("carried"), "{plain}");
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_value_that_is_none_is_refused_and_a_name_of_a_newer_case_is_not() {
-        let server = ServerSpec::of(ServerSource::BinDir("/x".into()));
+        let server = ServerSpec::new(ServerSource::BinDir("/x".into()));
         let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window);
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::default(), 1), window);
         let with = |more: &str| {
             let text = serde_json::to_string(&case).unwrap();
             serde_json::from_str::<Case>(&text.replacen('{', &format!("{{{more},"), 1))

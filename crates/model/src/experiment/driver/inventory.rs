@@ -101,7 +101,7 @@ impl DriverSection {
 
     /// The entry of one driver.
     #[must_use]
-    pub fn of(spec: DriverSpec) -> DriverSection {
+    pub fn new(spec: DriverSpec) -> DriverSection {
         let DriverSpec { name, via, program, upload, address } = spec;
         let program = Some(program).filter(|program| *program != default_program());
         DriverSection { name, via, program, upload, address, ..DriverSection::default() }
@@ -127,7 +127,7 @@ impl FromStr for DriverSection {
             pods.check().map_err(|_| wrong())?;
             return Ok(DriverSection { kubernetes: Some(pods), ..DriverSection::default() });
         }
-        text.parse().map(DriverSection::of).map_err(|error: String| {
+        text.parse().map(DriverSection::new).map_err(|error: String| {
             format!("{error}; or @FILE with one host a line, or kubectl:NAMESPACE/LABEL=VALUE")
         })
     }

@@ -118,7 +118,7 @@ impl Values {
     }
 
     /// Sorts what was read in any order; of equal keys the last counts.
-    fn of(mut entries: Vec<ReadingValue>) -> Values {
+    fn new(mut entries: Vec<ReadingValue>) -> Values {
         if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.reverse();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -210,7 +210,7 @@ impl Index<&str> for Values {
 
 impl<K: AsRef<str>> FromIterator<(K, f64)> for Values {
     fn from_iter<I: IntoIterator<Item = (K, f64)>>(from: I) -> Values {
-        Values::of(from.into_iter().map(|(key, value)| (shared(key.as_ref()), value)).collect())
+        Values::new(from.into_iter().map(|(key, value)| (shared(key.as_ref()), value)).collect())
     }
 }
 
@@ -260,7 +260,7 @@ impl<'de> Deserialize<'de> for Values {
                 }
                 // A file may have millions of ticks, each with few values.
                 entries.shrink_to_fit();
-                Ok(Values::of(entries))
+                Ok(Values::new(entries))
             }
         }
         from.deserialize_map(Visit)

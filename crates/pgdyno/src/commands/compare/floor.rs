@@ -21,7 +21,7 @@ fn path(cache: &Cache) -> PathBuf {
 }
 
 /// The noise floor that an A/A comparison found; `None` without a verdict.
-pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<NoiseFloor> {
+pub(super) fn noise_floor(comparison: &CaseComparison, data: &ExperimentData) -> Option<NoiseFloor> {
     let ratio = comparison.leading()?;
     let run = &data.runs.last()?.record;
     Some(NoiseFloor {

@@ -69,7 +69,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let explained = Explained::read(&path, KeptTelemetry::Drawn)?;
     let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
-        && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
+        && let Some(found) = comparisons.first().and_then(|case| floor::noise_floor(case, &explained.data))
     {
         floor::keep(&Cache::default_location()?, &found)?;
     }

@@ -50,7 +50,7 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
 
 /// Writes the page of a measured comparison into its directory.
 pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
-    let pages = with_own(dir, explained, &own_comparisons(dir, explained)?, Pages::of)?;
+    let pages = with_own(dir, explained, &own_comparisons(dir, explained)?, Pages::from_input)?;
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     Ok(())
@@ -98,7 +98,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn of(explained: &'a Explained, target: &'a StoredCase) -> Source<'a> {
+    pub(super) fn new(explained: &'a Explained, target: &'a StoredCase) -> Source<'a> {
         Source { explained, dir: &target.dir, cases: None }
     }
 
@@ -134,7 +134,7 @@ pub(super) fn write_asked(
 ) -> Result<()> {
     let Some(path) = &args.report else { return Ok(()) };
     let command = shell::command(&again(arguments(), None));
-    let pages = with(comparisons, sources, &[command], Pages::of)?;
+    let pages = with(comparisons, sources, &[command], Pages::from_input)?;
     let write = |path: &Path, text: &str| -> Result<()> {
         expect_replaceable(path)?;
         store::write_report(path, text.as_bytes())?;
@@ -191,7 +191,7 @@ pub(crate) fn write_repeat(
 ) -> Result<PathBuf> {
     let sources = results.map(|(explained, dir)| Source { explained, dir, cases: None });
     let commands = [shell::command(&again(arguments(), None))];
-    let pages = with(comparisons, &sources, &commands, Pages::of)?;
+    let pages = with(comparisons, &sources, &commands, Pages::from_input)?;
     let html = dir.join("repeat.html");
     store::write_report(&dir.join("repeat.md"), pages.markdown.as_bytes())?;
     store::write_report(&html, pages.html.as_bytes())?;
@@ -205,7 +205,7 @@ struct Pages {
 }
 
 impl Pages {
-    fn of(input: &ComparisonInput) -> Pages {
+    fn from_input(input: &ComparisonInput) -> Pages {
         Pages { html: ::report::comparison_html(input), markdown: ::report::comparison_markdown(input) }
     }
 }

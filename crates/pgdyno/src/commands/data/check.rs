@@ -97,12 +97,12 @@ pub(crate) fn embedded_case(
     layout: Layout,
     load_streams: Option<u32>,
 ) -> Result<Case> {
-    let server = ServerSpec::of(match embedded_source(args)? {
+    let server = ServerSpec::new(match embedded_source(args)? {
         Some(source) => source,
         None => origin::source(None)?,
     });
-    let workload = WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) };
-    Ok(Case::of(server, workload, Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 }))
+    let workload = WorkloadSpec { layout, load_streams, ..WorkloadSpec::new(kind, scale) };
+    Ok(Case::new(server, workload, Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 }))
 }
 
 fn text(place: &str, report: &CheckReport) -> String {

@@ -113,7 +113,7 @@ impl Order<'_> {
             stop,
         };
         let mut show = |load| screen.show(ProgressEvent::Load(load));
-        let report = limit::within("load", experiment::site::phase_limit::of(&case), || {
+        let report = limit::within("load", experiment::site::phase_limit::for_case(&case), || {
             loading::load(&mut session, dataset, &request, &mut show)
         });
         screen.close();
@@ -128,7 +128,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let cache = Cache::default_location()?;
-        let budget = CacheBudget::of(&cache)?;
+        let budget = CacheBudget::read(&cache)?;
         ensure!(
             !budget.keeps_nothing(),
             "{} keeps no cluster, so there is nothing to load in advance",
@@ -164,7 +164,7 @@ impl Order<'_> {
         let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.schema = args.schema.clone();
         let mut watch = |progress| screen.show(progress);
-        let stage = ResolvedServer::of(&case, &site, &mut watch)
+        let stage = ResolvedServer::resolve(&case, &site, &mut watch)
             .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
         screen.close();
         let mut stage = stage?;

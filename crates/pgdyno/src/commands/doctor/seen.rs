@@ -54,7 +54,7 @@ impl SeenHere {
     ///
     /// # Errors
     /// When the server or its host cannot be reached.
-    pub(super) fn of(args: &DoctorArgs) -> Result<SeenHere> {
+    pub(super) fn look(args: &DoctorArgs) -> Result<SeenHere> {
         let mut seen = match args.target.as_ref().or(args.server.as_ref()) {
             None => SeenHere::of_machine()?,
             Some(target) => {
@@ -115,7 +115,7 @@ impl SeenHere {
 
     /// The server's host is this machine if its processes are here.
     fn with_server_here(self, order: &WatchOrder) -> SeenHere {
-        let place = ObservedServer::of(order, driver::SenderTrust::OfUser);
+        let place = ObservedServer::find(order, driver::SenderTrust::OfUser);
         if place.postmaster_pid.is_none() {
             return SeenHere { host_of: HostOf::Driver, ..self };
         }

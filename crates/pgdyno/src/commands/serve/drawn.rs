@@ -160,7 +160,7 @@ fn answer(what: &What, links: &[BarLink]) -> Result<Answer> {
             let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
             (DRAWN_HERE.several)(&dirs, links)?
         }
-        What::Past(dir, name) => return Ok(Answer::Runs(past::of(dir, name)?)),
+        What::Past(dir, name) => return Ok(Answer::Runs(past::read(dir, name)?)),
         What::History(name, runs, left_out) => makers::history_of(name, runs.clone(), left_out, links),
     };
     Ok(Answer::Page { html: page.html, policy: page.policy })

@@ -60,7 +60,7 @@ fn several(dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
 }
 
 fn history(experiment: &str, dirs: &[&Path], back: &[BarLink]) -> Result<Page> {
-    let (runs, left_out) = past::of_all(dirs, past::of);
+    let (runs, left_out) = past::of_all(dirs, past::read);
     Ok(history_of(experiment, runs, &left_out, back))
 }
 
@@ -88,8 +88,8 @@ mod tests {
     /// A result without runs, of so many cases.
     fn prepare(path: &Path, n: u32) {
         let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
-        let server = ServerSpec::of(ServerSource::Version("15".parse().expect("a version")));
-        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let server = ServerSpec::new(ServerSource::Version("15".parse().expect("a version")));
+        let case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let of = |n: u32| Case {
             id: n,
             workload: WorkloadSpec { n_clients: n, ..case.workload.clone() },

@@ -69,7 +69,7 @@ fn kept_or(dir: &Path, read: impl FnOnce() -> Result<Vec<PastRun>>) -> Result<Ve
 }
 
 /// The runs of the result in a directory, which has this name on pages.
-pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
+pub(super) fn read(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
     let Explained { data, study } = Explained::read_for_figures(dir)?;
     Ok(past_runs(name, &data, &study))
 }

@@ -30,7 +30,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Exit> {
         FileFormat::Parquet => ExportFormat::Parquet,
     };
     format.check()?;
-    let out = Out::of(args)?;
+    let out = Out::open(args)?;
     let mut export = Export::begin(table, format, stored.plan(), BufWriter::new(out)).context(NOT_WRITTEN)?;
     for index in indices {
         let Some(run) = stored.run(index)? else { continue };
@@ -53,7 +53,7 @@ fn seconds(args: &ExportArgs) -> Result<Exit> {
     let has_run = args.run.is_none_or(|run| study.runs.iter().any(|other| other.run == run));
     expect_run(args, last_run(&data), has_run)?;
     let text = report::seconds_csv(&study, args.run);
-    match Out::of(args)? {
+    match Out::open(args)? {
         Out::Terminal(_) => print_exact(&text)?,
         Out::File(mut file) => file.write_all(text.as_bytes()).context(NOT_WRITTEN)?,
     }
@@ -80,7 +80,7 @@ enum Out {
 }
 
 impl Out {
-    fn of(args: &ExportArgs) -> Result<Out> {
+    fn open(args: &ExportArgs) -> Result<Out> {
         let Some(path) = &args.output else {
             let stdout = stdout();
             ensure!(

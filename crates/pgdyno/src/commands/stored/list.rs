@@ -68,7 +68,7 @@ impl ShortAnswer {
     ///
     /// # Errors
     /// When the request of a comparison cannot be read.
-    pub(crate) fn of(dir: &Path, explained: &Explained) -> Result<ShortAnswer> {
+    pub(crate) fn new(dir: &Path, explained: &Explained) -> Result<ShortAnswer> {
         let Explained { data, study } = explained;
         let (headline, grade) = match page::own_comparisons(dir, explained)?.as_slice() {
             [first, ..] => (report::comparison_headline(first), first.grade),
@@ -111,7 +111,7 @@ impl ShortAnswer {
         let stored = stored.and_then(|bytes| store::parse_record::<ShortAnswer>(&bytes).ok());
         match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
             Some(answer) => Ok(answer),
-            None => ShortAnswer::of(dir, &Explained::read(dir, KeptTelemetry::No)?),
+            None => ShortAnswer::new(dir, &Explained::read(dir, KeptTelemetry::No)?),
         }
     }
 }

@@ -103,7 +103,7 @@ fn read(source: &Source) -> Result<(MergedResults, Author)> {
 fn proven(merged: &Merged, sources: &[Source]) -> Result<(Vec<Proofs>, Vec<String>)> {
     let (mut kept, mut dropped) = (Vec::new(), Vec::new());
     for (index, Source { name, dir }) in sources.iter().enumerate() {
-        for proofs in proofs::of(dir)? {
+        for proofs in proofs::all_of(dir)? {
             match merged.case_of_part_alone(index, proofs.case) {
                 Some(case) => kept.push(Proofs { case, ..proofs }),
                 None => dropped.push(format!(

@@ -162,9 +162,9 @@ mod tests {
         let keywords = [("user", "me"), ("host", "db.example"), ("port", "5432"), ("dbname", "x")];
         let source =
             ServerSource::Url(keywords.map(|(key, value)| (key.to_string(), value.to_string())).into());
-        let mut case = Case::of(
-            ServerSpec::of(source),
-            WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+        let mut case = Case::new(
+            ServerSpec::new(source),
+            WorkloadSpec::new(WorkloadKind::Tpcb, 1),
             Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         );
         let way = |text: &str| DriverSpec { address: "10.0.0.1".parse().ok(), ..text.parse().unwrap() };

@@ -54,7 +54,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
-    let mut original = Original::of(args)?;
+    let mut original = Original::find(args)?;
     let Stored { part, experiment_toml, author } = original.stored()?;
     let own = part.plan.cases.iter().map(|case| case.id);
     let cases: Vec<(u32, u32)> = part.cases.iter().copied().zip(own).collect();

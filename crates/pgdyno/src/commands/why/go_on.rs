@@ -24,7 +24,7 @@ pub(super) fn find(
     planned: &Plan,
     output: Option<&Path>,
 ) -> Result<Option<(PathBuf, Plan)>> {
-    let of_case = proofs::of(dir)?.into_iter().filter(|kept| kept.case == case);
+    let of_case = proofs::all_of(dir)?.into_iter().filter(|kept| kept.case == case);
     let places = of_case.flat_map(|kept: Proofs| {
         let of_each = kept.proofs.into_iter().filter_map(|proof| proof.measured_in);
         std::iter::once(kept.measured_in).chain(of_each).collect::<Vec<String>>()

@@ -83,7 +83,7 @@ fn better(earlier: &Proofs, new: &Proofs) -> (Proofs, Vec<Proof>) {
 ///
 /// # Errors
 /// When the file is damaged.
-pub(crate) fn of(dir: &Path) -> Result<Vec<Proofs>> {
+pub(crate) fn all_of(dir: &Path) -> Result<Vec<Proofs>> {
     Ok(read(dir)?.cases)
 }
 
@@ -155,7 +155,7 @@ mod tests {
             let measured_in = (*measured_in).to_string();
             stay = keep(dir.path(), &Proofs { case: 1, measured_in, proofs: proofs.to_vec() }).unwrap().1;
         }
-        let kept = super::of(dir.path()).unwrap();
+        let kept = super::all_of(dir.path()).unwrap();
         assert_eq!(kept.len(), 1, "one case was tested");
         (stay.into_iter().map(|proof| proof.change).collect(), kept[0].clone())
     }

@@ -4,9 +4,9 @@ use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, Work
 use model::load::Window;
 
 pub(super) fn a_case() -> Case {
-    Case::of(
-        ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-        WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+    Case::new(
+        ServerSpec::new(ServerSource::Version("18".parse().unwrap())),
+        WorkloadSpec::new(WorkloadKind::Tpcb, 1),
         Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
     )
 }

@@ -9,7 +9,7 @@ use model::secret::hide_text;
 use super::state::{BUCKETS_S, LaneState, State, word};
 
 /// The whole exposition.
-pub(super) fn of(state: &State) -> String {
+pub(super) fn page(state: &State) -> String {
     let mut text = Text::default();
     let experiment = label("experiment", &state.name);
     text.family("pgdyno_build", "info", "the program");

@@ -113,7 +113,7 @@ mod tests {
             false => ServerSource::Url(BTreeMap::new()),
         };
         let window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
-        let case = Case::of(ServerSpec::of(source), WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let case = Case::new(ServerSpec::new(source), WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let setting = |(name, value): &(&str, &str)| {
             (name.to_string(), Setting { value: value.to_string(), source: "command line".to_string() })
         };

@@ -46,7 +46,7 @@ struct CellData {
 
 /// The data of the charts.
 pub(in crate::html) fn data(study: &Study) -> Option<PairData> {
-    let Pair { across, along, others, cells } = pair::of(study)?;
+    let Pair { across, along, others, cells } = pair::from_study(study)?;
     let classes =
         |n: usize, is_ordered: bool| colour::of_levels(n, is_ordered).into_iter().map(Colour::class);
     let numeric = |factor: pair::Numeric| NumericData {
@@ -75,7 +75,7 @@ pub(super) fn section(pair: &Pair) -> String {
     let (across, along) = (&pair.across, &pair.along);
     let mut html = format!("<h3>{} and {}</h3>", text(&phrases::capital(&across.title)), text(&along.title));
     if pair.others.len() <= OTHERS_MAX {
-        let scale = Scale::of(&pair.cells);
+        let scale = Scale::from_cells(&pair.cells);
         html.push_str("<div class=\"pairs\">");
         (0..pair.others.len()).for_each(|other| html.push_str(&matrix(pair, other, &scale)));
         html.push_str("</div>\n");
@@ -121,7 +121,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(cells: &[Cell]) -> Scale {
+    fn from_cells(cells: &[Cell]) -> Scale {
         let tps = || cells.iter().map(|cell| cell.tps);
         Scale { low: tps().fold(f64::INFINITY, f64::min), high: tps().fold(0.0, f64::max) }
     }
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn a_cell_is_coloured_by_its_share_of_the_scale() {
         let cells = [100.0, 550.0, 1000.0].map(|tps| Cell { case: 1, across: 0, along: 0, other: 0, tps });
-        let scale = Scale::of(&cells);
+        let scale = Scale::from_cells(&cells);
         let steps: Vec<usize> =
             [100.0, 199.0, 201.0, 550.0, 999.0, 1000.0].map(|tps| scale.step(tps)).to_vec();
         assert_eq!(steps, [0, 0, 1, 4, 8, 8]);
-        assert_eq!(Scale::of(&cells[..1]).step(100.0), 0, "equal figures have one colour");
+        assert_eq!(Scale::from_cells(&cells[..1]).step(100.0), 0, "equal figures have one colour");
     }
 }

@@ -101,7 +101,7 @@ mod tests {
 
     fn draw(stacks: &str) -> String {
         let look = |path: &[String]| Look { class: "f-other", more: format!(", depth {}", path.len()) };
-        svg(&tree::of(&unfold(stacks)), "of <a test>", &look)
+        svg(&tree::from_stacks(&unfold(stacks)), "of <a test>", &look)
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(in crate::html) fn section(study: &Study, profiles: &[StoredProfile]) -> Str
     }
     html.push_str(&legend());
     for (case, profile) in profiled.iter().take(GRAPHS_MAX) {
-        let root = tree::of(&of_work(&profile.stacks));
+        let root = tree::from_stacks(&of_work(&profile.stacks));
         let look = |path: &[String]| Look { class: class_of(path), more: String::new() };
         let graph = flame::svg(&root, &format!("Flame graph of {}", case.label), &look);
         let open = if profiled.len() == 1 { " open" } else { "" };
@@ -178,7 +178,8 @@ fn difference(
     (base, before): (&CaseSummary, &StoredProfile),
     (case, after): (&CaseSummary, &StoredProfile),
 ) -> String {
-    let (one, other) = (tree::of(&of_work(&before.stacks)), tree::of(&of_work(&after.stacks)));
+    let (one, other) =
+        (tree::from_stacks(&of_work(&before.stacks)), tree::from_stacks(&of_work(&after.stacks)));
     let changes = TreeChanges::between(&one, &other);
     let n = one.n.min(other.n).max(1) as f64;
     let look = |path: &[String]| {

@@ -33,7 +33,7 @@ struct Placed<'a> {
 }
 
 /// Joins the charts of runs; `None` if these have no common time line.
-pub(in crate::html) fn of(runs: &[(&RunSummary, Vec<Panel>)]) -> Option<Across> {
+pub(in crate::html) fn from_runs(runs: &[(&RunSummary, Vec<Panel>)]) -> Option<Across> {
     let placed = place(runs.iter().map(|(run, _)| *run))?;
     let drawn: Vec<Drawn> = placed
         .into_iter()

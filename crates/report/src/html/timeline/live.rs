@@ -84,7 +84,7 @@ impl LiveCharts {
         self.step += 1;
         let mut added = Vec::new();
         let mut is_other = false;
-        for fresh in panels::of(latest, Some(n_clients)) {
+        for fresh in panels::from_run(latest, Some(n_clients)) {
             let place = match self.panels.iter().position(|known| known.title == fresh.title) {
                 Some(place) => place,
                 None if self.panels.len() < PANELS_MAX => {

@@ -7,7 +7,7 @@ use crate::prose::{format, phrases};
 
 /// `500/s was not sustained: 476/s; p99 2,401 ms and growing`; `None` for a case without a rate of its own.
 pub(crate) fn words(study: &Study, case: &CaseSummary) -> Option<String> {
-    offered::of(study, case).map(|offered| sentence(&offered))
+    offered::offered_rate(study, case).map(|offered| sentence(&offered))
 }
 
 /// A line for each case with a rate; none if there is one case, because the headline says it.
@@ -19,7 +19,8 @@ pub(crate) fn below_table(study: &Study) -> Vec<String> {
 
 /// `; 500/s was not sustained in 1 of 2 cases`, after an answer that compares cases; empty if all were.
 pub(crate) fn missed(study: &Study) -> String {
-    let all: Vec<OfferedRate> = study.cases.iter().filter_map(|case| offered::of(study, case)).collect();
+    let all: Vec<OfferedRate> =
+        study.cases.iter().filter_map(|case| offered::offered_rate(study, case)).collect();
     let missed: Vec<&OfferedRate> = all.iter().filter(|one| one.n_missed > 0).collect();
     let Some(first) = missed.first() else { return String::new() };
     let rate = match missed.iter().all(|one| one.rate_per_s == first.rate_per_s) {

@@ -168,7 +168,7 @@ mod tests {
             compiler: compiler().unwrap(),
             configure: configure_options(),
             maker_uid: Maker::of_what_is_fetched().unwrap().uid(),
-            made: TreeListing::of(&built, FACTS_FILE).unwrap(),
+            made: TreeListing::read(&built, FACTS_FILE).unwrap(),
         };
         change(&mut recipe);
         fs::write(built.join(FACTS_FILE), serde_json::to_vec(&recipe).unwrap()).unwrap();

@@ -99,7 +99,7 @@ impl Origin {
     pub(super) fn content(&self, stop: &AtomicBool) -> Result<String> {
         match self {
             Origin::Commit { commit, .. } => Ok(commit.clone()),
-            Origin::Directory(dir) => Walk::of(dir, None, stop).hash(),
+            Origin::Directory(dir) => Walk::new(dir, None, stop).hash(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Origin {
         let maker = self.maker();
         maker.act(|| fs::create_dir_all(to)).with_context(|| format!("create `{}`", to.display()))?;
         match self {
-            Origin::Directory(dir) => Walk::of(dir, Some(to), stop).hash(),
+            Origin::Directory(dir) => Walk::new(dir, Some(to), stop).hash(),
             Origin::Commit { repository, commit } => {
                 let archive = to.with_extension("tar");
                 let mut export = repository.git(&["archive", "--format=tar", "-o"], home);
@@ -269,7 +269,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn of<'a>(root: &'a Path, to: Option<&'a Path>, stop: &'a AtomicBool) -> Walk<'a> {
+    fn new<'a>(root: &'a Path, to: Option<&'a Path>, stop: &'a AtomicBool) -> Walk<'a> {
         Walk { root, to, stop, left: unpack::COMMIT }
     }
 
@@ -417,10 +417,10 @@ mod tests {
     fn a_tree_is_read_up_to_its_bound() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("small"), "one").unwrap();
-        Walk::of(place.path(), None, &GO).hash().unwrap();
+        Walk::new(place.path(), None, &GO).hash().unwrap();
         // A sparse file: reading it would take all memory.
         fs::File::create(place.path().join("vast")).unwrap().set_len(5 << 40).unwrap();
-        let refused = format!("{:#}", Walk::of(place.path(), None, &GO).hash().unwrap_err());
+        let refused = format!("{:#}", Walk::new(place.path(), None, &GO).hash().unwrap_err());
         assert!(refused.contains("vast`") && refused.contains("more than"), "{refused}");
     }
 
@@ -432,11 +432,11 @@ mod tests {
         fs::create_dir(&to).unwrap();
         fs::write(from.join("a/script"), "one").unwrap();
         symlink("a/script", from.join("link")).unwrap();
-        let hash = |root: &Path| Walk::of(root, None, &GO).hash().unwrap();
+        let hash = |root: &Path| Walk::new(root, None, &GO).hash().unwrap();
         let before = hash(&from);
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert_eq!(hash(&from), before);
-        assert_eq!(Walk::of(&from, Some(&to), &GO).hash().unwrap(), before);
+        assert_eq!(Walk::new(&from, Some(&to), &GO).hash().unwrap(), before);
         assert_eq!(hash(&to), before);
         assert!(!to.join("pipe").exists() && !to.join("a/.git").exists());
         let time = |dir: &Path| fs::metadata(dir.join("a/script")).unwrap().modified().unwrap();
@@ -444,7 +444,7 @@ mod tests {
         fs::set_permissions(from.join("a/script"), Permissions::from_mode(0o755)).unwrap();
         assert_ne!(hash(&from), before, "the executable bit counts");
         static STOP: AtomicBool = AtomicBool::new(true);
-        assert!(Walk::of(&from, None, &STOP).hash().is_err());
+        assert!(Walk::new(&from, None, &STOP).hash().is_err());
     }
 
     #[test]

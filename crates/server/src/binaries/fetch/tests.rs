@@ -58,7 +58,7 @@ impl Planted {
 
     fn write_receipt(&self) {
         let pin = pins::pin_of_series(env::consts::ARCH, "18").unwrap();
-        let tree = TreeListing::of(&self.dir, RECEIPT).unwrap();
+        let tree = TreeListing::read(&self.dir, RECEIPT).unwrap();
         let receipt = Receipt { release: pin.release.into(), sha256: pin.sha256.into(), tree };
         let path = self.dir.join(RECEIPT);
         fs::write(&path, serde_json::to_vec(&receipt).unwrap()).unwrap();

@@ -17,7 +17,7 @@ pub(super) struct Neighbour {
 
 /// A process of a server other than the one of `data` that has `dir` in a tablespace. It works in its data directory, perhaps in
 /// a container, where the same directory has another name.
-pub(super) fn of(dir: &Path, data: &Path) -> Option<Neighbour> {
+pub(super) fn find(dir: &Path, data: &Path) -> Option<Neighbour> {
     let wanted = number(dir)?;
     let ours = number(data);
     let name = dir.file_name()?;

@@ -189,7 +189,7 @@ fn inventory_sql(session: &mut Session) -> Result<String> {
         }
         columns.entry(catalog).or_default().push(column);
     }
-    let digest = ServerDigest::of(session);
+    let digest = ServerDigest::read(session);
     let parts = columns.iter().map(|(catalog, columns)| part_sql(catalog, columns, digest));
     Ok(parts.chain([user_mappings_sql(digest), database_sql(digest)]).collect::<Vec<_>>().join(" union all "))
 }

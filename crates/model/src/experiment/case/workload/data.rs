@@ -110,7 +110,7 @@ impl Dataset {
     }
 
     /// The dataset of a case, unless the database is used as it is, or its tables are the user's own.
-    pub fn of(data: &CaseData) -> Option<Dataset> {
+    pub fn from_case_data(data: &CaseData) -> Option<Dataset> {
         match data {
             CaseData::Loaded(dataset) => Some(*dataset),
             CaseData::Archive(archive) => archive.tables_of.and_then(Dataset::of_kind),
@@ -120,7 +120,7 @@ impl Dataset {
 
     /// The dataset of workloads of this kind, unless an experiment file says otherwise.
     pub fn of_kind(kind: WorkloadKind) -> Option<Dataset> {
-        Dataset::of(&kind.data())
+        Dataset::from_case_data(&kind.data())
     }
 
     /// The dataset with that name.

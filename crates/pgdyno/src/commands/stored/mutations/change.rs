@@ -53,7 +53,7 @@ enum Content {
 }
 
 impl Kind {
-    pub(super) fn of(name: &str) -> Kind {
+    pub(super) fn from_name(name: &str) -> Kind {
         let (plain, is_compressed) = name.strip_suffix(".zst").map_or((name, false), |plain| (plain, true));
         let content = match plain.rsplit('.').next() {
             Some("json") => Content::Json,

@@ -124,7 +124,7 @@ impl Sample {
             let name = names[random.below(names.len())];
             // A second change of the same file is one of its changed text.
             let before = fs::read(self.changed.join(name)).unwrap_or_default();
-            let (words, after) = change::file(Kind::of(name), &before, random);
+            let (words, after) = change::file(Kind::from_name(name), &before, random);
             match after {
                 Some(after) => fs::write(self.changed.join(name), after).unwrap(),
                 None => drop(fs::remove_file(self.changed.join(name))),
@@ -137,13 +137,16 @@ impl Sample {
 
     /// The text of a file, of the copy that is changed.
     pub(super) fn text(&self, name: &str) -> String {
-        String::from_utf8(change::unpacked(Kind::of(name), &fs::read(self.changed.join(name)).unwrap()))
-            .unwrap()
+        String::from_utf8(change::unpacked(
+            Kind::from_name(name),
+            &fs::read(self.changed.join(name)).unwrap(),
+        ))
+        .unwrap()
     }
 
     /// Writes the text of a file of that copy.
     pub(super) fn write(&self, name: &str, text: &str) {
-        fs::write(self.changed.join(name), change::packed(Kind::of(name), text.as_bytes())).unwrap();
+        fs::write(self.changed.join(name), change::packed(Kind::from_name(name), text.as_bytes())).unwrap();
     }
 
     /// Makes both copies what they were, without what reading has written.

@@ -214,9 +214,9 @@ mod tests {
         use model::experiment::script::{CaseScript, SqlFile};
         use model::load::Window;
 
-        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
         let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
-        let mut case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let mut case = Case::new(server, WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);
         let file = |name: &str, text: Option<&str>| SqlFile {
             name: name.to_string(),
             sha256: String::new(),

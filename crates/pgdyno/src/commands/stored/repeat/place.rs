@@ -55,7 +55,7 @@ impl Original {
     ///
     /// # Errors
     /// When they are neither a directory nor a packed file.
-    pub(super) fn of(args: &RepeatArgs) -> Result<Original> {
+    pub(super) fn find(args: &RepeatArgs) -> Result<Original> {
         let origin = args.origin.clone();
         if args.results.is_dir() {
             return Ok(Original { dir: args.results.clone(), unpacked: None, above: Vec::new(), origin });
@@ -113,8 +113,8 @@ impl Original {
             ),
             Some(name) => {
                 ensure!(!plan.origins.is_empty(), "`{dir}` was not merged; leave --origin {name} out");
-                let part =
-                    part::of(&plan, name).with_context(|| format!("cannot repeat a part of `{dir}`"))?;
+                let part = part::study_part(&plan, name)
+                    .with_context(|| format!("cannot repeat a part of `{dir}`"))?;
                 ensure!(
                     self.records()?.iter().all(|record| record.concurrent.is_empty()),
                     "the hosts of `{name}` were measured side by side, which a merged study does not plan; repeat the results that \
