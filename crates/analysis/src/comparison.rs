@@ -331,9 +331,10 @@ impl<'a> Samples<'a> {
         } else {
             stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b))
         };
-        let sample = match pairing.is_paired() {
-            true => FigureSample::of_blocks(figure, &self.a, &self.b),
-            false => FigureSample::of_runs(figure, &self.a, &self.b),
+        let sample = if pairing.is_paired() {
+            FigureSample::of_blocks(figure, &self.a, &self.b)
+        } else {
+            FigureSample::of_runs(figure, &self.a, &self.b)
         };
         let medians = (medians(&self.a), medians(&self.b));
         FigureComparison::new(
@@ -349,9 +350,10 @@ impl<'a> Samples<'a> {
     pub(crate) fn logs(&self, figure: ComparedFigure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
-        match pairing.is_paired() {
-            true => a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip(),
-            false => (a.into_iter().flatten().collect(), b.into_iter().flatten().collect()),
+        if pairing.is_paired() {
+            a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip()
+        } else {
+            (a.into_iter().flatten().collect(), b.into_iter().flatten().collect())
         }
     }
 

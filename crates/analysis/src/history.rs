@@ -102,9 +102,10 @@ impl Pending {
     pub fn words(&self) -> String {
         let change = self.after / self.before - 1.0;
         let side = if change < 0.0 { "below" } else { "above" };
-        let before = match self.is_of_all {
-            true => format!("the first {}", self.n_before),
-            false => format!("the {} before them", self.n_before),
+        let before = if self.is_of_all {
+            format!("the first {}", self.n_before)
+        } else {
+            format!("the {} before them", self.n_before)
         };
         let share = 100.0 * change.abs();
         let share = if share < 9.95 { format!("{share:.1}") } else { format!("{share:.0}") };

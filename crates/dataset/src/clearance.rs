@@ -238,9 +238,10 @@ impl Clearance<'_> {
         };
         for Relation { oid, name, .. } in self.relations(session)? {
             let table = self.schema.sql_name(&name);
-            session.execute(&match name == self.dataset.marked_table() {
-                true => loading.clone().on(oid).comment_sql_on(&table),
-                false => comment(format!("table {table}"), &name, MarkedObject::Oid(oid)),
+            session.execute(&if name == self.dataset.marked_table() {
+                loading.clone().on(oid).comment_sql_on(&table)
+            } else {
+                comment(format!("table {table}"), &name, MarkedObject::Oid(oid))
             })?;
         }
         for Routine { signature, body, .. } in self.routines(session)? {
@@ -534,9 +535,10 @@ impl Relation {
 
 impl Routine {
     fn sql(&self, schema: &Schema) -> String {
-        match self.is_aggregate {
-            true => format!("aggregate {}", schema.sql_name(&self.signature.text())),
-            false => self.signature.sql(schema),
+        if self.is_aggregate {
+            format!("aggregate {}", schema.sql_name(&self.signature.text()))
+        } else {
+            self.signature.sql(schema)
         }
     }
 }

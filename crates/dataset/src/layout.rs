@@ -109,9 +109,10 @@ fn tablespace_words(tablespace: Option<&str>) -> String {
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
     let is_of_layout = |key: &str| key != TABLESPACE && !untouched::KEYS.contains(&key);
     let facts = marker.extra.iter().filter(|(key, _)| is_of_layout(key));
-    match dataset.row().can_be_partitioned {
-        true => facts.eq(&layout_facts(layout)),
-        false => layout_of(marker).unlogged == layout.unlogged,
+    if dataset.row().can_be_partitioned {
+        facts.eq(&layout_facts(layout))
+    } else {
+        layout_of(marker).unlogged == layout.unlogged
     }
 }
 

@@ -48,8 +48,9 @@ pub fn quick_check(session: &mut Session, home: Option<&WorkloadTables>) -> Resu
     }
     let names = dataset.tables().into_iter();
     let names: Vec<String> = names.map(|table| quoted_name(schema.name(), table)).collect();
-    match is_filtered(session, &names)? {
-        true => Ok(BTreeMap::new()),
-        false => check::run_quick(session, *dataset, schema),
+    if is_filtered(session, &names)? {
+        Ok(BTreeMap::new())
+    } else {
+        check::run_quick(session, *dataset, schema)
     }
 }

@@ -27,10 +27,7 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // O_NONBLOCK: opening a pipe without a writer would block forever. It has no effect on regular files.
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = options.custom_flags(flags.bits()).open(path).map_err(|error| explained(path, error))?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(not_regular()),
-    }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
 /// Reads a regular file of at most `bytes_max` bytes.
@@ -44,10 +41,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn read_bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let n_bytes = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    match n_bytes as u64 <= bytes_max {
-        true => Ok(bytes),
-        false => Err(too_long(bytes_max)),
-    }
+    if n_bytes as u64 <= bytes_max { Ok(bytes) } else { Err(too_long(bytes_max)) }
 }
 
 pub(crate) fn too_long(bytes_max: u64) -> io::Error {

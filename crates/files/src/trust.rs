@@ -96,7 +96,7 @@ pub fn caller_uid() -> Option<u32> {
 
 /// The user who called root by sudo, as whom root may write where that user says.
 pub fn sudo_uid() -> Option<u32> {
-    caller_uid().filter(|_| geteuid().is_root())
+    if geteuid().is_root() { caller_uid() } else { None }
 }
 
 /// Checks a program that will run with the privileges of user `uid`: only root, the caller and that user can change it,
@@ -109,7 +109,7 @@ pub fn check_program(path: &Path, uid: u32) -> Result<()> {
     let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
     let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let is_written = || writer(&facts, &|| list_lets_others_write(&path)).is_some();
-    let fault = fault(&path, &facts).filter(|_| facts.uid() != uid || is_written());
+    let fault = if facts.uid() != uid || is_written() { fault(&path, &facts) } else { None };
     ensure!(fault.is_none(), "`{}` would be executed, but {}", path.display(), fault.unwrap_or_default());
     check(path.parent().unwrap_or(&path), Content::Programs, Some(uid)).map(drop)
 }
@@ -184,7 +184,9 @@ fn make(path: &Path, content: Content) -> Result<PathBuf> {
     let path = std::path::absolute(Path::new(".").join(path))
         .with_context(|| format!("`{}` is not a path", path.display()))?;
     // Checked before anything is created: through another user's link we would create it where that user wants.
-    if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists()).filter(|_| !path.exists()) {
+    if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists())
+        && !path.exists()
+    {
         check_place(place)?;
     }
     DirBuilder::new()
@@ -246,7 +248,9 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
         );
         // Everything below it was found to be ours or root's.
         let is_guarded = facts.mode() & STICKY != 0 && is_above;
-        if let Some(who) = writer(&facts, &|| list_lets_others_write(dir)).filter(|_| !is_guarded) {
+        if let Some(who) = writer(&facts, &|| list_lets_others_write(dir))
+            && !is_guarded
+        {
             anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
         }
     }
@@ -365,17 +369,13 @@ mod tests {
         expect_writable(&dir.path().join("a/b")).unwrap();
         set(dir.path(), 0o555);
         let refused = expect_writable(&dir.path().join("a/b")).map_err(|error| error.to_string());
-        match geteuid().is_root() {
-            true => assert_eq!(refused, Ok(()), "root can write anywhere"),
-            false => {
-                let words = refused.unwrap_err();
-                assert!(
-                    words.starts_with(&format!("`{}` belongs to user `", dir.path().display())),
-                    "{words}"
-                );
-                let words = expect_writable(Path::new("/nowhere/clusters")).unwrap_err().to_string();
-                assert!(words.starts_with("`/` belongs to user `"), "{words}");
-            }
+        if geteuid().is_root() {
+            assert_eq!(refused, Ok(()), "root can write anywhere")
+        } else {
+            let words = refused.unwrap_err();
+            assert!(words.starts_with(&format!("`{}` belongs to user `", dir.path().display())), "{words}");
+            let words = expect_writable(Path::new("/nowhere/clusters")).unwrap_err().to_string();
+            assert!(words.starts_with("`/` belongs to user `"), "{words}");
         }
     }
 

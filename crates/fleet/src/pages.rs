@@ -198,9 +198,10 @@ impl Far {
             let lost = match self.open() {
                 Ok(mut fleet) => {
                     self.shared.lock().orders = fleet.drivers[0].process.mailbox();
-                    match std::mem::take(&mut is_first) {
-                        true => found.send(Ok(())).unwrap_or_default(),
-                        false => notice(&format!("note: `{}` answers again", self.spec.name)),
+                    if std::mem::take(&mut is_first) {
+                        found.send(Ok(())).unwrap_or_default()
+                    } else {
+                        notice(&format!("note: `{}` answers again", self.spec.name))
                     }
                     self.follow(&mut fleet).err()
                 }
@@ -210,7 +211,10 @@ impl Far {
                 }
                 Err(error) => Some(error),
             };
-            let Some(error) = lost.filter(|_| !self.is_stopped()) else { return };
+            if self.is_stopped() {
+                return;
+            }
+            let Some(error) = lost else { return };
             let reason = format!("{error:#}");
             notice(&format!("note: {reason}; the next page that is asked for logs in again"));
             self.shared.lose(reason);

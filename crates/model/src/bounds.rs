@@ -137,9 +137,10 @@ impl Part<'_> {
     fn check_number(self, number: f64) -> Result<(), String> {
         self.budget.take_one()?;
         let (min, max) = bound_of(self.key);
-        match (min..=max).contains(&number) {
-            true => Ok(()),
-            false => Err(format!("`{}` of {number:e} is not within {min:e} and {max:e}", short(self.key))),
+        if (min..=max).contains(&number) {
+            Ok(())
+        } else {
+            Err(format!("`{}` of {number:e} is not within {min:e} and {max:e}", short(self.key)))
         }
     }
 

@@ -135,9 +135,10 @@ impl Release {
 
     /// Series as people write it: `18`, `9.6`.
     pub fn series(self) -> String {
-        match self.has(TWO_PART_NUMBERS) {
-            true => self.major().to_string(),
-            false => format!("{}.{}", self.major(), self.0 / 100 % 100),
+        if self.has(TWO_PART_NUMBERS) {
+            self.major().to_string()
+        } else {
+            format!("{}.{}", self.major(), self.0 / 100 % 100)
         }
     }
 }

@@ -219,7 +219,7 @@ impl RunRecord {
 
     /// The machine of the server, if it was observed.
     pub fn server_host(&self) -> Option<&HostRecord> {
-        self.host.as_ref().filter(|_| self.server_is_local)
+        if self.server_is_local { self.host.as_ref() } else { None }
     }
 
     /// The window of the load: the resulting one, else the driver's, else the planned one.

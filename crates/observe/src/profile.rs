@@ -199,9 +199,10 @@ fn words(text: impl Read) -> String {
 }
 
 fn failure(what: &str, status: ExitStatus, words: &str) -> String {
-    let hint = match words.contains("paranoid") || words.contains("permission") {
-        true => format!(" (kernel.perf_event_paranoid is {})", counters::paranoid()),
-        false => String::new(),
+    let hint = if words.contains("paranoid") || words.contains("permission") {
+        format!(" (kernel.perf_event_paranoid is {})", counters::paranoid())
+    } else {
+        String::new()
     };
     format!("`perf {what}` failed ({status}): {words}{hint}")
 }

@@ -318,9 +318,10 @@ pub(crate) fn end_in_time(how_on: String) {
                 Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
             }
             put_back_settings();
-            let uncalled = match DUES.all().is_empty() {
-                true => String::new(),
-                false => format!("not done or not ended: {}; ", due_words()),
+            let uncalled = if DUES.all().is_empty() {
+                String::new()
+            } else {
+                format!("not done or not ended: {}; ", due_words())
             };
             say(&format!("could not stop in time: ending at once; {uncalled}{how_on}"));
         },

@@ -19,8 +19,9 @@ pub(crate) fn answer(serve: impl FnOnce(&Outbox) -> Result<(), String>) -> Exit 
 
 /// Refuses an order of a newer pgdyno.
 pub(crate) fn expect_format(format: u32) -> Result<(), String> {
-    match format <= model::FORMAT {
-        true => Ok(()),
-        false => Err(format!("the order has format {format}, this pgdyno knows {}", model::FORMAT)),
+    if format <= model::FORMAT {
+        Ok(())
+    } else {
+        Err(format!("the order has format {format}, this pgdyno knows {}", model::FORMAT))
     }
 }

@@ -245,10 +245,11 @@ impl Patience {
 /// The flag that signals and requests raise. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     IS_TERMINAL.store(std::io::stderr().is_terminal(), Ordering::Relaxed);
-    let known: &[Signal] = match IS_PGBENCH.load(Ordering::Relaxed) {
+    let known: &[Signal] = if IS_PGBENCH.load(Ordering::Relaxed) {
         // Of others it dies, as pgbench does.
-        true => &[Signal::SIGTERM, Signal::SIGHUP],
-        false => &ENDING,
+        &[Signal::SIGTERM, Signal::SIGHUP]
+    } else {
+        &ENDING
     };
     for signal in [Signal::SIGINT].iter().chain(known) {
         let before = set(*signal, SigHandler::Handler(on_signal));

@@ -195,7 +195,9 @@ fn data_directory(
     postmaster_pid: Option<u32>,
     unsaid: &str,
 ) -> Result<PathBuf, String> {
-    if let Some(path) = named.filter(|_| postmaster_pid.is_some()) {
+    if let Some(path) = named
+        && postmaster_pid.is_some()
+    {
         return path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()));
     }
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;

@@ -196,10 +196,7 @@ fn without_verdict(case: &CaseComparison, n: &str) -> String {
     let Some(found) = case.leading_figure().and_then(|figure| figure.provisional) else {
         return format!("no verdict: {n}");
     };
-    match case.pairing.is_paired() {
-        true => of_few_pairs(case, &found),
-        false => of_few_runs(case, &found, n),
-    }
+    if case.pairing.is_paired() { of_few_pairs(case, &found) } else { of_few_runs(case, &found, n) }
 }
 
 fn of_few_pairs(case: &CaseComparison, found: &Provisional) -> String {

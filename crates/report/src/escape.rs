@@ -35,9 +35,10 @@ impl Formatter for Short {
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         /// Up to here every whole number has a representation of its own.
         const WHOLE_MAX: f64 = 9e15;
-        match value.fract() == 0.0 && value.abs() < WHOLE_MAX {
-            true => write!(writer, "{}", value as i64),
-            false => CompactFormatter.write_f64(writer, value),
+        if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
+            write!(writer, "{}", value as i64)
+        } else {
+            CompactFormatter.write_f64(writer, value)
         }
     }
 }

@@ -244,9 +244,10 @@ fn widths<'a, const N: usize>(
 /// since names differ at their ends: it takes several lines, and the last one carries the numbers.
 fn aligned(row: &[String], widths: &[usize]) -> String {
     let name = wrap(&row[0], widths[0].saturating_sub(NAME_INDENT.len()));
-    let mut lines = match row[0].chars().count() <= widths[0] {
-        true => vec![row[0].clone()],
-        false => name.iter().enumerate().map(|(n, line)| indented(n, line)).collect(),
+    let mut lines = if row[0].chars().count() <= widths[0] {
+        vec![row[0].clone()]
+    } else {
+        name.iter().enumerate().map(|(n, line)| indented(n, line)).collect()
     };
     // A word without a space to break at.
     if lines.last().is_some_and(|line| line.chars().count() > widths[0]) {

@@ -59,9 +59,10 @@ impl RequestGuard {
             names.extend(Some(own.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()));
         }
         names.extend(options.names.iter().map(|name| name.to_ascii_lowercase()));
-        let token = match is_loopback && !options.wants_token && !options.may_control {
-            true => None,
-            false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
+        let token = if is_loopback && !options.wants_token && !options.may_control {
+            None
+        } else {
+            Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?)
         };
         let own = rustix::process::geteuid().as_raw();
         // Whoever is root can read the results anyway.

@@ -78,10 +78,7 @@ impl Index {
     pub(crate) fn dir(&self, name: &str) -> Option<PathBuf> {
         let is_plain = !name.is_empty() && !name.contains('/') && ![".", ".."].contains(&name);
         let dir = self.path(name);
-        let is_listed = match self.is_single() {
-            true => own_name(&self.root) == name,
-            false => !store::is_hidden(&dir),
-        };
+        let is_listed = if self.is_single() { own_name(&self.root) == name } else { !store::is_hidden(&dir) };
         (is_plain && is_listed && is_result(&dir)).then_some(dir)
     }
 

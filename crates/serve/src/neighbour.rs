@@ -98,7 +98,10 @@ fn question(from: SocketAddr, to: SocketAddr) -> Option<Vec<u8>> {
 /// The user in an answer. A socket that listens answers for those that are not there: it is another one.
 fn user_in(answer: &[u8], from: SocketAddr, to: SocketAddr) -> Option<u32> {
     let kind = answer.get(4..6)?;
-    let said = answer.get(HEADER..HEADER + ANSWER).filter(|_| kind == BY_FAMILY.to_ne_bytes())?;
+    if kind != BY_FAMILY.to_ne_bytes() {
+        return None;
+    }
+    let said = answer.get(HEADER..HEADER + ANSWER)?;
     let is_at = |end: SocketAddr, port: Range<usize>, address: Range<usize>| {
         said[port] == end.port().to_be_bytes()
             && address_in(said[FAMILY], &said[address]) == Some(end.ip().to_canonical())
@@ -106,7 +109,7 @@ fn user_in(answer: &[u8], from: SocketAddr, to: SocketAddr) -> Option<u32> {
     let number = |range: Range<usize>| said[range].try_into().map(u32::from_ne_bytes).ok();
     let is_it = is_at(from, FROM_PORT, FROM) && is_at(to, TO_PORT, TO);
     let has_owner = said[STATE] == ESTABLISHED && number(INODE)? != 0;
-    number(UID).filter(|_| is_it && has_owner)
+    if is_it && has_owner { number(UID) } else { None }
 }
 
 /// A socket of the newer kind has an IPv4 address in its own way.

@@ -333,8 +333,11 @@ async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
         let result = format!("/result/{}", site::encoded(&name));
         let links = [ALL, BarLink { to: &result, words: "Report", is_here: false }];
         let again = format!("/again/{}", site::encoded(&name));
-        let again =
-            Some(again.as_str()).filter(|_| site.options.may_control && store::writer_of(&dir).is_none());
+        let again = if site.options.may_control && store::writer_of(&dir).is_none() {
+            Some(again.as_str())
+        } else {
+            None
+        };
         Ok(crate::live::plan_page(&dir, again, &links, site.options.tool_version)?)
     })
     .await
@@ -373,11 +376,10 @@ async fn live(State(site): Shared, Path(name): Path<String>, RawQuery(query): Ra
         let report = format!("/result/{}", site::encoded(&name));
         let link = |to, words| BarLink { to, words, is_here: false };
         let links = [ALL, link(&history, "History"), link(&report, "Report so far")];
-        let hosts: Vec<(String, String)> = match plan.is_side_by_side() {
-            true => {
-                plan.lanes.iter().enumerate().map(|(n, lane)| (format!("?lane={n}"), lane.name())).collect()
-            }
-            false => Vec::new(),
+        let hosts: Vec<(String, String)> = if plan.is_side_by_side() {
+            plan.lanes.iter().enumerate().map(|(n, lane)| (format!("?lane={n}"), lane.name())).collect()
+        } else {
+            Vec::new()
         };
         let lanes: Vec<BarLink> = (hosts.iter().enumerate())
             .map(|(n, (to, words))| BarLink { to, words, is_here: n == lane })

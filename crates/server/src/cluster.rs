@@ -390,14 +390,15 @@ impl ClusterFacts {
             "`{}` is not a cluster created by pgdyno (no `{MARKER}`); it is left alone",
             root.display()
         );
-        trust::check_directory(root).with_context(|| match is_owned_by_server(root) {
-            true => format!(
+        trust::check_directory(root).with_context(|| if is_owned_by_server(root) {
+format!(
                 "cluster `{}` was created by an older pgdyno, which gave all of it to the server's user; remove it with \
                  pgdyno server remove and load it again",
                 root.display()
-            ),
-            false => format!("cluster `{}` is not trusted", root.display()),
-        })?;
+            )
+} else {
+format!("cluster `{}` is not trusted", root.display())
+})?;
         let text = trust::read(&path, MARKER_BYTES_MAX)
             .with_context(|| format!("`{}` cannot be used", path.display()))?;
         let facts: ClusterFacts =

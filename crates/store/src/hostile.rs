@@ -152,10 +152,8 @@ fn root_writes_no_results_where_others_can_replace_them() {
     }
     let results = Results::new();
     let refused = |path: &Path, is_new: bool| {
-        let opened = match is_new {
-            true => ExperimentDir::create(path, &sample::plan(), ""),
-            false => ExperimentDir::open(path),
-        };
+        let opened =
+            if is_new { ExperimentDir::create(path, &sample::plan(), "") } else { ExperimentDir::open(path) };
         let words = format!("{:#}", opened.expect_err("it was written"));
         assert!(words.contains("root does not write results to"), "{words}");
         words

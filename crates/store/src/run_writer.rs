@@ -286,13 +286,12 @@ mod tests {
         while let Some(path) = waiting.pop() {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
-            match path.is_dir() {
-                true => waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path())),
-                false => {
-                    n_files += 1;
-                    let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
-                    assert!(!text.contains("S3cret"), "{}: {text}", path.display());
-                }
+            if path.is_dir() {
+                waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()))
+            } else {
+                n_files += 1;
+                let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+                assert!(!text.contains("S3cret"), "{}: {text}", path.display());
             }
         }
         assert_eq!(n_files, 12, "experiment.toml, plan, comparison, state, lock, and seven of the run");

@@ -355,10 +355,11 @@ impl Conninfo {
 
     /// The password to use with `hosts[index]`.
     pub fn password_for(&self, index: usize) -> Option<&Secret> {
-        match self.host_passwords.is_empty() {
-            true => self.password.as_ref(),
+        if self.host_passwords.is_empty() {
+            self.password.as_ref()
+        } else {
             // One host's password must not be sent to another.
-            false => self.host_passwords.get(index).and_then(Option::as_ref),
+            self.host_passwords.get(index).and_then(Option::as_ref)
         }
     }
 
@@ -401,7 +402,7 @@ impl Host {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nobody connects to an address in a socket directory; `hostaddr` may still be given, for password files.
-        let address = self.hostaddr.as_deref().filter(|_| self.host.starts_with('/'));
+        let address = if self.host.starts_with('/') { self.hostaddr.as_deref() } else { None };
         let name = address.unwrap_or(&self.host);
         if name.contains(':') {
             write!(f, "[{name}]:{}", self.port)

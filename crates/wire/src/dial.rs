@@ -309,10 +309,8 @@ impl CancelHandle {
         conninfo.password = None;
         conninfo.host_passwords.clear();
         // A cancel request is encrypted if and only if the session is.
-        conninfo.sslmode = match self.is_encrypted {
-            false => SslMode::Disable,
-            true => conninfo.sslmode.max(SslMode::Require),
-        };
+        conninfo.sslmode =
+            if self.is_encrypted { conninfo.sslmode.max(SslMode::Require) } else { SslMode::Disable };
         conninfo
     }
 

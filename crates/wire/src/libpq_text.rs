@@ -67,9 +67,10 @@ const MULTIBYTE: [&str; 11] = [
 impl Units {
     /// The unit in a session with this `client_encoding`, as the server reports it.
     pub fn from_encoding(client_encoding: &str) -> Units {
-        match MULTIBYTE.iter().any(|name| client_encoding.starts_with(name)) {
-            true => Units::Characters,
-            false => Units::Bytes,
+        if MULTIBYTE.iter().any(|name| client_encoding.starts_with(name)) {
+            Units::Characters
+        } else {
+            Units::Bytes
         }
     }
 }

@@ -404,10 +404,7 @@ impl Session {
             self.cancel_and_lose();
             return Err(SessionError::Timeout(self.timeout.unwrap_or_default()));
         }
-        match Limit::current().is_over() {
-            true => Err(self.give_up(self.overdue(began.elapsed()))),
-            false => Ok(()),
-        }
+        if Limit::current().is_over() { Err(self.give_up(self.overdue(began.elapsed()))) } else { Ok(()) }
     }
 
     /// Sends the outbox; reads the server's messages meanwhile, because it may stop reading until we do.

@@ -312,9 +312,10 @@ fn interval(values: &[f64], median: f64) -> Option<(f64, f64)> {
         return None;
     }
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let centre = stats::centre(&logs, LEVEL)
-        .or_else(|| stats::mean_interval(&logs, LEVEL))
-        .filter(|_| logs.len() >= crate::case::variation::RUNS_MIN)?;
+    if logs.len() < crate::case::variation::RUNS_MIN {
+        return None;
+    }
+    let centre = stats::centre(&logs, LEVEL).or_else(|| stats::mean_interval(&logs, LEVEL))?;
     Some((centre.low.exp().min(median), centre.high.exp().max(median)))
 }
 

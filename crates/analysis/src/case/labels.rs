@@ -74,9 +74,10 @@ impl WhereCondition {
         };
         // A level may contain commas itself.
         let has = |level: &str| known[&key].contains(level);
-        let levels: Vec<String> = match has(levels) {
-            true => vec![levels.to_string()],
-            false => levels.split(',').map(|level| level.trim().to_string()).collect(),
+        let levels: Vec<String> = if has(levels) {
+            vec![levels.to_string()]
+        } else {
+            levels.split(',').map(|level| level.trim().to_string()).collect()
         };
         if let Some(missing) = levels.iter().find(|level| !has(level)) {
             let known: Vec<&str> = known[&key].iter().map(String::as_str).collect();

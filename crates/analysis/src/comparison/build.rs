@@ -49,9 +49,10 @@ pub(crate) fn differing(a: &[&str], b: &[&str]) -> [String; 2] {
         own.join(" ")
     };
     let texts = [only(a, b), only(b, a)];
-    match texts.iter().all(String::is_empty) {
-        true => texts,
-        false => texts.map(|text| if text.is_empty() { "nothing".to_string() } else { text }),
+    if texts.iter().all(String::is_empty) {
+        texts
+    } else {
+        texts.map(|text| if text.is_empty() { "nothing".to_string() } else { text })
     }
 }
 

@@ -393,7 +393,10 @@ impl List {
 
     fn settings(&mut self, a: &ServerRecord, b: &ServerRecord) {
         for (name, setting) in compared_settings(a) {
-            let Some(other) = b.settings.get(name).filter(|_| !self.set.contains(name)) else { continue };
+            if self.set.contains(name) {
+                continue;
+            }
+            let Some(other) = b.settings.get(name) else { continue };
             let is_default = self.is_other_server && setting.source == "default" && other.source == "default";
             let what = format!("setting {name}");
             match DURABILITY.contains(&name.as_str()) {
@@ -457,7 +460,10 @@ impl List {
         self.note(asked, Severity::Doubt, &what("operating system"), &a.os, &b.os);
         self.map(whose, asked, &a.facts, &b.facts);
         for (role, mount) in &a.mounts {
-            let Some(other) = b.mounts.get(role).filter(|_| role != "results") else { continue };
+            if role == "results" {
+                continue;
+            }
+            let Some(other) = b.mounts.get(role) else { continue };
             let text = |mount: &model::run::host::MountRecord| {
                 format!("{} on {} ({})", mount.fs_type, mount.device, mount.options)
             };
@@ -471,7 +477,9 @@ impl List {
         for (name, value) in a.iter().filter(|(name, _)| !UNCOMPARED_FACTS.contains(&name.as_str())) {
             // For a device below another one, its name is in brackets: `scheduler[vda]`.
             let fact = name.split('[').next().unwrap_or(name);
-            if let Some(other) = b.get(name).filter(|_| !self.implied_facts.contains(fact)) {
+            if let Some(other) = b.get(name)
+                && !self.implied_facts.contains(fact)
+            {
                 self.note(asked, Severity::Doubt, &format!("{of}{name}"), value, other);
             }
         }

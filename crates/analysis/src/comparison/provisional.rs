@@ -23,9 +23,10 @@ pub struct Provisional {
 impl Provisional {
     /// What a sample shows; `None` if a side has no value.
     pub(crate) fn new(sample: &FigureSample, pairing: Pairing) -> Option<Provisional> {
-        match pairing.is_paired() {
-            true => Provisional::of_pairs(&sample.ratios),
-            false => Provisional::of_sides(&sample.a, &sample.b),
+        if pairing.is_paired() {
+            Provisional::of_pairs(&sample.ratios)
+        } else {
+            Provisional::of_sides(&sample.a, &sample.b)
         }
     }
 

@@ -42,8 +42,10 @@ pub(crate) fn supplement(a: &[&RunSummary], b: &[&RunSummary], margin: f64, desi
 fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary], design: Design) -> Option<AdjustedRatio> {
     let logs = differences(a, b, |run| run.tps.filter(|tps| *tps > 0.0).map(f64::ln))?;
     let foreign = differences(a, b, |run| run.resources.foreign_cpu)?;
-    let found =
-        stats::narrowed(&logs, &foreign, design.level()).filter(|_| logs.len() >= stats::PAIRS_MIN)?;
+    if logs.len() < stats::PAIRS_MIN {
+        return None;
+    }
+    let found = stats::narrowed(&logs, &foreign, design.level())?;
     let of = found.estimate.map(f64::exp);
     Some(AdjustedRatio { ratio: of.point, low: of.low, high: of.high, explained: found.explained })
 }

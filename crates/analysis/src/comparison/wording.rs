@@ -104,9 +104,10 @@ pub(super) fn window(window: Window) -> String {
 
 /// The steps before a load.
 pub(super) fn preparation(prepare: &Prepare) -> String {
-    let restore = match prepare.restore_by.is_auto() {
-        true => "restore".to_string(),
-        false => format!("restore by {}", prepare.restore_by.as_str()),
+    let restore = if prepare.restore_by.is_auto() {
+        "restore".to_string()
+    } else {
+        format!("restore by {}", prepare.restore_by.as_str())
     };
     let steps = [
         (prepare.restore, restore.as_str()),

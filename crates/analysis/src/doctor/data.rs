@@ -31,7 +31,7 @@ pub(super) const FILE_SYSTEM: DoctorRow = DoctorRow {
     fix: "put data and WAL on a disk",
     judge: |e| {
         either(each(e, DoctorVerdict::Doubt, |mount| {
-            let reason = forgetful(mount).filter(|_| !has_no_barriers(mount));
+            let reason = if has_no_barriers(mount) { None } else { forgetful(mount) };
             (
                 reason.is_none(),
                 reason.unwrap_or_else(|| format!("{} at {}", mount.fs_type, mount.mount_point)),
@@ -56,9 +56,12 @@ pub(super) const BARRIERS: DoctorRow = DoctorRow {
     source: "PostgreSQL documentation, reliability; mount(8) (finding not-durable)",
     fix: "mount without nobarrier and barrier=0",
     judge: |e| {
-        either(each(e, DoctorVerdict::Doubt, |mount| match has_no_barriers(mount) {
-            true => (false, "mounted without barriers".to_string()),
-            false => (true, "barriers".to_string()),
+        either(each(e, DoctorVerdict::Doubt, |mount| {
+            if has_no_barriers(mount) {
+                (false, "mounted without barriers".to_string())
+            } else {
+                (true, "barriers".to_string())
+            }
         }))
     },
     ..DATA
@@ -85,12 +88,13 @@ fn disk_space(e: &Examined) -> Look {
     if !e.mounts()?.iter().any(|(_, mount)| is_said(mount)) {
         return Ok(RowVerdict::unseen("the file system does not say how much is free"));
     }
-    each(e, DoctorVerdict::Doubt, |mount| match is_said(mount) {
-        true => {
+    each(e, DoctorVerdict::Doubt, |mount| {
+        if is_said(mount) {
             let word = format!("{} of {} free", mib(mount.free_bytes as f64), mib(mount.total_bytes as f64));
             (mount.free_bytes >= free_min(mount), word)
+        } else {
+            (true, "not said".to_string())
         }
-        false => (true, "not said".to_string()),
     })
 }
 
@@ -189,9 +193,8 @@ fn wal_apart(e: &Examined) -> Look {
         let reason = e.missing.get("disk (wal)").map_or("no directory of WAL is known", String::as_str);
         return Ok(RowVerdict::unseen(reason));
     };
-    let device = |mount: &MountRecord| match mount.device.is_empty() {
-        true => mount.mount_point.clone(),
-        false => mount.device.clone(),
+    let device = |mount: &MountRecord| {
+        if mount.device.is_empty() { mount.mount_point.clone() } else { mount.device.clone() }
     };
     let (data, wal) = (device(data), device(wal));
     let found = if data == wal { format!("both on {data}") } else { format!("data on {data}, WAL on {wal}") };

@@ -16,9 +16,12 @@ pub(super) const WRITABLE: DoctorRow = DoctorRow {
     why: "A standby takes no writes: nothing can be loaded or restored, and only reads of existing data can be measured.",
     source: "PostgreSQL documentation, hot standby",
     fix: "name the primary, or measure reads of data that is there: -w tpcb-select --no-restore --set prepare.vacuum=false --set prepare.analyze=false",
-    judge: |e| match e.server.is_some_and(|server| server.in_recovery) {
-        true => RowVerdict::new(DoctorVerdict::Void, "a standby"),
-        false => RowVerdict::fine("a primary"),
+    judge: |e| {
+        if e.server.is_some_and(|server| server.in_recovery) {
+            RowVerdict::new(DoctorVerdict::Void, "a standby")
+        } else {
+            RowVerdict::fine("a primary")
+        }
     },
     ..SERVER
 };

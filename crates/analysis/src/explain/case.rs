@@ -40,9 +40,10 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         label: case.label(),
         n_started: runs.len(),
         n_runs: counting.len(),
-        tps_median: match is_search {
-            true => capacity.as_ref().map(|capacity| capacity.rate.point),
-            false => stats::median(&tps),
+        tps_median: if is_search {
+            capacity.as_ref().map(|capacity| capacity.rate.point)
+        } else {
+            stats::median(&tps)
         },
         // It is not known how far searches without a rate are from the others.
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
@@ -73,9 +74,10 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
     let context = CaseContext { case, summary: &summary, runs };
     let findings = findings::of_case(&context);
     let of_runs = counting.iter().flat_map(|run| &run.summary.findings);
-    summary.grade = match runs.is_empty() {
-        true => Grade::Void,
-        false => Grade::from_findings(of_runs.chain(&findings).collect::<Vec<&Finding>>()),
+    summary.grade = if runs.is_empty() {
+        Grade::Void
+    } else {
+        Grade::from_findings(of_runs.chain(&findings).collect::<Vec<&Finding>>())
     };
     summary.findings = findings;
     summary

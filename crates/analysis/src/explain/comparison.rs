@@ -40,9 +40,10 @@ fn compare_for(
 fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
-    let samples = match pairing.is_paired() {
-        true => Samples::paired(a, b),
-        false => Samples { a: a.counting().collect(), b: b.counting().collect() },
+    let samples = if pairing.is_paired() {
+        Samples::paired(a, b)
+    } else {
+        Samples { a: a.counting().collect(), b: b.counting().collect() }
     };
     let design = match a.data.plan.precision {
         Some(_) => Design::Sequential,

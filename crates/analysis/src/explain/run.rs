@@ -117,7 +117,7 @@ fn sees_checkpoints(data: &RunData) -> bool {
 fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &ResourceUsage) -> tpcc::TpccFacts {
     // One of several servers had a part of the New-Orders.
     let is_spread = data.record.spread_hosts().is_some();
-    let span = line.measured_span().filter(|_| !is_spread);
+    let span = if is_spread { None } else { line.measured_span() };
     tpcc::TpccFacts {
         measured_s: line.measured_s(),
         kept_orders: tpcc::kept_orders(data),
@@ -133,7 +133,10 @@ fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &ResourceUsa
 /// shares its time with the other one.
 fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSummary) -> Option<Limiter> {
     let record = &data.record;
-    let span = line.measured_span().filter(|_| summary.capacity.is_none() && !record.took_turns())?;
+    if summary.capacity.is_some() || record.took_turns() {
+        return None;
+    }
+    let span = line.measured_span()?;
     let conditions = Conditions {
         n_clients: record.case.workload.n_clients,
         met_its_rate: met_its_rate(data, summary),

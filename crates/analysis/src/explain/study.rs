@@ -49,7 +49,10 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
 /// side of a duet.
 pub fn partner_of(index: usize, records: &[&RunRecord]) -> Option<usize> {
     let run = records[index];
-    let go = run.go_unix_ns.filter(|_| run.took_turns())?;
+    if !run.took_turns() {
+        return None;
+    }
+    let go = run.go_unix_ns?;
     let others = records.iter().enumerate().filter(|(_, other)| {
         other.took_turns() && other.spec.block == run.spec.block && other.spec.case != run.spec.case
     });

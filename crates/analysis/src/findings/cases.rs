@@ -97,14 +97,10 @@ fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let least =
         least.filter(|run| told.iter().any(|text| text.ends_with(&format!("run {} counts", run.run))));
     let least: Vec<String> = least.map(|run| run.run.to_string()).collect();
-    let but = match least.is_empty() {
-        true => String::new(),
-        false => {
-            format!(
-                "; no attempt at run {} was undisturbed, so the least disturbed one counts",
-                list(&least, 5)
-            )
-        }
+    let but = if least.is_empty() {
+        String::new()
+    } else {
+        format!("; no attempt at run {} was undisturbed, so the least disturbed one counts", list(&least, 5))
     };
     // Nothing is replaced if the repeated run is not among the records.
     let told = if told.is_empty() { String::new() } else { format!(": {}", list(&told, 5)) };
@@ -202,7 +198,10 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
 };
 
 fn outlier_run(context: &CaseContext) -> Option<Finding> {
-    let median = context.summary.tps_median.filter(|_| context.summary.n_runs >= 5)?;
+    if context.summary.n_runs < 5 {
+        return None;
+    }
+    let median = context.summary.tps_median?;
     let mad = stats::mad(&context.summary.tps).filter(|mad| *mad > 0.0)?;
     let runs = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.counts());
     let outliers: Vec<String> = runs

@@ -112,11 +112,10 @@ fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
     let noun = context.pairing.noun();
     let [a, b] = context.n;
     let [of_a, of_b] = context.purpose.owners();
-    let evidence = match a == b {
-        true => format!("only {a} of {least} {noun}s"),
-        false => {
-            format!("{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each", plural(a, noun))
-        }
+    let evidence = if a == b {
+        format!("only {a} of {least} {noun}s")
+    } else {
+        format!("{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each", plural(a, noun))
     };
     let found = || TOO_FEW_PAIRS.finds(Severity::Doubt, evidence);
     let advised = || Finding { advice: more(context), ..found() };

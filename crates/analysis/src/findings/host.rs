@@ -138,7 +138,7 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
         ))
     };
     let found: Vec<String> = machines(context).iter().filter_map(words).collect();
-    let unknown = route::between(context).filter(|_| route::pooler_cpu(context).is_none());
+    let unknown = if route::pooler_cpu(context).is_none() { route::between(context) } else { None };
     let between = unknown.map_or(String::new(), |what| format!("; {what} may be among them"));
     (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ") + &between))
 }
@@ -182,15 +182,16 @@ fn steal(context: &RunContext) -> Option<Finding> {
         let mean = (machine.usage.cpu(span.0, span.1)?.steal / machine.n_cpus).clamp(0.0, 1.0);
         let whose = if context.driver_usage.is_some() { machine.whose } else { "" };
         // Stretches need not cover a short measurement: none may be as bad as its mean.
-        Some(match worst > mean {
-            true => format!(
+        Some(if worst > mean {
+            format!(
                 "{} of processor time{whose} was stolen from {} to {}, {} on average",
                 percent(worst),
                 moment(from_s),
                 moment(from_s + STRETCH_S),
                 percent(mean)
-            ),
-            false => format!("{} of processor time{whose} was stolen on average", percent(mean)),
+            )
+        } else {
+            format!("{} of processor time{whose} was stolen on average", percent(mean))
         })
     };
     let found: Vec<String> = machines(context).iter().filter_map(words).collect();
@@ -340,9 +341,10 @@ fn missing_advice(record: &RunRecord) -> String {
     let is_old = server.is_some_and(|server| !server.has(privileges::MONITORING_ROLES));
     let is_by_name = !is_embedded && is_limited;
     let is_elsewhere = !is_embedded && record.server_host().is_none();
-    let right = match server.is_some_and(|server| server.in_recovery) {
-        true => "grant pg_monitor to its role, on the primary",
-        false => "grant pg_monitor to its role",
+    let right = if server.is_some_and(|server| server.in_recovery) {
+        "grant pg_monitor to its role, on the primary"
+    } else {
+        "grant pg_monitor to its role"
     };
     let wanted: Vec<&str> = [
         (!is_embedded && is_old, "connect as a superuser"),

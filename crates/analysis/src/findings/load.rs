@@ -237,9 +237,10 @@ fn stall(context: &RunContext) -> Option<Finding> {
     if stalled.is_empty() {
         return None;
     }
-    let hides = match pace(context).is_open() {
-        true => "",
-        false => "; a closed loop sends nothing meanwhile, so its percentiles hide it",
+    let hides = if pace(context).is_open() {
+        ""
+    } else {
+        "; a closed loop sends nothing meanwhile, so its percentiles hide it"
     };
     let evidence = format!(
         "{} of {} measured seconds ({}) committed less than 10 % of the {which} {} per second{hides}",
@@ -313,7 +314,10 @@ pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
 
 fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
     let tps = measured_tps(context);
-    let effective = stats::effective_sample_size(&tps).filter(|_| tps.len() >= SECONDS_MIN)?;
+    if tps.len() < SECONDS_MIN {
+        return None;
+    }
+    let effective = stats::effective_sample_size(&tps)?;
     let evidence = format!("{} measured seconds are worth {} independent ones", tps.len(), figure(effective));
     (effective < EFFECTIVE_MIN).then(|| FEW_EFFECTIVE_SECONDS.finds(Severity::Note, evidence))
 }

@@ -317,7 +317,10 @@ fn lossy(record: &RunRecord, is_off: bool) -> Vec<String> {
 /// systems were recorded.
 fn forgetful_mounts(context: &RunContext) -> Vec<String> {
     let record = &context.data.record;
-    let Some(host) = record.host.as_ref().filter(|_| record.server_is_local) else { return Vec::new() };
+    if !record.server_is_local {
+        return Vec::new();
+    }
+    let Some(host) = record.host.as_ref() else { return Vec::new() };
     let of_role = |role: &str| {
         let mount = host.mounts.get(role)?;
         Some(format!("{role} at `{}` {}", mount.mount_point, forgetful(mount)?))
@@ -406,7 +409,8 @@ impl ForeignWork {
     fn from_run(context: &RunContext) -> Option<ForeignWork> {
         let (from_s, to_s) = context.line.measured_span()?;
         context.usage.with_metric("server.foreign_sessions").next()?;
-        let n_cpus = context.summary.resources.n_cpus.filter(|_| context.data.record.server_is_local);
+        let n_cpus =
+            if context.data.record.server_is_local { context.summary.resources.n_cpus } else { None };
         let in_window = context
             .usage
             .with_key("server.foreign_working")
@@ -447,7 +451,7 @@ fn foreign_sessions(context: &RunContext) -> Option<Finding> {
     let cpu =
         work.cpu.map(|(cpu, n_cpus)| format!("used {} of the {n_cpus:.0} processors", percent(cpu / n_cpus)));
     let working = work.working.map(|n| format!("; on average {} worked at a time", figure(n)));
-    let transactions = work.transactions.filter(|_| excesses[2].is_some_and(|excess| excess > 1.0));
+    let transactions = if excesses[2].is_some_and(|excess| excess > 1.0) { work.transactions } else { None };
     let transactions = transactions.map(|(foreign, own)| {
         format!("made {} transactions/s next to {} of the load", figure(foreign), figure(own))
     });
@@ -471,7 +475,10 @@ fn of_autovacuum_per_s(context: &RunContext) -> f64 {
 fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Option<(f64, f64)> {
     let record = &context.data.record;
     // The other side of a duet may use another database of the same server.
-    let load = record.load.as_ref().filter(|_| !record.took_turns())?;
+    if record.took_turns() {
+        return None;
+    }
+    let load = record.load.as_ref()?;
     let usage = context.usage;
     let in_window = |metric: &str| usage.rate(metric, from_s, to_s);
     let in_load = |metric: &str| {

@@ -44,9 +44,12 @@ fn data_differs(context: &StudyContext) -> Option<Finding> {
             worst = Some((severity, how, &record.case));
         }
     }
-    worst.map(|(severity, how, case)| match is_taken_as_it_is(case) {
-        true => Finding { advice: RESET_BY_HAND.to_string(), ..DATA_DIFFERS.finds(severity, how) },
-        false => DATA_DIFFERS.finds(severity, how),
+    worst.map(|(severity, how, case)| {
+        if is_taken_as_it_is(case) {
+            Finding { advice: RESET_BY_HAND.to_string(), ..DATA_DIFFERS.finds(severity, how) }
+        } else {
+            DATA_DIFFERS.finds(severity, how)
+        }
     })
 }
 

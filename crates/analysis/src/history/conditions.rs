@@ -78,10 +78,8 @@ pub struct DifferingCondition {
 impl DifferingCondition {
     /// `kernel: 6.1.0-18 before, 6.1.0-21 after`, and in how many runs, unless in all.
     pub fn words(&self) -> String {
-        let in_runs = |[n, all]: [usize; 2]| match n == all {
-            true => String::new(),
-            false => format!(" (in {n} of {all} runs)"),
-        };
+        let in_runs =
+            |[n, all]: [usize; 2]| if n == all { String::new() } else { format!(" (in {n} of {all} runs)") };
         let (n_before, n_after) = (in_runs(self.n_before), in_runs(self.n_after));
         let [before, after] =
             [&self.before, &self.after].map(|value| if value.is_empty() { "''" } else { value });

@@ -151,9 +151,10 @@ fn queued(facts: &MeasurementFacts) -> Option<Limiter> {
     roots.sort_by(|a, b| b.1.total_cmp(&a.1));
     let roots: Vec<String> =
         roots.iter().take(3).map(|(what, share)| format!("{what} {:.0} %", 100.0 * share)).collect();
-    let held = match roots.is_empty() {
-        true => "what their holders did is not known".to_string(),
-        false => format!("their holders did different things ({})", roots.join(", ")),
+    let held = if roots.is_empty() {
+        "what their holders did is not known".to_string()
+    } else {
+        format!("their holders did different things ({})", roots.join(", "))
     };
     let evidence = format!(
         "{n:.1} of {:.0} clients waited for locks: more clients than rows that they share; {held}",

@@ -199,10 +199,8 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: TpccFacts) -> 
     summary.unmet = match case.workload.tpcc {
         Some(spec) => unmet(case, spec.think, spec.isolation, &summary),
         None => {
-            let of_routines = match case.workload.procedures {
-                true => HAMMERDB_PROCEDURES_DIFFER,
-                false => HAMMERDB_FUNCTIONS_DIFFER,
-            };
+            let of_routines =
+                if case.workload.procedures { HAMMERDB_PROCEDURES_DIFFER } else { HAMMERDB_FUNCTIONS_DIFFER };
             HAMMERDB_DIFFERS.into_iter().chain(of_routines).map(String::from).collect()
         }
     };

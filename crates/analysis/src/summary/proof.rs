@@ -135,7 +135,10 @@ impl Proof {
             if let Some(bound) = &self.bound {
                 write!(text, " (limited by {bound} at the use per transaction without it)").ok();
             }
-            if let Some([before, after]) = self.server_cpu_us.filter(|_| is_more && self.has_cheaper_work()) {
+            if let Some([before, after]) = self.server_cpu_us
+                && is_more
+                && self.has_cheaper_work()
+            {
                 write!(
                     text,
                     " because the server's CPU time per transaction fell from {before:.0} to {after:.0} µs"
@@ -177,7 +180,10 @@ impl Proof {
     /// What the limiter's first figure was without and with the change: `somebody writing or syncing WAL (instants): 97 % before,
     /// 12 % after`. None for a brake, which does not free what it lowers.
     pub fn occupancy(&self) -> Option<String> {
-        let (label, before, after) = self.share.as_ref().filter(|_| self.kind == ProofKind::Lift)?;
+        if self.kind != ProofKind::Lift {
+            return None;
+        }
+        let (label, before, after) = self.share.as_ref()?;
         let after = match after {
             Some(after) => format!("{:.0} % after", 100.0 * after),
             None => "not known after".to_string(),

@@ -136,8 +136,10 @@ impl Circumstances<'_> {
     /// What lifting a limit gives if the rest of the clients' time remains, and no other resource, which each transaction
     /// needs as much of as before, is used beyond all of it. If one of these comes first, with its name.
     fn gain(&self, name: Bottleneck, kind: ProofKind) -> Option<(f64, Option<String>)> {
-        let charged =
-            self.limiter.charged.filter(|_| kind == ProofKind::Lift && name == self.limiter.name)?;
+        if kind != ProofKind::Lift || name != self.limiter.name {
+            return None;
+        }
+        let charged = self.limiter.charged?;
         let of_time = 1.0 / (1.0 - charged.min(0.99));
         let processors = self.busy().map(|busy| (busy, PROCESSORS.to_string()));
         let others = self.limiter.figures.iter().filter(|figure| figure.speaks_for != Some(name));

@@ -70,7 +70,7 @@ impl Circumstances<'_> {
                 .filter(|figure| figure.speaks_for == Some(name) && figure.of == what);
             of.map(|figure| figure.share).filter(|share| *share > 0.0).max_by(f64::total_cmp)
         };
-        let of_time = most("instants").filter(|_| name == Bottleneck::WalSync);
+        let of_time = if name == Bottleneck::WalSync { most("instants") } else { None };
         most("the ceiling").into_iter().chain(of_time).max_by(f64::total_cmp)
     }
 

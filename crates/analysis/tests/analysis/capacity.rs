@@ -148,9 +148,12 @@ fn a_case_has_the_median_of_its_runs_with_an_interval() {
 #[test]
 fn a_run_in_which_no_rate_held_is_a_rate_below_all_others() {
     let of = |n_never: u32| -> Study {
-        let run = |i: u32| match i <= n_never {
-            true => searched(i, 8000.0, &[(160.0, 0.5); 6], (160.0, 0.5)),
-            false => searched(i, 8000.0, &STEEP, (3080.0, 0.009)),
+        let run = |i: u32| {
+            if i <= n_never {
+                searched(i, 8000.0, &[(160.0, 0.5); 6], (160.0, 0.5))
+            } else {
+                searched(i, 8000.0, &STEEP, (3080.0, 0.009))
+            }
         };
         study(&quiet::experiment(3, (1..=3).map(run).collect()))
     };

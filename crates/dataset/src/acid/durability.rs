@@ -97,9 +97,10 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
 /// When an order was acknowledged. The server's processes are killed one after the other; some still answer until then.
 fn relative_to_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
     let ms = acknowledged_unix_us.abs_diff(killed_unix_us) as f64 / 1000.0;
-    match acknowledged_unix_us <= killed_unix_us {
-        true => format!("{ms:.0} ms before the kill"),
-        false => format!("{ms:.0} ms after the kill began"),
+    if acknowledged_unix_us <= killed_unix_us {
+        format!("{ms:.0} ms before the kill")
+    } else {
+        format!("{ms:.0} ms after the kill began")
     }
 }
 

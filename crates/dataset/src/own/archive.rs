@@ -38,10 +38,7 @@ pub(super) fn split_head(bytes: &[u8]) -> Result<(Archive, u8, &[u8]), String> {
         3 | 5 => ArchiveFormat::Directory,
         _ => return Err(format!("is an archive {ONLY_TWO}")),
     };
-    let compression = match minor >= MINOR_COMPRESSION_NAMED {
-        true => i64::from(head.byte()?),
-        false => head.int()?,
-    };
+    let compression = if minor >= MINOR_COMPRESSION_NAMED { i64::from(head.byte()?) } else { head.int()? };
     let mut time = [0; 7];
     for part in &mut time {
         *part = head.int()?;

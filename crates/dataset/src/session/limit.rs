@@ -61,11 +61,10 @@ pub fn within_option<T>(
     let _entered = limit.enter();
     let _watched = watch(what, longest.saturating_add(SLACK));
     let result = step();
-    match limit.is_over() {
-        true => {
-            result.with_context(|| format!("`{what}` has not ended after {} s ({option})", longest.as_secs()))
-        }
-        false => result,
+    if limit.is_over() {
+        result.with_context(|| format!("`{what}` has not ended after {} s ({option})", longest.as_secs()))
+    } else {
+        result
     }
 }
 

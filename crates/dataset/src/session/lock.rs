@@ -61,13 +61,12 @@ pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Optio
 /// # Errors
 /// When another session has it; the error names its process.
 pub fn take_again(session: &mut Session) -> Result<()> {
-    match try_lock(session, "pg_try_advisory_lock")? {
-        true => Ok(()),
-        false => {
-            let taken = holder(session);
-            let advice = format!("{taken}; wait until it ends, or use another database");
-            Err(anyhow::Error::new(taken).context(advice))
-        }
+    if try_lock(session, "pg_try_advisory_lock")? {
+        Ok(())
+    } else {
+        let taken = holder(session);
+        let advice = format!("{taken}; wait until it ends, or use another database");
+        Err(anyhow::Error::new(taken).context(advice))
     }
 }
 

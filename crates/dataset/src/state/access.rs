@@ -14,9 +14,10 @@ use super::WorkloadTables;
 /// # Errors
 /// When the server fails.
 pub fn untended(session: &mut Session, home: &WorkloadTables) -> Result<[u64; 2]> {
-    let maintain = match Release::new(session.server_version_num()).has(privileges::MAINTAIN) {
-        true => " or pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')",
-        false => "",
+    let maintain = if Release::new(session.server_version_num()).has(privileges::MAINTAIN) {
+        " or pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')"
+    } else {
+        ""
     };
     let names: Vec<String> = home.dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
@@ -61,11 +62,10 @@ pub fn lacks(session: &mut Session, home: &WorkloadTables, kind: WorkloadKind) -
         return Ok(None);
     }
     let user = session.query("select current_user")?.scalar().unwrap_or_default().to_string();
-    let ways = match missing.iter().any(|right| right.starts_with("SELECT ")) {
-        true => "grant that, or connect as another role",
-        false => {
-            "grant that, connect as another role, or choose a workload that only reads (--workload tpcb-select)"
-        }
+    let ways = if missing.iter().any(|right| right.starts_with("SELECT ")) {
+        "grant that, or connect as another role"
+    } else {
+        "grant that, connect as another role, or choose a workload that only reads (--workload tpcb-select)"
     };
     Ok(Some(format!("the workload needs {}, which `{user}` lacks; {ways}", missing.join(", "))))
 }

@@ -137,9 +137,10 @@ fn unless_filtered(session: &mut Session, sql: &str, table: &str) -> Result<Opti
     match session.query(sql) {
         Ok(rows) => Ok(Some(rows)),
         Err(SessionError::Server(error)) if error.is_denied() => {
-            match is_filtered(session, &[table.to_string()])? {
-                true => Ok(None),
-                false => Err(SessionError::Server(error).into()),
+            if is_filtered(session, &[table.to_string()])? {
+                Ok(None)
+            } else {
+                Err(SessionError::Server(error).into())
             }
         }
         Err(error) => Err(error.into()),

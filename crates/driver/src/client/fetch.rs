@@ -102,7 +102,10 @@ impl Fetched {
             self.row_ends.push(self.rows.len());
             return true;
         }
-        let Some(last) = self.n.checked_sub(1).filter(|_| self.is_open) else { return true };
+        if !self.is_open {
+            return true;
+        }
+        let Some(last) = self.n.checked_sub(1) else { return true };
         // Only the last row of a result is kept.
         if !self.make_room(body.len().saturating_sub(self.results[last].row.len())) {
             return false;

@@ -32,9 +32,10 @@ impl Notices {
     /// Takes in the body of a NoticeResponse.
     #[cold]
     pub(crate) fn take_in(&mut self, body: &[u8], is_of_parse: bool) {
-        match self.are_all_read || self.read.len() < READ_MAX {
-            true => self.read.push(UnreadNotice { notice: wire::parse_error(body), is_of_parse }),
-            false => self.n_unread += 1,
+        if self.are_all_read || self.read.len() < READ_MAX {
+            self.read.push(UnreadNotice { notice: wire::parse_error(body), is_of_parse })
+        } else {
+            self.n_unread += 1
         }
     }
 

@@ -25,9 +25,10 @@ impl Outgoing {
     /// server skips them.
     #[inline]
     pub(super) fn begin(&mut self) {
-        match self.n_sent == self.bytes.len() {
-            true => self.bytes.clear(),
-            false => drop(self.bytes.drain(..self.n_sent)),
+        if self.n_sent == self.bytes.len() {
+            self.bytes.clear()
+        } else {
+            drop(self.bytes.drain(..self.n_sent))
         }
         self.n_sent = 0;
     }

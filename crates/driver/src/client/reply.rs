@@ -123,9 +123,10 @@ impl Awaiting<'_> {
         self.exchange.n_results = self.exchange.n_results.saturating_add(1);
         let has_room = self.exchange.fetched.as_mut().is_none_or(|fetched| fetched.end_result());
         has_room
-            && match self.exchange.pipeline.is_on {
-                true => self.exchange.pipeline.acknowledged(now),
-                false => self.exchange.n_results <= self.exchange.n_results_max,
+            && if self.exchange.pipeline.is_on {
+                self.exchange.pipeline.acknowledged(now)
+            } else {
+                self.exchange.n_results <= self.exchange.n_results_max
             }
     }
 

@@ -162,9 +162,12 @@ impl OrderedLoad<'_> {
         let sizes = self.shares();
         let (seeds, defines) = self.seeds();
         let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
-            let connect = |n: usize| match self.load.connect_each {
-                true => Ok(Connected::default()),
-                false => connect::connect_all(&self.conninfo, self.scripts, n),
+            let connect = |n: usize| {
+                if self.load.connect_each {
+                    Ok(Connected::default())
+                } else {
+                    connect::connect_all(&self.conninfo, self.scripts, n)
+                }
             };
             let threads: Vec<_> = sizes.iter().map(|&n| scope.spawn(move || connect(n))).collect();
             threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread died".into()))).collect()

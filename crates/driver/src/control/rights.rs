@@ -83,12 +83,11 @@ fn expect_sockets(conninfo: &Conninfo) -> Result<(), String> {
         Some(path) => std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_socket()),
         None => true,
     };
-    match conninfo.hosts.iter().all(is_socket) {
-        true => Ok(()),
-        false => {
-            Err("no server that the agent's user can reach listens at a unix socket that the order names"
-                .to_string())
-        }
+    if conninfo.hosts.iter().all(is_socket) {
+        Ok(())
+    } else {
+        Err("no server that the agent's user can reach listens at a unix socket that the order names"
+            .to_string())
     }
 }
 

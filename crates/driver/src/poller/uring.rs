@@ -103,9 +103,10 @@ impl Uring {
     /// Has the kernel receive from a connection, or watches it if it is encrypted.
     pub(super) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         let Some(link) = &client.session.link else { return Ok(()) };
-        let watch = match link.is_encrypted() {
-            true => Watch::Poll { events: libc::POLLIN | libc::POLLRDHUP },
-            false => Watch::Receive,
+        let watch = if link.is_encrypted() {
+            Watch::Poll { events: libc::POLLIN | libc::POLLRDHUP }
+        } else {
+            Watch::Receive
         };
         self.begin(index, link.fd(), watch)
     }
@@ -223,10 +224,7 @@ impl Uring {
     /// As [`Uring::send`], when the outbox is full.
     #[cold]
     fn send_after_others(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        match self.make_room()? {
-            true => self.send(client, index),
-            false => self.send_at_once(client, index),
-        }
+        if self.make_room()? { self.send(client, index) } else { self.send_at_once(client, index) }
     }
 
     /// Submits what is queued, so that the outbox is free again; `false` if the kernel did not take all of it.

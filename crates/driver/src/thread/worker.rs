@@ -389,9 +389,10 @@ impl<'a> Worker<'a> {
                 State::Pausing { until } if until <= now => {
                     self.roster.n_sleeping -= 1;
                     self.setup.clients[client].state = State::Idle;
-                    match now < self.bounds.end {
-                        true => self.begin(client, until, now),
-                        false => self.roster.idle.push_back(client),
+                    if now < self.bounds.end {
+                        self.begin(client, until, now)
+                    } else {
+                        self.roster.idle.push_back(client)
                     }
                 }
                 State::Sleeping { until } | State::Pausing { until } => {

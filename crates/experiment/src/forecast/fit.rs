@@ -126,9 +126,10 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     let fits =
         |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;
     let whole = experiment.clone();
-    let (mut share, needs) = match fits(&whole, &usual) {
-        true => (Share::whole(), Needs::default()),
-        false => levels_that_fit(&whole, &|part| fits(part, &usual)),
+    let (mut share, needs) = if fits(&whole, &usual) {
+        (Share::whole(), Needs::default())
+    } else {
+        levels_that_fit(&whole, &|part| fits(part, &usual))
     };
     let lengths = (0..=LENGTHS.len()).rev().map(|length| Share { length, ..share.clone() });
     let mut longest_first = lengths.skip_while(|share| !fits(&share.part(&whole, &needs), limits));
@@ -185,7 +186,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     together::keep_threads(experiment, (clients_max / n_drivers).max(1));
     fit_memory(experiment, limits.memory_bytes);
     // A directory that is not here is left out before this.
-    let wal_free_bytes = limits.wal_free_bytes.filter(|_| experiment.server.wal_directory.is_some());
+    let wal_free_bytes = if experiment.server.wal_directory.is_some() { limits.wal_free_bytes } else { None };
     let room = wal_free_bytes.unwrap_or(limits.free_bytes) / 8;
     for (name, least) in [("max_wal_size", 1024), ("min_wal_size", 80)] {
         let Some(levels) = experiment.server.settings.get_mut(name) else { continue };

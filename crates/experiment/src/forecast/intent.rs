@@ -163,26 +163,23 @@ impl Intent {
             (false, true, false) => ", replaced before each run",
             (false, false, _) => "",
         };
-        let what = match tables.is_empty() || is_archive {
-            true => {
-                let files: BTreeSet<String> =
-                    loading.iter().map(|case| contents_words(&case.workload)).collect();
-                let files = files.into_iter().collect::<Vec<_>>().join(", ");
-                match is_archive {
-                    true => format!("restores {files} into {place}{}", of_role(session)),
-                    false => format!("runs {files} in {place}"),
-                }
+        let what = if tables.is_empty() || is_archive {
+            let files: BTreeSet<String> = loading.iter().map(|case| contents_words(&case.workload)).collect();
+            let files = files.into_iter().collect::<Vec<_>>().join(", ");
+            if is_archive {
+                format!("restores {files} into {place}{}", of_role(session))
+            } else {
+                format!("runs {files} in {place}")
             }
-            false => {
-                let schemas = homes.iter().map(|home| &home.schema);
-                match &before {
-                    None => loads(&tables, schemas, &place),
-                    Some(marker) => format!(
-                        "uses {}: pgdyno loaded the data before ({}), and it is unchanged, so that it is not loaded again",
-                        tables_in(&tables, schemas, &place, "in"),
-                        loaded_before::words(marker)
-                    ),
-                }
+        } else {
+            let schemas = homes.iter().map(|home| &home.schema);
+            match &before {
+                None => loads(&tables, schemas, &place),
+                Some(marker) => format!(
+                    "uses {}: pgdyno loaded the data before ({}), and it is unchanged, so that it is not loaded again",
+                    tables_in(&tables, schemas, &place, "in"),
+                    loaded_before::words(marker)
+                ),
             }
         };
         // A server that cannot be queried is not PostgreSQL, and is refused later.

@@ -144,9 +144,10 @@ impl Outlook {
         let listed = parts.iter().filter(|(seconds, _)| *seconds >= 0.5);
         let listed: Vec<String> =
             listed.map(|(seconds, what)| format!("{} {what}", duration(*seconds))).collect();
-        let repeats = match self.repeats_s >= 0.5 {
-            true => format!("; up to {} more if runs are disturbed and repeated", duration(self.repeats_s)),
-            false => String::new(),
+        let repeats = if self.repeats_s >= 0.5 {
+            format!("; up to {} more if runs are disturbed and repeated", duration(self.repeats_s))
+        } else {
+            String::new()
         };
         format!("about {}: {}{repeats}", duration(self.planned_s()), listed.join(", "))
     }

@@ -310,9 +310,10 @@ fn binaries(
         ServerSource::Source { tree, revision } => {
             let source = SourceTree { tree, revision: revision.as_deref() };
             server::binaries::build::lacks(site.cache, &source).map_or(Ok(None), |why| {
-                match tree == REPOSITORY {
-                    true => bail!("{} is not published as binaries: {why}", release(revision.as_deref())),
-                    false => bail!("server.source: {why}"),
+                if tree == REPOSITORY {
+                    bail!("{} is not published as binaries: {why}", release(revision.as_deref()))
+                } else {
+                    bail!("server.source: {why}")
                 }
             })
         }

@@ -48,14 +48,15 @@ pub(crate) fn read(entry: &mut RestoreFrom, dir: &Path) -> Result<(), String> {
 /// As [`read`].
 pub(crate) fn expect_same(known: &Archive) -> Result<(), String> {
     let found = look(&known.file, &known.name)?;
-    match found.identity == known.identity {
-        true => Ok(()),
-        false => Err(format!(
+    if found.identity == known.identity {
+        Ok(())
+    } else {
+        Err(format!(
             "`{}` has changed since the plan was made: it is now {}, and was {}",
             known.file.display(),
             found.words(),
             known.words()
-        )),
+        ))
     }
 }
 

@@ -70,9 +70,10 @@ impl Combine<'_> {
                 ));
             }
         }
-        match combinations.is_empty() {
-            true => Err("experiment.exclude leaves no case".to_string()),
-            false => Ok(combinations),
+        if combinations.is_empty() {
+            Err("experiment.exclude leaves no case".to_string())
+        } else {
+            Ok(combinations)
         }
     }
 }

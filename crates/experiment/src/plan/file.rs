@@ -74,10 +74,8 @@ pub fn path(key: &str) -> Vec<String> {
 
 /// The parts of a dotted key as TOML has them, where those with other signs are in quotes; `None` if it is none.
 fn parts(key: &str) -> Option<Vec<String>> {
-    let mut place = match key.contains('\n') {
-        true => return None,
-        false => Value::Table(format!("{key} = 0").parse().ok()?),
-    };
+    let mut place =
+        if key.contains('\n') { return None } else { Value::Table(format!("{key} = 0").parse().ok()?) };
     let mut parts = Vec::new();
     while let Value::Table(table) = place {
         let (name, value) = table.into_iter().next()?;
@@ -95,9 +93,8 @@ fn joined(parts: &[String]) -> String {
         return format!("{SETTINGS}{}", name.join("."));
     }
     let is_bare = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-    let written = |part: &String| match is_bare(part) && !part.is_empty() {
-        true => part.clone(),
-        false => Value::String(part.clone()).to_string(),
+    let written = |part: &String| {
+        if is_bare(part) && !part.is_empty() { part.clone() } else { Value::String(part.clone()).to_string() }
     };
     parts.iter().map(written).collect::<Vec<_>>().join(".")
 }
@@ -201,9 +198,12 @@ fn expect_in_bounds(change: &Override) -> Result<(), FileError> {
     let read = toml::de::DeTable::parse(&text).ok();
     let refused = read.map(|alone| bounds::refusals(alone.get_ref())).unwrap_or_default();
     // The option names the key, or is its own.
-    let line = |OutOfBounds { key, why, .. }: OutOfBounds| match key == change.key {
-        true => format!("{}: {why}", change.origin),
-        false => format!("{}: {key}: {why}", change.origin),
+    let line = |OutOfBounds { key, why, .. }: OutOfBounds| {
+        if key == change.key {
+            format!("{}: {why}", change.origin)
+        } else {
+            format!("{}: {key}: {why}", change.origin)
+        }
     };
     let lines: Vec<String> = refused.into_iter().map(line).collect();
     if lines.is_empty() { Ok(()) } else { Err(FileError { message: lines.join("\n") }) }

@@ -155,10 +155,8 @@ fn expect_mergeable(first: &MergedResults, part: &MergedResults) -> Result<()> {
         plan.origins.is_empty(),
         "`{name}` has itself been merged; give the directories that it was merged from"
     );
-    let factors = |plan: &Plan| match plan.factors.is_empty() {
-        true => "nothing".to_string(),
-        false => plan.factors.join(", "),
-    };
+    let factors =
+        |plan: &Plan| if plan.factors.is_empty() { "nothing".to_string() } else { plan.factors.join(", ") };
     ensure!(
         plan.factors == first.plan.factors,
         "these are results of two experiments: `{}` varies {}, and `{name}` varies {}",

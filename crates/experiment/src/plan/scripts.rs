@@ -96,11 +96,12 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
             .to_string());
     }
     if workload.kind.all().iter().any(|kind| kind.is_own()) {
-        return match workload.scripts.is_empty() {
-            true => Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
+        return if workload.scripts.is_empty() {
+            Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
                          \"builtin:select-only\"], or on the command line -f a.sql@3"
-                .to_string()),
-            false => Ok(()),
+                .to_string())
+        } else {
+            Ok(())
         };
     }
     let given = [

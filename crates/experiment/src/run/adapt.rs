@@ -95,9 +95,10 @@ impl Judge {
 
     fn is_settled(&self) -> bool {
         let usual = WarmUpRule::default();
-        match self.is_open {
-            false => stats::is_warm(&self.tps, &usual),
-            true => stats::is_warm(&self.latency_ns, &WarmUpRule { floor: LATENCY_FLOOR, ..usual }),
+        if self.is_open {
+            stats::is_warm(&self.latency_ns, &WarmUpRule { floor: LATENCY_FLOOR, ..usual })
+        } else {
+            stats::is_warm(&self.tps, &usual)
         }
     }
 

@@ -110,7 +110,9 @@ impl OneRun<'_> {
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
-        if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {
+        if let Some(reason) = full
+            && record.state == RunState::Partial
+        {
             record.reason = reason;
         }
         Ok(())

@@ -150,7 +150,7 @@ impl<'a> Agenda<'a> {
         attempt.records.push(record.clone());
         attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
         attempt.is_hopeless |= judged.score.is_infinite() && judged.disturbance.is_none();
-        let disturbance = judged.disturbance.filter(|_| is_whole);
+        let disturbance = if is_whole { judged.disturbance } else { None };
         attempt.disturbed.extend(disturbance.map(|why| (record.spec.run, why)));
         if !self.left.is_empty() {
             return AfterRun::Within;

@@ -232,10 +232,8 @@ impl<'a> Sequence<'a> {
         // same.
         let keeps_values =
             runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
-        let put_back = match keeps_values {
-            true => Ok(()),
-            false => both(os::put_back(site.os, watch), site.hands.put_back()),
-        };
+        let put_back =
+            if keeps_values { Ok(()) } else { both(os::put_back(site.os, watch), site.hands.put_back()) };
         both(stopped.context("the server does not stop"), put_back)
     }
 
@@ -291,7 +289,10 @@ fn make_next(
 
 /// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
 fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> RunJudgement {
-    let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
+    if record.state != RunState::Completed {
+        return RunJudgement::default();
+    }
+    let Some(referee) = site.referee else {
         return RunJudgement::default();
     };
     referee.judge(dir.path(), record).unwrap_or_else(|error| {
@@ -307,7 +308,7 @@ pub(super) fn left_s(of_run_s: f64, n: u32, is_stopped: bool) -> f64 {
 
 /// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.
 fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> ProgressEvent {
-    let tps = measured_tps(record).filter(|_| record.search.is_none());
+    let tps = if record.search.is_none() { measured_tps(record) } else { None };
     run_ends(record, tps, n_runs, left_s)
 }
 

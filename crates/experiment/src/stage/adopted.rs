@@ -232,7 +232,9 @@ impl Adopted {
             }
             return detail(as_it_is(&state, &case.workload)?.to_string());
         }
-        if let Some(found) = self.found(&mut session, &home).filter(|_| !site.replace) {
+        if let Some(found) = self.found(&mut session, &home)
+            && !site.replace
+        {
             expect_same(found, home.dataset, &case.workload)?;
         }
         self.restore_tables(case, session, site, watch)

@@ -85,7 +85,7 @@ impl Copies {
             RestoreBy::Auto => wish.n_runs > 1,
             _ => false,
         };
-        self.kept().filter(|_| is_wanted)
+        if is_wanted { self.kept() } else { None }
     }
 
     /// Existing templates, including those of other data than this case's.
@@ -142,12 +142,11 @@ pub(crate) fn no_template(reason: &str, is_archive: bool) -> String {
 }
 
 fn impossible(is_archive: bool) -> &'static str {
-    match is_archive {
-        true => {
-            "workload.restore_from needs a database of this server that may be replaced by a copy of itself before each run, since an \
+    if is_archive {
+        "workload.restore_from needs a database of this server that may be replaced by a copy of itself before each run, since an \
              archive is restored once"
-        }
-        false => "prepare.restore_by = \"template\" is impossible",
+    } else {
+        "prepare.restore_by = \"template\" is impossible"
     }
 }
 
@@ -206,10 +205,7 @@ pub(crate) fn expect_alone(
     before: &BTreeSet<u32>,
 ) -> Result<()> {
     // Not only the workload's tables belong to an archive.
-    let home = match is_archive(workload) {
-        true => None,
-        false => WorkloadTables::find(session, workload)?,
-    };
+    let home = if is_archive(workload) { None } else { WorkloadTables::find(session, workload)? };
     let tables = home.map(|home| home.tables());
     let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
     let load =

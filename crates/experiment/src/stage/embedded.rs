@@ -286,7 +286,7 @@ impl Embedded {
             facts.map(|(name, value)| (name.to_string(), value.to_string())).collect()
         };
         if !case.prepare.restore {
-            let before = Some("where it was before: not placed").filter(|_| !self.is_fresh);
+            let before = if self.is_fresh { None } else { Some("where it was before: not placed") };
             return Ok(method("none: prepare.restore is off", before.or(self.loaded_on.as_deref())));
         }
         if self.cluster.has_snapshot(LOADED) {
@@ -401,7 +401,7 @@ impl Embedded {
                 made_up_bytes = lost_bytes;
             }
             let Err(error) = self.start(options.clone()) else { break };
-            let reserved = pages.filter(|_| n_starts < N_STARTS);
+            let reserved = if n_starts < N_STARTS { pages } else { None };
             match reserved.map(|pages| pages.reserve_again(site.os)).transpose()?.flatten() {
                 Some(lost_again_bytes) => lost_bytes += lost_again_bytes,
                 None => return Err(error),

@@ -152,7 +152,10 @@ struct Loaded {
 impl Loaded {
     /// The cluster in `root`; `None` if its data is not complete or not one of pgdyno's.
     fn new(root: PathBuf, labels: BTreeMap<String, String>) -> Option<Loaded> {
-        let dataset = data_of(&labels).filter(|_| labels.contains_key(IS_LOADED))?;
+        if !labels.contains_key(IS_LOADED) {
+            return None;
+        }
+        let dataset = data_of(&labels)?;
         let scale = labels.get("scale")?.parse().ok()?;
         Some(Loaded { root, dataset, scale, labels })
     }

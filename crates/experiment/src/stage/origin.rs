@@ -44,12 +44,11 @@ pub fn source(version: Option<PgVersion>) -> Result<ServerSource> {
 
 fn versions_of(asked: Vec<PgVersion>, build: Option<Build>) -> Result<Versions> {
     let build = build.map_or_else(by_environment, |build| Ok(Some(build)))?;
-    let default = installed::newest().filter(|_| build != Some(Build::Fetched));
-    let asked = match asked.is_empty() {
-        true => {
-            vec![default.clone().map_or_else(|| DEFAULT_VERSION.parse(), Ok).map_err(anyhow::Error::msg)?]
-        }
-        false => asked,
+    let default = if build == Some(Build::Fetched) { None } else { installed::newest() };
+    let asked = if asked.is_empty() {
+        vec![default.clone().map_or_else(|| DEFAULT_VERSION.parse(), Ok).map_err(anyhow::Error::msg)?]
+    } else {
+        asked
     };
     let use_installed = match build {
         Some(Build::Fetched) => false,
@@ -68,9 +67,10 @@ fn versions_of(asked: Vec<PgVersion>, build: Option<Build>) -> Result<Versions> 
     };
     let cache = Cache::default_location()?;
     let sources = asked.into_iter().map(|version| {
-        let source = match use_installed && installed::server(&version).is_ok() {
-            true => ServerSource::Installed(version.clone()),
-            false => published_or_built(&version, &cache),
+        let source = if use_installed && installed::server(&version).is_ok() {
+            ServerSource::Installed(version.clone())
+        } else {
+            published_or_built(&version, &cache)
         };
         (version.to_string(), source)
     });
@@ -94,7 +94,10 @@ fn published_or_built(version: &PgVersion, cache: &Cache) -> ServerSource {
     if is_built(version) {
         return fetched;
     }
-    let Some(tag) = version.source_tag().filter(|_| !fetch::is_at_hand(cache, version)) else {
+    if fetch::is_at_hand(cache, version) {
+        return fetched;
+    }
+    let Some(tag) = version.source_tag() else {
         return fetched;
     };
     let is_kept = build::is_kept(cache, &SourceTree { tree: REPOSITORY, revision: Some(&tag) });

@@ -91,7 +91,10 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<OsRe
 /// The server's setting of a size of huge pages that are to be reserved, if this machine has none of that size.
 fn refused_size(case: &Case, machine: &KernelFiles) -> Option<OsRefusal> {
     let is_on = case.os.get("huge_pages").is_some_and(|level| *level == HugePages::On.to_string());
-    let level = case.server.settings.get(HUGE_PAGE_SIZE).filter(|_| is_on)?;
+    if !is_on {
+        return None;
+    }
+    let level = case.server.settings.get(HUGE_PAGE_SIZE)?;
     let found = page_bytes(&case.server.settings).and_then(|size| HugePagePool::find(machine, size, None));
     let reason = format!("{:#}", found.err()?);
     Some(OsRefusal { key: format!("server.settings.{HUGE_PAGE_SIZE}"), level: level.clone(), reason })

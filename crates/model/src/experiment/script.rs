@@ -193,9 +193,10 @@ impl DataChoice {
     }
 
     fn of_table(table: DataTable) -> Result<DataChoice, String> {
-        match table.files.is_empty() {
-            true => Err("no file is named; for the database as it is, use \"none\"".to_string()),
-            false => Ok(DataChoice::Files(table.files)),
+        if table.files.is_empty() {
+            Err("no file is named; for the database as it is, use \"none\"".to_string())
+        } else {
+            Ok(DataChoice::Files(table.files))
         }
     }
 }

@@ -27,12 +27,13 @@ impl Slicing {
     /// # Errors
     /// When the guard is the whole slice. A results file may contain anything.
     pub fn check(self) -> Result<(), String> {
-        match self.guard_ms < self.slice_ms {
-            true => Ok(()),
-            false => Err(format!(
+        if self.guard_ms < self.slice_ms {
+            Ok(())
+        } else {
+            Err(format!(
                 "a slice of {} ms is not longer than its guard of {} ms",
                 self.slice_ms, self.guard_ms
-            )),
+            ))
         }
     }
 

@@ -132,7 +132,9 @@ pub(super) fn hide_list(list: &[Cow<'_, str>], mark: Marker) -> Option<Vec<Strin
 }
 
 fn find_in(text: &str, offset: usize, n_deeper: usize, found: &mut Vec<Range<usize>>) {
-    if let Some(at) = value_at(text).filter(|_| n_deeper > 0) {
+    if let Some(at) = value_at(text)
+        && n_deeper > 0
+    {
         find_in(&text[at..], offset + at, n_deeper - 1, found);
     }
     let words = split(text);

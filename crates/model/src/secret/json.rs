@@ -172,9 +172,10 @@ pub(super) fn map_strings<'a>(
 /// The value of a string in its quotes; `None` if it is none.
 fn string_of(quoted: &str) -> Option<Cow<'_, str>> {
     let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    match plain.bytes().all(|byte| byte != b'\\' && byte >= b' ') {
-        true => Some(Cow::Borrowed(plain)),
-        false => serde_json::from_str(quoted).ok().map(Cow::Owned),
+    if plain.bytes().all(|byte| byte != b'\\' && byte >= b' ') {
+        Some(Cow::Borrowed(plain))
+    } else {
+        serde_json::from_str(quoted).ok().map(Cow::Owned)
     }
 }
 

@@ -67,9 +67,10 @@ pub fn percent(share: f64) -> String {
     let written = |decimals: usize| format!("{value:.decimals$}");
     let is_end =
         |text: &str| text.parse().is_ok_and(|end: f64| end == 0.0 || (end == 100.0 && value < 100.0));
-    let text = match value == 0.0 {
-        true => written(few),
-        false => (few..=12).map(written).find(|text| !is_end(text)).unwrap_or_else(|| written(few)),
+    let text = if value == 0.0 {
+        written(few)
+    } else {
+        (few..=12).map(written).find(|text| !is_end(text)).unwrap_or_else(|| written(few))
     };
     format!("{} %", grouped(&text))
 }

@@ -36,9 +36,10 @@ impl FromStr for Span {
         }
         if let Some(bare) = plain(text) {
             // Nothing is as long in every unit.
-            return match bare == 0.0 {
-                true => Ok(Span { ms: 0 }),
-                false => Err(format!("`{text}` needs a unit: write `{text}s` or `{text}min`")),
+            return if bare == 0.0 {
+                Ok(Span { ms: 0 })
+            } else {
+                Err(format!("`{text}` needs a unit: write `{text}s` or `{text}min`"))
             };
         }
 
@@ -140,9 +141,10 @@ impl FromStr for Scale {
 /// Fails for the `000` of `1,000` where commas separate levels.
 pub fn expect_no_group(text: &str) -> Result<(), String> {
     let is_group = text.len() == 3 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
-    match is_group {
-        true => Err(format!("`{text}` begins with 0: commas separate levels here; write 1000 for 1,000")),
-        false => Ok(()),
+    if is_group {
+        Err(format!("`{text}` begins with 0: commas separate levels here; write 1000 for 1,000"))
+    } else {
+        Ok(())
     }
 }
 

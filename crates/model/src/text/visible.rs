@@ -65,9 +65,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     let mut before = ' ';
     for c in text.chars() {
-        match is_hidden_after(before, c) {
-            true => write!(shown, "{}", c.escape_default()).expect("writing to a string succeeds"),
-            false => shown.push(c),
+        if is_hidden_after(before, c) {
+            write!(shown, "{}", c.escape_default()).expect("writing to a string succeeds")
+        } else {
+            shown.push(c)
         }
         before = c;
     }
@@ -77,9 +78,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// As [`visible`], on one line: what names a thing, such as a file, must not look like our lines.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
-    match shown.contains(['\n', '\t']) {
-        true => Cow::Owned(shown.replace('\n', "\\n").replace('\t', "\\t")),
-        false => shown,
+    if shown.contains(['\n', '\t']) {
+        Cow::Owned(shown.replace('\n', "\\n").replace('\t', "\\t"))
+    } else {
+        shown
     }
 }
 

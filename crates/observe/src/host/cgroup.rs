@@ -71,9 +71,10 @@ impl Hierarchy {
         let path = cgroup.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
             let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let is_ours = match self.is_v2 {
-                true => number == "0" && controllers.is_empty(),
-                false => controllers.split(',').any(|controller| controller == self.controller),
+            let is_ours = if self.is_v2 {
+                number == "0" && controllers.is_empty()
+            } else {
+                controllers.split(',').any(|controller| controller == self.controller)
             };
             is_ours.then_some(path)
         })?;
@@ -86,9 +87,10 @@ impl Hierarchy {
 
     fn quota(&self, group: &Path) -> Option<Quota> {
         let text = |name: &str| fs::read_to_string(self.mount_point.join(group).join(name));
-        let limit = match self.is_v2 {
-            true => limit_v2(&text("cpu.max").ok()?),
-            false => limit_v1(&text("cpu.cfs_quota_us").ok()?, &text("cpu.cfs_period_us").ok()?),
+        let limit = if self.is_v2 {
+            limit_v2(&text("cpu.max").ok()?)
+        } else {
+            limit_v1(&text("cpu.cfs_quota_us").ok()?, &text("cpu.cfs_period_us").ok()?)
         };
         Some(Quota { processors: limit, ..parse_stat(&text("cpu.stat").ok()?) })
     }

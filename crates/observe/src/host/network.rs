@@ -66,9 +66,12 @@ fn counted(net: &Path, names: &[String]) -> BTreeSet<String> {
         let parts = fs::read_dir(net.join(name)).into_iter().flatten().flatten();
         parts.map(|part| part.file_name()).any(|part| part.to_string_lossy().starts_with("lower_"))
     };
-    let is_lowest = |name: &&String| match has(name, "bonding") {
-        true => true,
-        false => *name != "lo" && !has(name, "bonding_slave") && !is_above_others(name),
+    let is_lowest = |name: &&String| {
+        if has(name, "bonding") {
+            true
+        } else {
+            *name != "lo" && !has(name, "bonding_slave") && !is_above_others(name)
+        }
     };
     let lowest: Vec<&String> = names.iter().filter(is_lowest).collect();
     let is_device = |name: &&&String| has(name, "device") || has(name, "bonding");

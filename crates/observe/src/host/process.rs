@@ -65,7 +65,7 @@ impl<T: Copy> ByTurns<T> {
         let mut now = HashMap::new();
         for (i, process) in processes.iter().enumerate() {
             let key = (process.pid, process.starttime);
-            let known = self.of.get(&key).copied().filter(|_| i > 0 && !is_looked_at(process.pid));
+            let known = if i > 0 && !is_looked_at(process.pid) { self.of.get(&key).copied() } else { None };
             now.extend(known.or_else(|| value(process)).map(|value| (key, value)));
         }
         std::mem::replace(&mut self.of, now)

@@ -51,10 +51,8 @@ impl Service {
     /// # Errors
     /// When certificates cannot be read, or a secret would go over a network as plain text. No error shows a secret.
     pub fn new(address: Address, ca: Option<&Path>, identity: &AskerIdentity) -> Result<Service> {
-        let tls = match address.is_tls {
-            true => Some(wire::tls::verified(ca).map_err(anyhow::Error::msg)?),
-            false => None,
-        };
+        let tls =
+            if address.is_tls { Some(wire::tls::verified(ca).map_err(anyhow::Error::msg)?) } else { None };
         let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control());
         let header = match identity {
             AskerIdentity::None => String::new(),

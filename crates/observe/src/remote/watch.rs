@@ -175,9 +175,10 @@ mod tests {
                 }
                 let request = String::from_utf8(request).unwrap();
                 let is_let_in = request.contains("\r\nAuthorization: Basic dTpzM2NyZXQ=\r\n");
-                let answer = match is_let_in {
-                    true => "HTTP/1.0 200 OK\r\n\r\nrds_free_bytes 5\n",
-                    false => "HTTP/1.0 401 Unauthorized\r\n\r\n",
+                let answer = if is_let_in {
+                    "HTTP/1.0 200 OK\r\n\r\nrds_free_bytes 5\n"
+                } else {
+                    "HTTP/1.0 401 Unauthorized\r\n\r\n"
                 };
                 stream.write_all(answer.as_bytes()).ok();
                 stream.conn.send_close_notify();

@@ -85,7 +85,7 @@ impl Sampling {
         let begin = Instant::now();
         self.next = begin + FAILED_PAUSE;
         self.n_failed += 1;
-        let statements = self.statements.as_ref().filter(|_| begin >= self.statements_due);
+        let statements = if begin >= self.statements_due { self.statements.as_ref() } else { None };
         let (rows, names) = match statements.map(|sql| session.query(sql)) {
             Some(Ok(rows)) => (rows, Some(names)),
             Some(Err(error)) if is_fatal(&error) => return Err(error),

@@ -40,7 +40,9 @@ impl Spans {
             let before = self.0.get(part).map(|read| read.at);
             let span = before.map(|before| at.saturating_duration_since(before));
             self.0.insert(part, Read { at, span });
-            if let Some(span) = span.filter(|_| before < last_tick) {
+            if let Some(span) = span
+                && before < last_tick
+            {
                 gather.put("server.slow_span", part, span.as_secs_f64());
             }
         }

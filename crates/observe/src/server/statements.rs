@@ -51,12 +51,11 @@ impl StatExtension {
     pub(crate) fn sql(&self, database: &str) -> String {
         let since = |minor: u32, column: &'static str| if self.version >= (1, minor) { column } else { "0" };
         let executing = if self.version >= (1, 8) { "total_exec_time" } else { "total_time" };
-        let mut io = match self.version >= (1, 11) {
-            true => {
-                "shared_blk_read_time + shared_blk_write_time + local_blk_read_time + local_blk_write_time"
-                    .to_string()
-            }
-            false => "blk_read_time + blk_write_time".to_string(),
+        let mut io = if self.version >= (1, 11) {
+            "shared_blk_read_time + shared_blk_write_time + local_blk_read_time + local_blk_write_time"
+                .to_string()
+        } else {
+            "blk_read_time + blk_write_time".to_string()
         };
         if self.version >= (1, 10) {
             io.push_str(" + temp_blk_read_time + temp_blk_write_time");

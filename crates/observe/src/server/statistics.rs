@@ -316,12 +316,13 @@ fn checkpoints(release: Release) -> String {
     } else {
         "writes"
     };
-    let from = match release.has(statistics::CHECKPOINTER) {
-        true => format!(
+    let from = if release.has(statistics::CHECKPOINTER) {
+        format!(
             "pg_stat_bgwriter b, pg_stat_checkpointer c, (select sum({blocks}) as written, sum(fsyncs) as fsyncs \
              from pg_stat_io where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) o"
-        ),
-        false => "pg_stat_bgwriter b".to_string(),
+        )
+    } else {
+        "pg_stat_bgwriter b".to_string()
     };
     unfold(&from, "v.i", &release.of(&statistics::CHECKPOINT_COLUMNS))
 }

@@ -95,9 +95,10 @@ impl Uncounted {
 /// Why a server rejects a part, with the right that it needs where the server's message names none.
 pub(crate) fn refusal(what: &str, error: &SessionError) -> String {
     let is_denied = matches!(error, SessionError::Server(error) if error.is_denied());
-    match is_denied && what == WAL_DIRECTORY {
-        true => format!("{error}; grant the role pg_monitor (10 and later): pg_read_all_stats is not enough"),
-        false => error.to_string(),
+    if is_denied && what == WAL_DIRECTORY {
+        format!("{error}; grant the role pg_monitor (10 and later): pg_read_all_stats is not enough")
+    } else {
+        error.to_string()
     }
 }
 

@@ -382,7 +382,9 @@ impl ServerWatch {
             let settings = statistics::session_settings(version_num, STATEMENT_LIMIT.as_millis());
             session.execute(&settings).map_err(words)?;
         }
-        if let Some(name) = field("database").filter(|_| self.wanted.database == self.conninfo.dbname) {
+        if let Some(name) = field("database")
+            && self.wanted.database == self.conninfo.dbname
+        {
             self.wanted.database = name;
         }
         self.met(ObservedIdentity::ask(&mut session, field("start"), field("in_recovery")));
@@ -513,9 +515,10 @@ impl ServerWatch {
         let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
-            let how = match Release::new(version_num).has(privileges::MONITORING_ROLES) {
-                true => "grant it pg_read_all_stats",
-                false => "before 10, only a superuser does",
+            let how = if Release::new(version_num).has(privileges::MONITORING_ROLES) {
+                "grant it pg_read_all_stats"
+            } else {
+                "before 10, only a superuser does"
             };
             let reason = format!(
                 "role `{role}` does not see what other roles' sessions do, and while there are any, not how many are at work; {how}"

@@ -74,9 +74,10 @@ fn places(args: &CalibrateArgs, cache: &Cache) -> Result<Vec<(&'static str, Plac
         let place = place_of(wal).context("--wal")?;
         let is_same =
             data.as_deref().is_some_and(|data| place_of(data).is_ok_and(|of_data| of_data == place));
-        match is_same {
-            true => say(&format!("data and WAL are on one device ({place}), which is measured once")),
-            false => places.push(("wal", Place::Directory(wal.clone()))),
+        if is_same {
+            say(&format!("data and WAL are on one device ({place}), which is measured once"))
+        } else {
+            places.push(("wal", Place::Directory(wal.clone())))
         }
     }
     if let Some(target) = &args.server {

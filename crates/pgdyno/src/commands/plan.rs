@@ -88,7 +88,9 @@ pub(crate) fn show(
     } else {
         print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
         let outlook = outlook(&asked.plan);
-        if let Some(why) = outlook.asks_consent(asked.plan.runs.len()).filter(|_| !given.yes) {
+        if let Some(why) = outlook.asks_consent(asked.plan.runs.len())
+            && !given.yes
+        {
             print(&format!("note    {why}: `pgdyno run` asks for --yes\n"))?;
         }
         for note in &asked.notes {
@@ -127,9 +129,10 @@ fn missing<'a>(consents: &'a [String], given: &ChangeArgs) -> Vec<&'a str> {
 /// Prints the plan of results that would be resumed. Nothing is done for it: whoever made it may have named any server.
 fn stored(dir: &Path, as_json: bool) -> Result<Exit> {
     let plan = store::read_sealed(dir)?.plan;
-    match as_json {
-        true => print_exact(&format!("{}\n", sum::json(&plan, None)?))?,
-        false => print(&for_terminal(&text(&plan, None)?))?,
+    if as_json {
+        print_exact(&format!("{}\n", sum::json(&plan, None)?))?
+    } else {
+        print(&for_terminal(&text(&plan, None)?))?
     }
     say(&format!(
         "this is the stored plan; `pgdyno run --resume {}` makes those of its runs that are missing",
@@ -161,9 +164,12 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             length(case),
         )?;
         if !workload.drivers.is_empty() {
-            let name = |driver: &DriverSpec| match driver.upload {
-                true => format!("{} (which gets a copy of this program if it needs one)", driver.name),
-                false => driver.name.clone(),
+            let name = |driver: &DriverSpec| {
+                if driver.upload {
+                    format!("{} (which gets a copy of this program if it needs one)", driver.name)
+                } else {
+                    driver.name.clone()
+                }
             };
             let names: Vec<String> = workload.drivers.iter().map(name).collect();
             writeln!(out, "          driven from {}", names.join(", "))?;

@@ -131,7 +131,8 @@ fn begun(args: &RunArgs) -> Result<Job> {
     // Impossible plans are refused first, before anybody is asked for consent.
     let servers = (asked.servers.as_slice(), asked.failed.as_slice());
     job::expect_possible((&asked.plan, 1), servers, consent, args.output.as_deref())?;
-    if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
+    if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len())
+        && !args.yes
     {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");
     }
@@ -168,11 +169,12 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
         dir.amend_plan(&stored, &text)?;
     }
     let (path, n_done, n) = (path.display(), standing.done.len(), plan.runs.len());
-    match n_done == n {
-        true => say(&format!("resuming {path}: all {n} runs are done")),
-        false => say(&format!(
+    if n_done == n {
+        say(&format!("resuming {path}: all {n} runs are done"))
+    } else {
+        say(&format!(
             "resuming {path}: {n_done} of {n} runs are done, {n_interrupted} interrupted or failed will be repeated"
-        )),
+        ))
     }
     say_replaced(&replaced, &begun_again);
     Ok(Job { plan, dir, done: standing.done, servers, os })

@@ -38,9 +38,10 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
         }
         ServerCommand::Remove { names, force, .. } => {
             for name in names {
-                let left = match force {
-                    true => workspace.remove_by_force(name)?,
-                    false => workspace.remove(name).map(|()| Vec::new())?,
+                let left = if *force {
+                    workspace.remove_by_force(name)?
+                } else {
+                    workspace.remove(name).map(|()| Vec::new())?
                 };
                 say(&format!("removed cluster `{name}`"));
                 for (dir, why) in left {
@@ -58,9 +59,10 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
 fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     let entries = workspace.list()?;
     for entry in &entries {
-        match json {
-            true => print_exact(&format!("{}\n", json_of(entry)))?,
-            false => print(&format!("{}\n", text(entry)))?,
+        if json {
+            print_exact(&format!("{}\n", json_of(entry)))?
+        } else {
+            print(&format!("{}\n", text(entry)))?
         }
     }
     let clusters = plural(entries.len(), "cluster");

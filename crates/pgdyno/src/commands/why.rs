@@ -202,9 +202,10 @@ fn elsewhere(case: &Case) -> String {
         return String::new();
     }
     let workload = &case.workload;
-    let load = match workload.kind.is_own() {
-        true => "-f FILE".to_string(),
-        false => format!("-w {} -s {}", workload.kind, workload.scale),
+    let load = if workload.kind.is_own() {
+        "-f FILE".to_string()
+    } else {
+        format!("-w {} -s {}", workload.kind, workload.scale)
     };
     format!("; to prove it on a server that pgdyno runs: pgdyno run {load} -c {} --why", workload.n_clients)
 }

@@ -72,7 +72,7 @@ impl Ask {
     /// Why it is asked for and the whole list, as a page shows them.
     pub(crate) fn page_text(&self) -> String {
         let texts = self.list.iter().map(|line| line.text.as_str());
-        let unshown = Some(UNSHOWN).filter(|_| self.wanted == MissingConsent::Commands);
+        let unshown = if self.wanted == MissingConsent::Commands { Some(UNSHOWN) } else { None };
         [self.about.as_str()].into_iter().chain(texts).chain(unshown).collect::<Vec<_>>().join("\n")
     }
 }

@@ -87,9 +87,10 @@ fn length(fitted: &Fitted, limits: &Limits) -> String {
 }
 
 fn fetching(fitted: &Fitted) -> String {
-    match fitted.fetch_s >= 0.5 {
-        true => format!(", after {} to fetch servers", duration(fitted.fetch_s)),
-        false => String::new(),
+    if fitted.fetch_s >= 0.5 {
+        format!(", after {} to fetch servers", duration(fitted.fetch_s))
+    } else {
+        String::new()
     }
 }
 

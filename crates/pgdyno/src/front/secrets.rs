@@ -237,9 +237,10 @@ pub(crate) fn expect_no_password_in(option: &str, change: &Override) -> Result<(
     // Only targets follow libpq's syntax; elsewhere such a text means something else.
     let is_target = change.key.split('.').next() == Some("target");
     let is_named = is_target && names_password(&change.value);
-    match is_named || holds_password(&change.key, &change.value) {
-        true => contains_password(option, &change.key),
-        false => Ok(()),
+    if is_named || holds_password(&change.key, &change.value) {
+        contains_password(option, &change.key)
+    } else {
+        Ok(())
     }
 }
 

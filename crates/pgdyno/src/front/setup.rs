@@ -98,7 +98,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
-        let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
+        let host = if experiment.run.parallel_targets { conninfo.as_ref() } else { None };
         let host = host.map(ServerHost::find).transpose().with_context(within)?;
         site.targets.insert(target.name.clone(), PlanResources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
@@ -112,7 +112,9 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
     let has_name =
         args.experiment.is_some() || changes.iter().any(|change| change.key == keys::header::NAME.name);
-    if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS)).filter(|_| !has_name) {
+    if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS))
+        && !has_name
+    {
         experiment.experiment.name.clone_from(&made);
         plan.name = made;
     }
@@ -143,13 +145,14 @@ fn decided(
     servers: &[Conninfo],
     (is_protocol_asked, is_build_asked): (bool, bool),
 ) -> (Vec<String>, Vec<Failed>) {
-    let FellBack { note, failed } = match is_protocol_asked {
-        true => FellBack::default(),
-        false => protocol::fall_back(plan, servers, signals::stop_flag()),
+    let FellBack { note, failed } = if is_protocol_asked {
+        FellBack::default()
+    } else {
+        protocol::fall_back(plan, servers, signals::stop_flag())
     };
     // So that the results say it, too.
     note.iter().for_each(|note| say_more(&mut plan.description, note));
-    let of_build = origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked);
+    let of_build = if is_build_asked { None } else { origin::fetched_though_installed(&plan.cases) };
     (note.into_iter().chain(of_build).collect(), failed)
 }
 

@@ -29,10 +29,11 @@ impl RemainingTime {
             plan.runs.retain(|spec| !done.contains(&spec.run));
             RemainingTime::new(outlook(&plan).runs_s)
         };
-        match plan.is_side_by_side() {
-            true => plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect(),
+        if plan.is_side_by_side() {
+            plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect()
+        } else {
             // Its lanes, if there are any, follow one another.
-            false => vec![of(plan.clone())],
+            vec![of(plan.clone())]
         }
     }
 

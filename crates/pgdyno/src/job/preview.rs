@@ -149,7 +149,8 @@ fn unreachable_drivers(plan: &Plan, servers: Option<&[Conninfo]>, tried: Tried) 
             continue;
         }
         go_on()?;
-        let lane = plan.lanes.iter().position(|lane| lane.has(case)).filter(|_| plan.is_side_by_side());
+        let lane =
+            if plan.is_side_by_side() { plan.lanes.iter().position(|lane| lane.has(case)) } else { None };
         let seat = lane.map(|lane| lanes.seat(lane));
         let refused = reach::try_drivers(case, &drivers, servers, &program, seat, signals::stop_flag()).err();
         found.extend(refused.map(|error| Obstacle { cases: vec![case.id], reason: format!("{error:#}") }));

@@ -65,9 +65,10 @@ impl Screen {
             Row::new(format!("{}: ", lane.name()), plan.of_lane(lane).runs.len() as u32, left)
         };
         let of_all = |left: RemainingTime| Row::new(String::new(), plan.runs.len() as u32, left);
-        let rows = match plan.is_side_by_side() {
-            true => plan.lanes.iter().zip(left).map(of_lane).collect(),
-            false => left.into_iter().map(of_all).collect(),
+        let rows = if plan.is_side_by_side() {
+            plan.lanes.iter().zip(left).map(of_lane).collect()
+        } else {
+            left.into_iter().map(of_all).collect()
         };
         Screen::with_rows(rows, quiet)
     }

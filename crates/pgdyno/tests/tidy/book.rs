@@ -46,10 +46,7 @@ fn outward_links(chapter: &SourceFile, is_file: &dyn Fn(&str) -> bool) -> Vec<St
             continue;
         }
         let target = joined(&chapter.path, path);
-        let is_there = match target.ends_with(".md") {
-            true => is_of_the_book(&target),
-            false => is_file(&target),
-        };
+        let is_there = if target.ends_with(".md") { is_of_the_book(&target) } else { is_file(&target) };
         if !is_there {
             problems.push(format!(
                 "{}: `{link}` is no file of the book; name it as code, or add a link to it in {ROOT}",

@@ -45,9 +45,12 @@ pub(super) fn from_study(study: &Study, axis: &Axis, comparisons: Vec<RatioData>
         .runs
         .iter()
         .filter(|run| !run.seconds.is_empty())
-        .map(|run| match drawn.contains(&run.run) {
-            true => (run, panels::from_run(run, n_clients(run))),
-            false => (run, vec![panels::throughput(run)]),
+        .map(|run| {
+            if drawn.contains(&run.run) {
+                (run, panels::from_run(run, n_clients(run)))
+            } else {
+                (run, vec![panels::throughput(run)])
+            }
         })
         .collect();
     let in_full = panels.iter().filter(|(run, _)| drawn.contains(&run.run));

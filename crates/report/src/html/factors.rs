@@ -92,12 +92,13 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     };
     let table = table(class, &heads, &rows);
     // Nobody asked for this comparison: folded, it leaves the figures below it in sight.
-    let table = match study.plan.baseline == 0 && rows.len() > ROWS_MAX {
-        true => format!(
+    let table = if study.plan.baseline == 0 && rows.len() > ROWS_MAX {
+        format!(
             "<details class=\"data\"><summary>Table of {}</summary>{table}</details>",
             phrases::plural(rows.len(), "case")
-        ),
-        false => table,
+        )
+    } else {
+        table
     };
     format!(
         "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. Ignore differences smaller than the spread of \

@@ -43,9 +43,10 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         "<p class=\"quiet\">From samples of what the server's processes wait for, and from the use of processors and devices, \
          in this measurement.",
     );
-    html.push_str(match limiter.proofs.is_empty() {
-        true => " Not proven. Only lifting a limit proves it: pgdyno why does.</p>\n",
-        false => "</p>\n",
+    html.push_str(if limiter.proofs.is_empty() {
+        " Not proven. Only lifting a limit proves it: pgdyno why does.</p>\n"
+    } else {
+        "</p>\n"
     });
     html.push_str(&top_statements::tables(study, axis));
     html
@@ -62,9 +63,10 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         let evidence = text(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
     });
-    let next = match limiter.proofs.is_empty() {
-        true => format!("<p class=\"quiet\">{}</p>\n", text(limiter.next)),
-        false => interventions(&limiter.proofs),
+    let next = if limiter.proofs.is_empty() {
+        format!("<p class=\"quiet\">{}</p>\n", text(limiter.next))
+    } else {
+        interventions(&limiter.proofs)
     };
     format!(
         "<{element} class=\"limited\">{whose}{shared}<b>{}</b>, {} <span class=\"badge note\">{}</span></{element}>\n\

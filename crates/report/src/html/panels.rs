@@ -139,7 +139,7 @@ fn per_second(seconds: &[Second], name: &str, value: impl Fn(&Second) -> Option<
 
 /// What sessions at work are compared with: all clients, and the processors of the server's machine.
 fn guides(used: &ResourceUsage, n_clients: Option<u32>) -> Vec<Guide> {
-    let of_host = used.n_cpus.filter(|_| used.server_cpu.is_some());
+    let of_host = if used.server_cpu.is_some() { used.n_cpus } else { None };
     let n_cpus = of_host.or(used.remote.as_ref().map(|remote| remote.n_cpus)).filter(|n| *n > 0);
     let guide =
         |n: Option<u32>, word: &str| n.map(|n| Guide { name: phrases::plural(n, word), value: f64::from(n) });

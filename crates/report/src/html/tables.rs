@@ -328,7 +328,7 @@ fn run_row(study: &Study, axis: &Axis, run: &RunSummary, used: &[Used], phases: 
 
 fn run_verdict(run: &RunSummary) -> String {
     // That it was no better says so too.
-    let repeats = run.repeat.filter(|_| run.replaced_by.is_none_or(|by| by > run.run));
+    let repeats = if run.replaced_by.is_none_or(|by| by > run.run) { run.repeat } else { None };
     let mut why: Vec<String> =
         repeats.map(|repeat| format!("repeats run {}", repeat.of)).into_iter().collect();
     why.extend(phrases::replaced(run));

@@ -29,9 +29,10 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let n_points = (SPARK_POINTS_PAGE / drawn.len()).clamp(SPARK_POINTS_MIN, SPARK_POINTS);
     let decimals = if n_points < SPARK_POINTS { 0 } else { 1 };
     let may_be_one = drawn.len() <= drawn::N_DRAWN_MAX;
-    let why_none = match may_be_one && across::are_side_by_side(drawn.iter().copied()) {
-        true => " Runs took place side by side, so there is no common time line of all.",
-        false => "",
+    let why_none = if may_be_one && across::are_side_by_side(drawn.iter().copied()) {
+        " Runs took place side by side, so there is no common time line of all."
+    } else {
+        ""
     };
     let mut html = format!(
         "<p class=\"quiet\">Throughput of each run on one scale, 0 to {} tps. Choose a run to see it below.{why_none}</p>\n\

@@ -113,10 +113,8 @@ impl Words<'_> {
                 let names: Vec<String> = others.iter().map(|level| level.level.clone()).collect();
                 let cannot = self.list(&names);
                 let missing = self.missing(group);
-                let also = match behind.is_empty() {
-                    true => String::new(),
-                    false => format!("; it {}", self.so_far(&behind)),
-                };
+                let also =
+                    if behind.is_empty() { String::new() } else { format!("; it {}", self.so_far(&behind)) };
                 format!("{cannot} cannot be distinguished from it here{missing}{also}")
             }
         };
@@ -235,10 +233,8 @@ impl Words<'_> {
     /// `is 5.0 times as fast as 13 in 2 of 2 blocks; two runs each give no verdict …`.
     fn so_far(&self, behind: &[&LevelResult]) -> String {
         let is_of_clients = self.answer.factor == CLIENTS;
-        let name = |level: &str| match is_of_clients {
-            true => self.list(&[level.to_string()]),
-            false => self.bare(level),
-        };
+        let name =
+            |level: &str| if is_of_clients { self.list(&[level.to_string()]) } else { self.bare(level) };
         format!("{}{}", ahead::clause(self.answer.by, behind, name), ahead::no_verdict(self.study, behind))
     }
 
@@ -315,9 +311,10 @@ impl Words<'_> {
     /// `: 2,369 tps against 885 tps`, or that the medians say something else than the ratio.
     fn medians(&self, against: &AgainstBest, best: &LevelResult, other: &LevelResult) -> String {
         let [a, b] = [best, other].map(|level| self.value(level.median));
-        match agree(against, [best.median, other.median]) {
-            true => format!(": {a} against {b}"),
-            false => format!(", block by block; the medians are {a} and {b}"),
+        if agree(against, [best.median, other.median]) {
+            format!(": {a} against {b}")
+        } else {
+            format!(", block by block; the medians are {a} and {b}")
         }
     }
 
@@ -361,9 +358,10 @@ impl Words<'_> {
         let of_lead = self.outcome(lead);
         let clause = |(outcome, places): &(String, Vec<String>)| {
             let places = if places.len() > 4 { format!("{} others", places.len()) } else { joined(places) };
-            match *outcome == of_lead {
-                true => format!("the same at {places}"),
-                false => format!("{outcome} at {places}"),
+            if *outcome == of_lead {
+                format!("the same at {places}")
+            } else {
+                format!("{outcome} at {places}")
             }
         };
         match outcomes.len() {

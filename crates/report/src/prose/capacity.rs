@@ -106,14 +106,15 @@ fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
         runs().filter(|run| run.counts()).filter_map(|run| run.tps).map(format::tps).collect();
     let n = never.len() + found.len();
     let who = if found.len() == 1 { "the other" } else { "the others" };
-    Some(match found.is_empty() {
-        true => format!("no rate met {target}"),
-        false => format!(
+    Some(if found.is_empty() {
+        format!("no rate met {target}")
+    } else {
+        format!(
             "in {} of {} no rate met {target}; {who} found {}/s",
             never.len(),
             phrases::plural(n, "run"),
             found.join("/s, ")
-        ),
+        )
     })
 }
 

@@ -51,10 +51,7 @@ pub(crate) fn price(amount: f64) -> String {
     }
     let digits = 3 - amount.abs().max(1e-12).log10().floor() as i32;
     let text = format!("{amount:.*}", digits.clamp(0, 12) as usize);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 #[cfg(test)]

@@ -67,9 +67,10 @@ pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
     let by = run.replaced_by?;
     let rules = run.disturbance.as_ref().map(|found| found.rules.iter().map(|id| of_id(id)).collect());
     let why = rules.map_or(String::new(), |rules: Vec<String>| format!(" ({})", rules.join(", ")));
-    Some(match by < run.run {
-        false => format!("replaced by run {by}{why}"),
-        true => format!("was no better than run {by}, which it repeats{why}"),
+    Some(if by < run.run {
+        format!("was no better than run {by}, which it repeats{why}")
+    } else {
+        format!("replaced by run {by}{why}")
     })
 }
 

@@ -126,9 +126,10 @@ fn search(input: &ListInput) -> String {
 /// What was found: the script replaces this part when the form changes.
 fn found(input: &ListInput) -> String {
     let n = input.entries.len();
-    let count = match n == input.n_all {
-        true => plural(n, "result"),
-        false => format!("{n} of {}", plural(input.n_all, "result")),
+    let count = if n == input.n_all {
+        plural(n, "result")
+    } else {
+        format!("{n} of {}", plural(input.n_all, "result"))
     };
     let mut html = format!("<div id=\"found\">\n<p class=\"quiet\" role=\"status\">{count}</p>\n");
     match (n, input.n_all) {
@@ -178,9 +179,10 @@ fn row(entry: &ListedResult) -> String {
             (format!("/result/{address}"), "<span class=\"badge none\">no answer</span>".to_string())
         }
     };
-    let runs = match entry.n_completed == entry.n_planned {
-        true => plural(entry.n_planned, "run"),
-        false => format!("{} of {}", entry.n_completed, plural(entry.n_planned, "run")),
+    let runs = if entry.n_completed == entry.n_planned {
+        plural(entry.n_planned, "run")
+    } else {
+        format!("{} of {}", entry.n_completed, plural(entry.n_planned, "run"))
     };
     let state = match entry.state {
         "" => String::new(),

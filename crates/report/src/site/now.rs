@@ -161,18 +161,18 @@ pub struct LivePage<'a> {
 /// The page of an experiment that is being measured.
 pub fn live(page: &LivePage, back: &[BarLink], tool_version: &str) -> Page {
     let LivePage { name, title, may_stop, lane, lanes } = *page;
-    let hosts = match lanes.is_empty() {
-        true => String::new(),
-        false => {
-            format!("<nav class=\"lanes\" aria-label=\"Measured side by side\">{}</nav>\n", links(lanes))
-        }
+    let hosts = if lanes.is_empty() {
+        String::new()
+    } else {
+        format!("<nav class=\"lanes\" aria-label=\"Measured side by side\">{}</nav>\n", links(lanes))
     };
-    let stop = match may_stop {
-        true => format!(
+    let stop = if may_stop {
+        format!(
             "<form method=\"post\" action=\"/stop/{}\" class=\"acts\"><button type=\"submit\" class=\"quietly\">Stop the experiment</button></form>\n",
             encoded(name)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     let main = format!(
         "<header class=\"small\">\n<p class=\"over\">{}</p>\n<h1>{}</h1>\n{hosts}<div id=\"now\" class=\"now\"></div>\n\

@@ -47,13 +47,16 @@ pub fn several(results: &[Several], back: &[BarLink], tool_version: &str) -> Pag
         rows.push(row("Left out", results, |one| text(one.study.partial.as_deref().unwrap_or("nothing"))));
     }
     let first = results.first().map_or("", |one| one.name);
-    rows.push(row("In pairs", results, |one| match one.name == first {
-        true => "A".to_string(),
-        false => format!(
-            "<a href=\"/compare?r={}&amp;r={}\">compare with the first</a>",
-            encoded(first),
-            encoded(one.name)
-        ),
+    rows.push(row("In pairs", results, |one| {
+        if one.name == first {
+            "A".to_string()
+        } else {
+            format!(
+                "<a href=\"/compare?r={}&amp;r={}\">compare with the first</a>",
+                encoded(first),
+                encoded(one.name)
+            )
+        }
     }));
     let main = format!(
         "<header class=\"small\">\n<p class=\"over\">Next to each other</p>\n<h1>{} results</h1>\n\

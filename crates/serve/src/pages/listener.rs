@@ -66,9 +66,10 @@ impl Bounded {
             return Some((place, self.patience));
         }
         let place = self.places_of_others.clone().try_acquire_owned().ok()?;
-        let patience = match self.front.wants_token() {
-            true => self.patience,
-            false => ConnectionBounds { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience },
+        let patience = if self.front.wants_token() {
+            self.patience
+        } else {
+            ConnectionBounds { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience }
         };
         Some((place, patience))
     }

@@ -25,7 +25,10 @@ impl AllowedChange<'_> {
             AllowedChange::Changes(names) => names.iter().any(|named| named.eq_ignore_ascii_case(name)),
             AllowedChange::Everything => true,
         };
-        let reason = by_name_only(name).filter(|_| !is_named)?;
+        if is_named {
+            return None;
+        }
+        let reason = by_name_only(name)?;
         Some(format!("server.settings.{name} is changed only with --allow-setting {name}: {reason}"))
     }
 }

@@ -63,7 +63,10 @@ impl Goal {
 
     /// The value that it is to get, unless it is put back.
     pub(super) fn wish(&self) -> Option<(&str, &str, &Now)> {
-        let value = self.entry.as_deref().filter(|_| self.effective.is_none())?;
+        if self.effective.is_some() {
+            return None;
+        }
+        let value = self.entry.as_deref()?;
         Some((&self.name, value, &self.now))
     }
 
@@ -129,9 +132,10 @@ impl Goal {
 
 /// What is in effect instead of a value, and who decides that, if it is no file.
 fn instead_of(value: &str, now: &Now) -> String {
-    let decides = match now.is_from_files() {
-        true => String::new(),
-        false => format!(", which comes from {}", origin(&now.source)),
+    let decides = if now.is_from_files() {
+        String::new()
+    } else {
+        format!(", which comes from {}", origin(&now.source))
     };
     format!("it is {} instead of {value}{decides}", now.value)
 }

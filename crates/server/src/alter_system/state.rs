@@ -156,7 +156,9 @@ pub(super) fn files(session: &mut Session, data_directory: &str) -> Result<Files
         let file = rows.get(row, "sourcefile").unwrap_or_default();
         // Where the command line decides, the server says that what the file says cannot be applied.
         let is_decided = matches!(rows.get(row, "source"), Some("command line" | "environment variable"));
-        if let Some(error) = rows.get(row, "error").filter(|_| !is_decided) {
+        if let Some(error) = rows.get(row, "error")
+            && !is_decided
+        {
             let line = rows.get(row, "line").unwrap_or_default();
             files.errors.push(format!("{file}, line {line}: {error}"));
         }

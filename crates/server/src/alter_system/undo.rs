@@ -166,13 +166,14 @@ pub(super) fn how_on(journal: &SettingsJournal, path: &Path) -> String {
     let names = journal.names();
     let at_start = journal.settings.iter().filter(|(_, entry)| entry.needs_restart);
     let lines: Vec<String> = at_start.map(|(name, _)| format!("`{name} = ...`")).collect();
-    let by_hand = match lines.is_empty() {
-        true => String::new(),
-        false => format!(
+    let by_hand = if lines.is_empty() {
+        String::new()
+    } else {
+        format!(
             "; if the server does not start because of it, remove {} from `{}/{AUTO_CONF}`",
             lines.join(" and "),
             journal.server.data_directory
-        ),
+        )
     };
     format!(
         "settings of the server are not put back ({names}); `{}` says what they were, and `pgdyno clean` tries again{by_hand}",

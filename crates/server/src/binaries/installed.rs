@@ -79,9 +79,10 @@ fn is_of(binaries: &Binaries, version: &PgVersion) -> bool {
     if !is_release(binaries) {
         return false;
     }
-    match version.as_str() == version.series() {
-        true => binaries.series() == version.as_str(),
-        false => version_num(version.as_str()) == Some(binaries.version_num),
+    if version.as_str() == version.series() {
+        binaries.series() == version.as_str()
+    } else {
+        version_num(version.as_str()) == Some(binaries.version_num)
     }
 }
 

@@ -246,9 +246,10 @@ pub fn trim(cache: &Cache, budget: &CacheBudget) -> Result<Trimmed> {
         }
     }
     let over_bytes = if budget.keeps_nothing() { 0 } else { left_bytes.saturating_sub(budget_bytes) };
-    let left = match left_bytes > budget_bytes {
-        true => holdings.items.into_iter().filter(|item| item.used_by_others.is_some()).collect(),
-        false => Vec::new(),
+    let left = if left_bytes > budget_bytes {
+        holdings.items.into_iter().filter(|item| item.used_by_others.is_some()).collect()
+    } else {
+        Vec::new()
     };
     Ok(Trimmed { removed, over_bytes, left })
 }

@@ -63,9 +63,12 @@ fn sql(table: &str, version_num: u32) -> String {
 /// Only the named table is called `table`; a part of it has its own name.
 fn tables(table: &str, release: Release) -> String {
     let plain = quote_literal(table.rsplit('.').next().unwrap_or(table));
-    let if_it_has = |feature: Feature, condition: &str, words: &str| match release.has(feature) {
-        true => format!("case when {condition} then {words} end"),
-        false => "null".to_string(),
+    let if_it_has = |feature: Feature, condition: &str, words: &str| {
+        if release.has(feature) {
+            format!("case when {condition} then {words} end")
+        } else {
+            "null".to_string()
+        }
     };
     format!(
         "select case when c.relname = {plain} then 'table' else 'part ' || c.relname end as object,
@@ -131,12 +134,11 @@ const POLICIES: &str = "select 'policy ' || p.polname,
        from c join pg_catalog.pg_policy p on p.polrelid = c.id";
 
 fn publications(release: Release) -> String {
-    let by_schema = match release.has(catalogs::PUBLISHED_SCHEMAS) {
-        true => {
-            "or exists (select 1 from pg_catalog.pg_publication_namespace n
+    let by_schema = if release.has(catalogs::PUBLISHED_SCHEMAS) {
+        "or exists (select 1 from pg_catalog.pg_publication_namespace n
                              where n.pnpubid = p.oid and n.pnnspid = c.relnamespace)"
-        }
-        false => "",
+    } else {
+        ""
     };
     format!(
         "select 'publication ' || p.pubname, 'published', c.schema

@@ -83,9 +83,10 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
 /// takes two sessions to find out.
 fn route(session: &mut Session) -> Option<Route> {
     let host = session.host();
-    let reached = match host.is_unix() {
-        true => format!("socket:{}", host.port),
-        false => format!("{}:{}", host.hostaddr.as_deref().unwrap_or(&host.host), host.port),
+    let reached = if host.is_unix() {
+        format!("socket:{}", host.port)
+    } else {
+        format!("{}:{}", host.hostaddr.as_deref().unwrap_or(&host.host), host.port)
     };
     let sql = "select coalesce(pg_catalog.host(pg_catalog.inet_server_addr()) || ':' || pg_catalog.inet_server_port(), 'socket:' || pg_catalog.current_setting('port'))";
     let answered = ask(session, sql).ok()?;
@@ -111,12 +112,13 @@ pub fn connections_of(session: &mut Session, role: &str) -> Result<Vec<LoadConne
 }
 
 fn connections_sql(role: &str, version_num: u32) -> String {
-    let (tls, joined) = match Release::new(version_num).has(statistics::SSL) {
-        false => ("null::text", ""),
-        true => (
+    let (tls, joined) = if Release::new(version_num).has(statistics::SSL) {
+        (
             "case when ssl then s.version || ' ' || s.cipher end",
             " left join pg_catalog.pg_stat_ssl s using (pid)",
-        ),
+        )
+    } else {
+        ("null::text", "")
     };
     format!(
         "select coalesce(pg_catalog.host(client_addr), 'socket') as address, {tls} as tls, count(*) as n \

@@ -41,13 +41,16 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, 
     // Named as in the user's sessions, where the search path is not empty.
     let searched = session.search_path().map(|path| path.schemas.as_slice()).unwrap_or_default();
     let searched: Vec<String> = searched.iter().map(|schema| quote_literal(schema)).collect();
-    let name = |oid: &str| match searched.is_empty() {
-        true => format!("{oid}::regclass::text"),
-        false => format!(
-            "(select case when n.nspname in ({}) then quote_ident(r.relname) else r.oid::regclass::text end \
+    let name = |oid: &str| {
+        if searched.is_empty() {
+            format!("{oid}::regclass::text")
+        } else {
+            format!(
+                "(select case when n.nspname in ({}) then quote_ident(r.relname) else r.oid::regclass::text end \
                 from pg_class r join pg_namespace n on n.oid = r.relnamespace where r.oid = {oid})",
-            searched.join(", ")
-        ),
+                searched.join(", ")
+            )
+        }
     };
     let (of_table, of_index) = (name("t.oid"), name("x.indexrelid"));
     let sql = format!(

@@ -149,9 +149,10 @@ fn relations(
     } else {
         "false"
     };
-    let may_read_toast = match has_extension {
-        true => "has_table_privilege(c.oid, 'select')",
-        false => "has_table_privilege(c.oid, 'select') and has_schema_privilege(c.relnamespace, 'usage')",
+    let may_read_toast = if has_extension {
+        "has_table_privilege(c.oid, 'select')"
+    } else {
+        "has_table_privilege(c.oid, 'select') and has_schema_privilege(c.relnamespace, 'usage')"
     };
     let sql = format!(
         "{}

@@ -70,10 +70,10 @@ fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -
     }
     let granted = "select pg_catalog.has_parameter_privilege('track_io_timing', 'set')";
     let may_set = is_superuser || record.has(privileges::PARAMETERS) && is_so(session, granted);
-    Err(match may_set {
-        true => "off, which this role may change".to_string(),
-        false => "off, and only a superuser may change it, or from 15 on a role that is granted SET on it"
-            .to_string(),
+    Err(if may_set {
+        "off, which this role may change".to_string()
+    } else {
+        "off, and only a superuser may change it, or from 15 on a role that is granted SET on it".to_string()
     })
 }
 
@@ -121,11 +121,10 @@ fn extension(
     }
     let needs_preload = name == "pg_stat_statements";
     if let Some(Extension::Safe { version, .. }) = installed {
-        return match needs_preload && !record.has_loaded(name) {
-            true => Err(format!(
-                "{version} is installed, but its library is not loaded (shared_preload_libraries)"
-            )),
-            false => Ok(format!("{version} is installed")),
+        return if needs_preload && !record.has_loaded(name) {
+            Err(format!("{version} is installed, but its library is not loaded (shared_preload_libraries)"))
+        } else {
+            Ok(format!("{version} is installed"))
         };
     }
     let offered =

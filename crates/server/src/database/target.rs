@@ -150,12 +150,13 @@ pub fn wal_of(data: &Path) -> Result<PathBuf, String> {
         fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
     };
     let Some(path) = places.iter().find(|path| path.exists()) else {
-        return Err(match places.iter().any(is_hidden) {
-            true => format!(
+        return Err(if places.iter().any(is_hidden) {
+            format!(
                 "`{}` is closed to this user; run pgdyno as the server's user or as root to see its WAL directory",
                 data.display()
-            ),
-            false => format!("`{}` has neither `pg_wal` nor `pg_xlog`", data.display()),
+            )
+        } else {
+            format!("`{}` has neither `pg_wal` nor `pg_xlog`", data.display())
         });
     };
     path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()))

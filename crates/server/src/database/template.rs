@@ -137,9 +137,10 @@ fn obstacle_to_losing(
 /// The query for it: properties of the database itself are not copied with it.
 fn obstacle_sql(version_num: u32, name: &str, own_comment: &str) -> String {
     // 9.6 has no subscriptions. In later versions every user may read which database they belong to.
-    let subscribed = match Release::new(version_num).has(catalogs::SUBSCRIPTIONS) {
-        true => "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)",
-        false => "false",
+    let subscribed = if Release::new(version_num).has(catalogs::SUBSCRIPTIONS) {
+        "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)"
+    } else {
+        "false"
     };
     let (name, own_comment) = (quote_literal(name), quote_literal(own_comment));
     format!(
@@ -381,9 +382,10 @@ impl Templates {
     fn swap(&mut self, template: &Template, old: &Template) -> Result<()> {
         let [new, former, database] =
             [&template.name, &old.name, &self.database].map(|name| quote_ident(name));
-        let comment = match self.is_made {
-            true => made_mark(&self.database, template.oid).comment_sql(&self.database),
-            false => format!("comment on database {database} is null"),
+        let comment = if self.is_made {
+            made_mark(&self.database, template.oid).comment_sql(&self.database)
+        } else {
+            format!("comment on database {database} is null")
         };
         self.at_once(&[
             format!("alter database {database} rename to {former}"),
@@ -417,9 +419,10 @@ impl Templates {
     ) -> Result<Option<String>> {
         let [new, former, database] =
             [&template.name, &old.name, &self.database].map(|name| quote_ident(name));
-        let comment = match self.is_made {
-            true => made_mark(&self.database, old.oid).comment_sql(&self.database),
-            false => format!("comment on database {database} is null"),
+        let comment = if self.is_made {
+            made_mark(&self.database, old.oid).comment_sql(&self.database)
+        } else {
+            format!("comment on database {database} is null")
         };
         let back = [
             format!("alter database {database} rename to {new}"),

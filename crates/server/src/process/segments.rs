@@ -99,9 +99,10 @@ fn remove_dynamic(dir: &Path, control: u32, uid: u32) -> io::Result<()> {
 }
 
 fn expect_owner(path: &Path, uid: u32) -> io::Result<()> {
-    match fs::symlink_metadata(path)?.uid() == uid {
-        true => Ok(()),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
+    if fs::symlink_metadata(path)?.uid() == uid {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
 

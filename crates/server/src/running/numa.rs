@@ -147,7 +147,7 @@ impl Binding {
     /// The one node that all memory is bound to.
     pub fn memory_node(&self) -> Option<usize> {
         let memory = self.memory.as_ref().filter(|memory| memory.mode == MPOL_BIND)?;
-        memory.nodes.first().copied().filter(|_| memory.nodes.len() == 1)
+        if memory.nodes.len() == 1 { memory.nodes.first().copied() } else { None }
     }
 
     /// Does `work` in a thread with this placement, which threads that it starts inherit. The placement ends with the

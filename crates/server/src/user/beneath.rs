@@ -99,10 +99,7 @@ impl HeldDir {
             Errno::NXIO => refused("it is not a regular file"),
             error => error.into(),
         })?;
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(refused("it is not a regular file")),
-        }
+        if file.metadata()?.is_file() { Ok(file) } else { Err(refused("it is not a regular file")) }
     }
 
     /// Its entries with their facts; those that are gone meanwhile are left out.
@@ -144,12 +141,11 @@ impl HeldDir {
 
     /// Removes the entry of this name, with all its contents, however deep they are.
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
-        match self.is_directory(name)? {
-            true => {
-                self.child_to_empty(name)?.empty()?;
-                Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
-            }
-            false => self.remove_file(name),
+        if self.is_directory(name)? {
+            self.child_to_empty(name)?.empty()?;
+            Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+        } else {
+            self.remove_file(name)
         }
     }
 

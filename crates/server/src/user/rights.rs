@@ -47,10 +47,7 @@ impl Account {
     /// # Errors
     /// Those of `work`, and when we cannot take another user's rights.
     pub fn act<T, E: From<io::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let _borrowed = match self.is_switched {
-            true => Some(Borrowed::new(self)?),
-            false => None,
-        };
+        let _borrowed = if self.is_switched { Some(Borrowed::new(self)?) } else { None };
         work()
     }
 }
@@ -83,12 +80,13 @@ impl Borrowed {
         let none = u32::MAX;
         let is_taken = setfsuid(Uid::from_raw(none)).as_raw() == account.uid
             && setfsgid(Gid::from_raw(none)).as_raw() == account.gid;
-        match is_taken {
-            true => Ok(borrowed),
-            false => Err(io::Error::new(
+        if is_taken {
+            Ok(borrowed)
+        } else {
+            Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!("cannot take the rights of user `{}`", account.name),
-            )),
+            ))
         }
     }
 }

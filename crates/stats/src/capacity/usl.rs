@@ -161,7 +161,7 @@ pub fn parameters_bootstrap(
         let values: Vec<f64> = fits.iter().filter_map(of).collect();
         let most = values.len() as f64 >= (1.0 - tail) * fits.len() as f64;
         let (low, high) = (quantile(&values, tail)?, quantile(&values, 1.0 - tail)?);
-        Some(Estimate { point: point?, low, high, level }).filter(|_| most)
+        if most { Some(Estimate { point: point?, low, high, level }) } else { None }
     };
     let peak_throughput = |law: &UslFit| law.peak().map(|n| law.throughput(n));
     Some(Parameters {

@@ -43,10 +43,8 @@ impl LevelPair {
     /// About how many more blocks bring the half width of the interval down to `share` (0.05), and reach the fewest
     /// that a rank test needs; 0 if there are enough, `None` beyond 100,000.
     pub fn more_blocks(&self, share: f64) -> Option<usize> {
-        let for_width = match self.spread > 0.0 {
-            true => n_for_half_width(self.spread, share.ln_1p(), LEVEL)?,
-            false => 0,
-        };
+        let for_width =
+            if self.spread > 0.0 { n_for_half_width(self.spread, share.ln_1p(), LEVEL)? } else { 0 };
         Some(for_width.max(PAIRS_MIN).saturating_sub(self.n_blocks))
     }
 }
@@ -127,18 +125,17 @@ impl Differences {
         let n = self.values.len() as f64;
         let variance = pooled.variance.max(squares(&self.values) / (n - 1.0));
         let is_by_rank = self.values.len() >= PAIRS_MIN && (1.0 - n).exp2() * n_pairs as f64 <= CHANCE_MAX;
-        let (log_ratio, p) = match is_by_rank {
-            true => (centre(&self.values, LEVEL)?, signed_rank_p(&self.values)?),
-            false => {
-                let (point, error) = (mean(&self.values)?, (variance / n).sqrt());
-                let half = student_t_quantile(0.5 + LEVEL / 2.0, pooled.df)? * error;
-                let p = match (point == 0.0, error > 0.0) {
-                    (true, _) => 1.0,
-                    (false, true) => 2.0 * student_t_cdf(-point.abs() / error, pooled.df)?,
-                    (false, false) => 0.0,
-                };
-                (Estimate { point, low: point - half, high: point + half, level: LEVEL }, p)
-            }
+        let (log_ratio, p) = if is_by_rank {
+            (centre(&self.values, LEVEL)?, signed_rank_p(&self.values)?)
+        } else {
+            let (point, error) = (mean(&self.values)?, (variance / n).sqrt());
+            let half = student_t_quantile(0.5 + LEVEL / 2.0, pooled.df)? * error;
+            let p = match (point == 0.0, error > 0.0) {
+                (true, _) => 1.0,
+                (false, true) => 2.0 * student_t_cdf(-point.abs() / error, pooled.df)?,
+                (false, false) => 0.0,
+            };
+            (Estimate { point, low: point - half, high: point + half, level: LEVEL }, p)
         };
         Some(LevelPair {
             a: self.a,

@@ -32,9 +32,8 @@ pub fn power_of_t(effect: f64, df: f64, level: f64) -> Option<f64> {
 fn spread_density(df: f64) -> impl Fn(f64) -> f64 {
     let half = df / 2.0;
     let scale = 2f64.ln() + half * half.ln() - ln_gamma(half);
-    move |spread| match spread <= 0.0 {
-        true => 0.0,
-        false => (scale + (df - 1.0) * spread.ln() - half * spread * spread).exp(),
+    move |spread| {
+        if spread <= 0.0 { 0.0 } else { (scale + (df - 1.0) * spread.ln() - half * spread * spread).exp() }
     }
 }
 

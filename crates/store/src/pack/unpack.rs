@@ -37,9 +37,12 @@ pub fn unpack(from: &Path, to: &Path, bytes_max: u64) -> Result<Unpacked> {
     ensure!(is_gzip, "`{}` is not an archive of `pgdyno pack`", from.display());
     let mut archive = GzDecoder::new(start.as_slice().chain(BufReader::new(file)));
     let unpacked = entries(&mut archive, to, bytes_max);
-    let explained = |error: Error| match is_cut(&error) {
-        true => anyhow!("the file is incomplete, and nothing was unpacked; copy or download it again"),
-        false => error,
+    let explained = |error: Error| {
+        if is_cut(&error) {
+            anyhow!("the file is incomplete, and nothing was unpacked; copy or download it again")
+        } else {
+            error
+        }
     };
     unpacked.map_err(explained).with_context(|| format!("cannot unpack `{}`", from.display()))
 }

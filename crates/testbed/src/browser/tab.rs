@@ -184,14 +184,13 @@ impl Tab {
     /// Writes a picture of the window, or of the whole page.
     pub fn picture(&mut self, file: &Path, is_whole: bool) {
         let params = json!({ "format": "png", "captureBeyondViewport": is_whole });
-        let params = match is_whole {
-            true => {
-                let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].clone();
-                let clip =
-                    json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
-                json!({ "format": "png", "captureBeyondViewport": true, "clip": clip })
-            }
-            false => params,
+        let params = if is_whole {
+            let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].clone();
+            let clip =
+                json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+            json!({ "format": "png", "captureBeyondViewport": true, "clip": clip })
+        } else {
+            params
         };
         let data = self.call("Page.captureScreenshot", params)["data"].as_str().unwrap().to_string();
         std::fs::write(file, decoded(&data)).unwrap();

@@ -22,9 +22,10 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
     let metadata = file.metadata()?;
     let kind = metadata.file_type();
-    match kind.is_file() || kind.is_char_device() {
-        true => Ok((file, metadata)),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    if kind.is_file() || kind.is_char_device() {
+        Ok((file, metadata))
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
     }
 }
 
@@ -54,9 +55,10 @@ pub(crate) fn stranger(metadata: &Metadata) -> Option<String> {
 pub(crate) fn read_open(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 <= BYTES_MAX {
-        true => Ok(bytes),
-        false => Err(io::Error::new(ErrorKind::FileTooLarge, "it is longer than 64 MiB")),
+    if bytes.len() as u64 <= BYTES_MAX {
+        Ok(bytes)
+    } else {
+        Err(io::Error::new(ErrorKind::FileTooLarge, "it is longer than 64 MiB"))
     }
 }
 

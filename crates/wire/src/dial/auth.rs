@@ -165,7 +165,7 @@ impl Auth {
         let offers = |name: &str| mechanisms.split(|&b| b == 0).any(|offered| offered == name.as_bytes());
         let wanted = self.channel_binding;
         let possible = self.encrypted && wanted != ChannelBinding::Disable;
-        let end_point = self.end_point.clone().filter(|_| possible);
+        let end_point = if possible { self.end_point.clone() } else { None };
         let (mechanism, binding, bound) = match end_point {
             Some(hash) if offers(SCRAM_SHA_256_PLUS) => {
                 (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash), true)

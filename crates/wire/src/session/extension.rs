@@ -29,16 +29,17 @@ impl Extension {
     /// Why it is not used, if it is not.
     pub fn objection(&self, name: &str) -> Option<String> {
         let Extension::Replaceable { schema, owner, by_schema } = self else { return None };
-        let (owned, mend) = match by_schema {
-            true => (
+        let (owned, mend) = if *by_schema {
+            (
                 format!("their schema `{schema}`"),
                 format!("move them: create schema NAME; alter extension {name} set schema NAME"),
-            ),
+            )
+        } else {
             // ALTER EXTENSION has no OWNER TO.
-            false => (
+            (
                 "the extension, or functions or views of it".to_string(),
                 format!("drop the extension and create it again: create extension {name} schema NAME"),
-            ),
+            )
         };
         Some(format!(
             "the functions of extension {name} are not called, because role `{owner}` owns {owned} and could put others in their place; \

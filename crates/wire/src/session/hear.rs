@@ -92,9 +92,10 @@ impl Session {
                 }
                 reply => {
                     *answer_bytes += reply_bytes(&reply);
-                    match *answer_bytes <= ANSWER_BYTES_MAX {
-                        true => events.extend(event(reply)),
-                        false => fault = Some(ProtocolError::TooMuch { what: "rows", limit: "64 MiB" }),
+                    if *answer_bytes <= ANSWER_BYTES_MAX {
+                        events.extend(event(reply))
+                    } else {
+                        fault = Some(ProtocolError::TooMuch { what: "rows", limit: "64 MiB" })
                     }
                 }
             }

@@ -131,7 +131,9 @@ fn signing_key(der: PrivateKeyDer<'static>) -> Result<Loaded, String> {
     };
     let kind = info.as_ref().map(|info| info.algorithm.oid);
     let curve = info.as_ref().and_then(|info| info.algorithm.parameters_oid().ok());
-    if let Some(info) = info.filter(|_| kind == Some(ID_RSASSA_PSS)) {
+    if let Some(info) = info
+        && kind == Some(ID_RSASSA_PSS)
+    {
         let plain = PrivatePkcs1KeyDer::from(info.private_key.to_vec());
         let loaded = loaded(PrivateKeyDer::Pkcs1(plain)).map_err(|error| format!("RSA-PSS key: {error}"))?;
         return Ok(Loaded { signs: Arc::new(PssKey(loaded.signs)), ..loaded });

@@ -65,7 +65,10 @@ pub(super) struct Parameters {
 impl Parameters {
     /// `None` if the algorithm is another one, or has parameters that nobody uses.
     pub(super) fn from_algorithm(algorithm: &AlgorithmIdentifierOwned) -> Option<Parameters> {
-        let parameters = algorithm.parameters.as_ref().filter(|_| is_pss(algorithm))?;
+        if !is_pss(algorithm) {
+            return None;
+        }
+        let parameters = algorithm.parameters.as_ref()?;
         let mut reader = SliceReader::new(parameters.value()).ok()?;
         let of = |reader: &mut SliceReader, number| {
             ContextSpecific::<AlgorithmIdentifierOwned>::decode_explicit(reader, number)

@@ -83,7 +83,9 @@ fn drivers_apart(context: &RunContext) -> Option<Finding> {
     // A load that did not end has no comparison after it.
     let is_over = context.data.record.done.is_some();
     let is_unknown = |driver: &&DriverRecord| driver.clock_before.is_some() && driver.clock_after.is_none();
-    if let Some(unknown) = drivers.iter().find(is_unknown).filter(|_| is_over) {
+    if let Some(unknown) = drivers.iter().find(is_unknown)
+        && is_over
+    {
         let evidence =
             format!("the clock of driver `{}` was not compared with ours after the load", unknown.name);
         return found(Severity::Note, evidence);

@@ -20,7 +20,10 @@ pub(in crate::findings) const LOST_WITH_MACHINE: Rule = Rule {
 
 fn lost_with_machine(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
-    let host = record.host.as_ref().filter(|_| record.server_is_local)?;
+    if !record.server_is_local {
+        return None;
+    }
+    let host = record.host.as_ref()?;
     let of_role =
         |role: &str| Some(format!("{role} on {}", host.mounts.get(role)?.facts.get("lost_with_machine")?));
     let all: Vec<String> = ["data", "wal"].into_iter().filter_map(of_role).collect();

@@ -105,7 +105,10 @@ fn behind(facts: &MeasurementFacts, candidates: &[Candidate]) -> Vec<Candidate> 
     let pages = facts.full_pages.filter(|share| *share >= FULL_PAGES_MIN);
     let is_of_wal = matches!(name, Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::DataWrite);
     let ahead = (score + 0.01).min(1.01);
-    if let Some(pages) = pages.filter(|_| is_of_wal && facts.checkpoints_per_min >= CHECKPOINTS_MIN) {
+    if let Some(pages) = pages
+        && is_of_wal
+        && facts.checkpoints_per_min >= CHECKPOINTS_MIN
+    {
         let evidence = format!(
             "the amount of WAL requested {:.1} checkpoints per minute, and up to {:.0} % of WAL were the full pages that \
              follow each",
@@ -115,7 +118,9 @@ fn behind(facts: &MeasurementFacts, candidates: &[Candidate]) -> Vec<Candidate> 
         return vec![(Bottleneck::Checkpoint, ahead, evidence)];
     }
     let is_flush = matches!(name, Bottleneck::WalSync | Bottleneck::WalVolume);
-    if let Some(most) = facts.volume_of_wal().filter(|_| is_flush) {
+    if let Some(most) = facts.volume_of_wal()
+        && is_flush
+    {
         return vec![(Bottleneck::WalVolume, ahead, most.words())];
     }
     let stage = match name {

@@ -169,9 +169,10 @@ fn wal(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
     let setting = record.server.as_ref().and_then(|server| server.settings.get("wal_sync_method"));
     let method = setting.map(|setting| setting.value.as_str());
     let is_by_opening = method.is_some_and(|method| method.starts_with("open_"));
-    let (old, new) = match is_by_opening {
-        true => ("server.wal_writes", "server.io.writes"),
-        false => ("server.wal_syncs", "server.io.fsyncs"),
+    let (old, new) = if is_by_opening {
+        ("server.wal_writes", "server.io.writes")
+    } else {
+        ("server.wal_syncs", "server.io.fsyncs")
     };
     // Since 18 they are in pg_stat_io, by process and context; segments that are created do not count.
     let is_wal = |instance: &String| instance.contains(":wal:") && !instance.ends_with(":init");
@@ -272,9 +273,10 @@ fn network(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
     let made = record.ceilings.measured.get("network");
     let declared = record.ceilings.declared.network_mb_s.map(|mb| mb * 1e6);
     let interfaces = usage.instances("net.sent_bytes");
-    let (sent, received) = match record.eyes.is_some() {
-        true => ("receive_throughput", "send_throughput"),
-        false => ("send_throughput", "receive_throughput"),
+    let (sent, received) = if record.eyes.is_some() {
+        ("receive_throughput", "send_throughput")
+    } else {
+        ("send_throughput", "receive_throughput")
     };
     let ways = [("net.sent_bytes", "bytes sent", sent), ("net.received_bytes", "bytes received", received)];
     let of_way = |(metric, what, ceiling): (&str, &'static str, &str)| {

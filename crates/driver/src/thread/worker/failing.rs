@@ -345,9 +345,10 @@ impl Worker<'_> {
         client.state = State::Idle;
         client.transaction.failure = None;
         let tally = &mut self.tally.scripts[client.transaction.script];
-        let (count, outcome) = match is_unknown {
-            true => (&mut tally.counts.unknown, TransactionOutcome::Unknown),
-            false => (&mut tally.counts.failed, TransactionOutcome::Other),
+        let (count, outcome) = if is_unknown {
+            (&mut tally.counts.unknown, TransactionOutcome::Unknown)
+        } else {
+            (&mut tally.counts.failed, TransactionOutcome::Other)
         };
         *count += 1;
         tally.error(state, 1);
@@ -394,16 +395,20 @@ impl Worker<'_> {
     /// The number of the failed statement among the results that libpq returns. A pipeline's errors are found at its end.
     fn query_number(&self, index: usize) -> u32 {
         let client = &self.setup.clients[index];
-        match self.is_at_sql(index) {
-            true => client.exchange.n_results,
-            false => client.exchange.pipeline.failure().map_or(0, |(_, n_before)| n_before),
+        if self.is_at_sql(index) {
+            client.exchange.n_results
+        } else {
+            client.exchange.pipeline.failure().map_or(0, |(_, n_before)| n_before)
         }
     }
 
     /// The error of the Parse, if the first failed statement of a pipeline could not be parsed.
     fn refusal(&self, index: usize) -> Option<&ServerError> {
         let client = &self.setup.clients[index];
-        let (failed, _) = client.exchange.pipeline.failure().filter(|_| !self.is_at_sql(index))?;
+        if self.is_at_sql(index) {
+            return None;
+        }
+        let (failed, _) = client.exchange.pipeline.failure()?;
         let refused = client.exchange.refused.iter().find(|refused| refused.statement == failed)?;
         Some(&refused.error)
     }
@@ -436,9 +441,10 @@ impl Worker<'_> {
     /// The client's current statement, or the first of its pipeline that failed.
     fn failed_statement(&self, index: usize) -> Option<usize> {
         let client = &self.setup.clients[index];
-        match self.is_at_sql(index) {
-            true => Some(client.transaction.statement),
-            false => client.exchange.pipeline.failure().map(|(statement, _)| statement),
+        if self.is_at_sql(index) {
+            Some(client.transaction.statement)
+        } else {
+            client.exchange.pipeline.failure().map(|(statement, _)| statement)
         }
     }
 

@@ -14,9 +14,10 @@ impl Worker<'_> {
         let (id, units, chosen) =
             (client.id, client.session.units, self.interval.notices.choose(&mut client.notices));
         for UnreadNotice { notice, is_of_parse } in chosen {
-            let query = match is_of_parse {
-                true => Some(self.statement_text(index, self.setup.clients[index].transaction.statement)),
-                false => self.query_text(index),
+            let query = if is_of_parse {
+                Some(self.statement_text(index, self.setup.clients[index].transaction.statement))
+            } else {
+                self.query_text(index)
             };
             let text = notice.libpq_text(query.as_deref(), units);
             let event = Event::new(0, EventKind::ServerNotice, text)

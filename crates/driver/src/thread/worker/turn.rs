@@ -137,9 +137,10 @@ impl Worker<'_> {
             let scripts = self.setup.scripts;
             let client = &mut self.setup.clients[index];
             let program = &scripts.bundle.programs[client.transaction.script];
-            let action = match self.setup.load.time_commands || self.setup.load.trace {
-                false => client.emulator.step(program),
-                true => self.step_watched(index, now),
+            let action = if self.setup.load.time_commands || self.setup.load.trace {
+                self.step_watched(index, now)
+            } else {
+                client.emulator.step(program)
             };
             if self.setup.clients[index].emulator.has_debug_lines() {
                 self.report_debug(index, *now);

@@ -56,9 +56,10 @@ pub(super) fn thin_clients(experiment: &mut Experiment, n: usize, is_wanted: imp
         return;
     }
     let all = experiment.workload.clients.all();
-    let places = match n == 1 && !all.iter().any(|n| is_wanted(*n)) {
-        true => vec![all.len() / 2],
-        false => thinned_places(all, n, |n| is_wanted(*n)),
+    let places = if n == 1 && !all.iter().any(|n| is_wanted(*n)) {
+        vec![all.len() / 2]
+    } else {
+        thinned_places(all, n, |n| is_wanted(*n))
     };
     choose(experiment, CLIENTS, &places);
 }
@@ -92,7 +93,9 @@ fn choose(experiment: &mut Experiment, key: &str, places: &[usize]) {
     if clients {
         at(&mut experiment.workload.clients, places);
     }
-    if let Some(levels) = experiment.workload.threads.as_mut().filter(|_| threads) {
+    if let Some(levels) = experiment.workload.threads.as_mut()
+        && threads
+    {
         at(levels, places);
     }
 }

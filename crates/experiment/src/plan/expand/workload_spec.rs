@@ -258,7 +258,7 @@ fn resolve_scale(
 ) -> Result<u32, String> {
     let as_it_is = || {
         let known = site.foreign_scale.get(&dataset).or(site.kept_scale.get(&dataset));
-        known.filter(|_| is_as_it_is)
+        if is_as_it_is { known } else { None }
     };
     let unit_bytes = dataset.estimated_bytes(1).max(1);
     let FitScale { per_client, least } = dataset.row().fit_scale;

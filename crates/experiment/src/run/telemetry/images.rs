@@ -22,9 +22,10 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The position in the WAL before a load, bytes from its beginning; `None` where the server counts the images, or is not ours.
 pub(crate) fn position_before(session: &mut Session, cluster: Option<&Cluster>) -> Result<Option<u64>> {
     let is_readable = cluster.is_some_and(|cluster| program(&cluster.binaries).is_ok());
-    match is_readable && !Release::new(session.server_version_num()).has(statistics::WAL) {
-        true => position(session).map(Some),
-        false => Ok(None),
+    if is_readable && !Release::new(session.server_version_num()).has(statistics::WAL) {
+        position(session).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

@@ -195,7 +195,10 @@ fn as_they_are(
     schema: &Schema,
     problems: &[String],
 ) -> Option<String> {
-    let dataset = Dataset::from_case_data(&workload.data).filter(|_| !problems.is_empty())?;
+    if problems.is_empty() {
+        return None;
+    }
+    let dataset = Dataset::from_case_data(&workload.data)?;
     let home = WorkloadTables { dataset, schema: schema.clone() };
     let state = state::inspect(session, dataset, schema).ok()?;
     let is_usable =

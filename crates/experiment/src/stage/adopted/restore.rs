@@ -93,9 +93,10 @@ impl Adopted {
     /// Relations that contain data before files run that may create more.
     fn holders(&mut self, case: &Case, wish: &CopyInputs, session: &mut Session) -> Result<BTreeSet<u32>> {
         let is_their_own = Dataset::from_case_data(&case.workload.data).is_none() || wish.is_archive;
-        match is_their_own && self.copies.wanted(wish).is_some() {
-            true => template::holders(session),
-            false => Ok(BTreeSet::new()),
+        if is_their_own && self.copies.wanted(wish).is_some() {
+            template::holders(session)
+        } else {
+            Ok(BTreeSet::new())
         }
     }
 

@@ -192,9 +192,10 @@ pub fn hosts(text: &str) -> Result<Vec<DriverSpec>, String> {
         }
         found.push((n, spec));
     }
-    match found.is_empty() {
-        true => Err("1: it names no host".to_string()),
-        false => Ok(found.into_iter().map(|(_, spec)| spec).collect()),
+    if found.is_empty() {
+        Err("1: it names no host".to_string())
+    } else {
+        Ok(found.into_iter().map(|(_, spec)| spec).collect())
     }
 }
 

@@ -78,9 +78,10 @@ impl Archive {
 
 impl RestoreFrom {
     fn named(text: &str) -> Result<RestoreFrom, String> {
-        match text.is_empty() {
-            true => Err("an empty name names no archive".to_string()),
-            false => Ok(RestoreFrom::Named(PathBuf::from(text))),
+        if text.is_empty() {
+            Err("an empty name names no archive".to_string())
+        } else {
+            Ok(RestoreFrom::Named(PathBuf::from(text)))
         }
     }
 }

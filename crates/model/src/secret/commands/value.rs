@@ -32,7 +32,10 @@ pub(super) fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
             from
         }
         Part::BeforeHost => {
-            let user = value.find(':').filter(|_| !value.contains("://"))?;
+            if value.contains("://") {
+                return None;
+            }
+            let user = value.find(':')?;
             let host = value.rfind('@').filter(|host| *host > user)?;
             return Some(user + 1..host);
         }

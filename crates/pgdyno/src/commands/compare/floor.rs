@@ -67,7 +67,10 @@ pub(super) fn of_host(comparisons: &[CaseComparison], data: &ExperimentData) -> 
     // A noise floor of whole runs says nothing about slices.
     let is_of_duet = |pairing| matches!(pairing, Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart);
     let is_duet = comparisons.iter().any(|case| is_of_duet(case.pairing));
-    let Some(first) = comparisons.first().filter(|_| !is_duet) else { return Ok(None) };
+    if is_duet {
+        return Ok(None);
+    }
+    let Some(first) = comparisons.first() else { return Ok(None) };
     Ok(last(&Cache::default_location()?, data, first.lead))
 }
 

@@ -153,7 +153,7 @@ impl Gauge {
         let Some(precision) = self.precision else { return false };
         let mut made = self.made();
         let counts = record.state == RunState::Completed && !made.void.contains(&record.spec.run);
-        let of_run = measured_tps(record).filter(|_| counts);
+        let of_run = if counts { measured_tps(record) } else { None };
         let sides = made.tps.entry(record.spec.block).or_default();
         sides[usize::from(record.spec.case != 1)] = Some(of_run.unwrap_or(0.0));
         if sides.iter().any(Option::is_none) {

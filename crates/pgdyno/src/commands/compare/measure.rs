@@ -166,10 +166,7 @@ fn planned(args: &CompareArgs) -> Result<Planned> {
     let author = if a.author.is_us() { b.author } else { a.author };
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
-    let pairs = match args.duet {
-        true => Pairs { n_max: args.rounds, precision: None },
-        false => wanted(args, load_s),
-    };
+    let pairs = if args.duet { Pairs { n_max: args.rounds, precision: None } } else { wanted(args, load_s) };
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs);
     let mut plan = plan.map_err(anyhow::Error::msg)?;
     plan.name = args.labels.name.clone().unwrap_or(plan.name);
@@ -208,12 +205,11 @@ fn what_is_compared(plan: &Plan, args: &CompareArgs) -> (String, f64) {
         (_, true) => "; disturbed pairs are measured again if the time permits".to_string(),
         (n, false) => format!("; up to {} more if some are disturbed", plural(n, "pair")),
     };
-    let what = match args.aa {
-        true => "compares the server with itself".to_string(),
-        false => {
-            let labels: Vec<String> = plan.cases.iter().map(Case::label).collect();
-            format!("compares {} (B)", labels.join(" (A) with "))
-        }
+    let what = if args.aa {
+        "compares the server with itself".to_string()
+    } else {
+        let labels: Vec<String> = plan.cases.iter().map(Case::label).collect();
+        format!("compares {} (B)", labels.join(" (A) with "))
     };
     let up_to = if is_timed { "up to " } else { "" };
     let (pairs, length) = (plural(n_pairs, "pair"), preview::duration(length_s));

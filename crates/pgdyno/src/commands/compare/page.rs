@@ -42,7 +42,9 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
         }
     }
     let has_seed = command.iter().any(|arg| arg.contains("experiment.seed="));
-    if let Some(seed) = seed.filter(|_| !has_seed) {
+    if let Some(seed) = seed
+        && !has_seed
+    {
         command.extend(["--set".to_string(), format!("experiment.seed={seed}")]);
     }
     command

@@ -202,9 +202,10 @@ fn create_database(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<()>
     let mut maintenance = Doors::new(conninfo, stop).open(MAINTENANCE)?;
     let (name, is_new) =
         (conninfo.dbname.as_str(), template::create_database(&mut maintenance, &conninfo.dbname)?);
-    say(&match is_new {
-        true => format!("created database `{name}`; a run may replace it by a copy of itself"),
-        false => format!("database `{name}` exists; pgdyno created it"),
+    say(&if is_new {
+        format!("created database `{name}`; a run may replace it by a copy of itself")
+    } else {
+        format!("database `{name}` exists; pgdyno created it")
     });
     Ok(())
 }

@@ -44,13 +44,14 @@ impl Sum {
 
     /// `about 8 min of time, at most 10 min with repeats; 2.17 GiB of disk; 5.89 GiB of memory`.
     pub(super) fn words(&self) -> String {
-        let mut parts = vec![match self.time_s_max > self.time_s {
-            true => format!(
+        let mut parts = vec![if self.time_s_max > self.time_s {
+            format!(
                 "about {} of time, at most {} with repeats",
                 duration(self.time_s),
                 duration(self.time_s_max)
-            ),
-            false => format!("about {} of time", duration(self.time_s)),
+            )
+        } else {
+            format!("about {} of time", duration(self.time_s))
         }];
         if let Some(disk @ 1..) = self.disk_bytes {
             parts.push(format!("{} of disk", bytes(disk as f64)));

@@ -123,19 +123,19 @@ const CONDITIONS_MAX: usize = 20;
 const RUNS_MIN: usize = 8;
 
 fn no_change(n_runs: usize) -> &'static str {
-    match n_runs < RUNS_MIN {
-        true => {
-            "  too few runs to tell whether the level changed: four are needed on each side, of a night with --repeats 4 or of four nights\n"
-        }
-        false => "  no level change (at least 2 %, p below 0.001, four runs on each side)\n",
+    if n_runs < RUNS_MIN {
+        "  too few runs to tell whether the level changed: four are needed on each side, of a night with --repeats 4 or of four nights\n"
+    } else {
+        "  no level change (at least 2 %, p below 0.001, four runs on each side)\n"
     }
 }
 
 fn words(change: &LevelChange) -> String {
     let percent = 100.0 * (change.after / change.before - 1.0);
-    let revisions = match change.last_before.revision == change.first_after.revision {
-        true => String::new(),
-        false => format!(", {} to {}", change.last_before.revision, change.first_after.revision),
+    let revisions = if change.last_before.revision == change.first_after.revision {
+        String::new()
+    } else {
+        format!(", {} to {}", change.last_before.revision, change.first_after.revision)
     };
     let (before, after, p) = (change.before, change.after, change.p);
     format!("  -- change: median {before:.0} to {after:.0} tps ({percent:+.1} %, p = {p:.1e}{revisions})\n")

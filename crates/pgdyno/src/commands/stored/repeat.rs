@@ -42,8 +42,8 @@ use crate::{Exit, print, print_exact, say, signals};
 /// for it.
 pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     let ended = measured(args);
-    if let Some(asks) =
-        ended.as_ref().err().and_then(|error| error.downcast_ref::<Ask>()).filter(|_| args.json)
+    if let Some(asks) = ended.as_ref().err().and_then(|error| error.downcast_ref::<Ask>())
+        && args.json
     {
         print_exact(&format!("{}\n", serde_json::to_string(&json!({ "asks": asks }))?))?;
     }

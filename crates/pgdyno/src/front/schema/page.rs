@@ -18,9 +18,10 @@ pub(crate) fn sections() -> String {
     let schema = schema();
     for (name, what) in TABLES {
         let of = &schema["properties"][name];
-        let (title, table) = match of["items"].is_object() {
-            true => (format!("[[{name}]]"), &of["items"]),
-            false => (format!("[{name}]"), of),
+        let (title, table) = if of["items"].is_object() {
+            (format!("[[{name}]]"), &of["items"])
+        } else {
+            (format!("[{name}]"), of)
         };
         page.push_str(&format!("## `{title}`\n\n{what}\n\n{}\n", members(table)));
     }

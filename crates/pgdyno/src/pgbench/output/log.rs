@@ -169,10 +169,7 @@ impl MessageLog {
 
     /// A message unchanged, for programs that read pgbench's; on a terminal, control characters are escaped.
     fn shown<'a>(&self, message: &'a str) -> Cow<'a, str> {
-        match self.is_terminal {
-            true => visible(message),
-            false => Cow::Borrowed(message),
-        }
+        if self.is_terminal { visible(message) } else { Cow::Borrowed(message) }
     }
 
     /// Writes text unchanged.

@@ -65,7 +65,7 @@ fn identity(record: &RunRecord) -> String {
         .collect();
     // Without snapshots, each run has a cluster of its own.
     let is_ours = record.case.server.source.is_embedded();
-    let identifier = server.system_identifier.as_ref().filter(|_| !is_ours);
+    let identifier = if is_ours { None } else { server.system_identifier.as_ref() };
     let cluster = (&server.data_directory, identifier, server.data_checksums, server.in_recovery);
     format!("{:?}", (&server.version, &server.build, &server.executable_sha256, cluster, settings))
 }
@@ -108,9 +108,10 @@ mod tests {
 
     /// A run of a server with these settings from its command line.
     fn record(run: u32, is_ours: bool, settings: &[(&str, &str)]) -> RunRecord {
-        let source = match is_ours {
-            true => ServerSource::Version("18".parse().unwrap()),
-            false => ServerSource::Url(BTreeMap::new()),
+        let source = if is_ours {
+            ServerSource::Version("18".parse().unwrap())
+        } else {
+            ServerSource::Url(BTreeMap::new())
         };
         let window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
         let case = Case::new(ServerSpec::new(source), WorkloadSpec::new(WorkloadKind::Tpcb, 1), window);

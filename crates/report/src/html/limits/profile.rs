@@ -141,7 +141,7 @@ fn subsystems(
     let shown = &profiled[..profiled.len().min(COLUMNS_MAX)];
     let mut heads = vec!["Time itself".to_string()];
     heads.extend(shown.iter().map(|(case, _)| case.label.clone()));
-    let pair = pair.filter(|_| shown.len() == 2);
+    let pair = if shown.len() == 2 { pair } else { None };
     heads.extend(pair.map(|(base, case)| format!("Change from {} to {}", base.label, case.label)));
     let is_backward = pair.is_some_and(|(base, _)| base.case.id != shown[0].0.case.id);
     let shares: Vec<Vec<(Subsystem, f64)>> = shown.iter().map(|(_, profile)| by_subsystem(profile)).collect();

@@ -143,10 +143,7 @@ impl LiveCharts {
     fn lengthen(&mut self, passed_s: f64) {
         const SHORT_S: f64 = 180.0;
         let planned_s = self.window[1];
-        let end_s = match planned_s <= SHORT_S {
-            true => planned_s,
-            false => (1.25 * passed_s / 60.0).ceil() * 60.0,
-        };
+        let end_s = if planned_s <= SHORT_S { planned_s } else { (1.25 * passed_s / 60.0).ceil() * 60.0 };
         self.window[2] = end_s.min(planned_s.max(passed_s)).max(passed_s);
     }
 
@@ -198,7 +195,7 @@ fn add_lines(known: &mut Panel, fresh: &Panel) -> bool {
     for line in &fresh.lines {
         if known.lines.len() < most && known.lines.iter().all(|own| own.name != line.name) {
             // What is stacked has the same times; what was not there was nothing.
-            let first = known.lines.first().filter(|_| known.palette == STACKED);
+            let first = if known.palette == STACKED { known.lines.first() } else { None };
             let points = first.map_or(Vec::new(), |first| at_nothing(&first.points));
             known.lines.push(Line { name: line.name.clone(), points });
         }

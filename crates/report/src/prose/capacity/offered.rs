@@ -23,9 +23,10 @@ pub(crate) fn missed(study: &Study) -> String {
         study.cases.iter().filter_map(|case| offered::offered_rate(study, case)).collect();
     let missed: Vec<&OfferedRate> = all.iter().filter(|one| one.n_missed > 0).collect();
     let Some(first) = missed.first() else { return String::new() };
-    let rate = match missed.iter().all(|one| one.rate_per_s == first.rate_per_s) {
-        true => format!("{}/s", format::tps(first.rate_per_s)),
-        false => "the rate".to_string(),
+    let rate = if missed.iter().all(|one| one.rate_per_s == first.rate_per_s) {
+        format!("{}/s", format::tps(first.rate_per_s))
+    } else {
+        "the rate".to_string()
     };
     format!("; {rate} was not sustained in {} of {}", missed.len(), phrases::plural(all.len(), "case"))
 }
@@ -49,9 +50,10 @@ fn sentence(offered: &OfferedRate) -> String {
         });
         return format!("{rate} was sustained{of}{queued}{p99}");
     }
-    let which = match offered.n_missed == offered.n_runs {
-        true => String::new(),
-        false => format!(" in {} of {} runs", offered.n_missed, offered.n_runs),
+    let which = if offered.n_missed == offered.n_runs {
+        String::new()
+    } else {
+        format!(" in {} of {} runs", offered.n_missed, offered.n_runs)
     };
     let growing = if offered.is_growing { " and growing" } else { "" };
     format!("{rate} was not sustained{which}: {}/s{of}{p99}{growing}", format::tps(offered.achieved_per_s))

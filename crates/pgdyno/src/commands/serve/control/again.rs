@@ -51,7 +51,7 @@ pub(in crate::commands::serve) fn again(
     match begin(command, turn, || store::is_experiment_dir(&output))? {
         Beginning::Refused(refusal) => asked(&refusal),
         Beginning::UnderWay => {
-            let name = output.file_name().filter(|_| store::is_experiment_dir(&output));
+            let name = if store::is_experiment_dir(&output) { output.file_name() } else { None };
             Ok(Again::Begun(name.map(|name| name.to_string_lossy().into_owned())))
         }
     }

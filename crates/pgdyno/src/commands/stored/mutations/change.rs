@@ -94,10 +94,13 @@ pub(super) fn file(kind: Kind, bytes: &[u8], random: &mut Random) -> (String, Op
             Err(_) => ("bytes changed".to_string(), lossy(&with_other_bytes(text.as_bytes(), random))),
         },
         Content::JsonLines | Content::Histograms => other_lines(kind.content, &text, random),
-        Content::Text => match random.is_one_in(2) {
-            true => other_lines(kind.content, &text, random),
-            false => ("bytes changed".to_string(), lossy(&with_other_bytes(text.as_bytes(), random))),
-        },
+        Content::Text => {
+            if random.is_one_in(2) {
+                other_lines(kind.content, &text, random)
+            } else {
+                ("bytes changed".to_string(), lossy(&with_other_bytes(text.as_bytes(), random)))
+            }
+        }
     };
     (words, Some(packed(kind, text.as_bytes())))
 }

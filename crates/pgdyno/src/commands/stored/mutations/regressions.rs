@@ -29,9 +29,10 @@ fn check(kind: &str, name: &str, change: impl Fn(&mut Value)) -> Sample {
 
 /// The values of a file: one, or one of each line.
 fn parts(name: &str, text: &str) -> Vec<Value> {
-    match name.ends_with(".json") {
-        true => vec![serde_json::from_str(text).unwrap()],
-        false => text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+    if name.ends_with(".json") {
+        vec![serde_json::from_str(text).unwrap()]
+    } else {
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
