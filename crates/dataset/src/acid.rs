@@ -4,13 +4,13 @@
 //! change the tables as transactions do, and leave them consistent.
 
 mod actor;
-mod aside;
 mod atomicity;
 mod durability;
+mod interaction;
 mod isolation;
 mod ledger;
-mod meeting;
 mod phantoms;
+mod stored_rows;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +140,7 @@ const LEVELS: [(&str, bool); 3] =
 /// When the server fails.
 pub fn left_behind(session: &mut Session, schema: Option<&str>) -> Result<Option<String>> {
     let Ok(schema) = schema::find(session, schema) else { return Ok(None) };
-    aside::left_behind(session, &schema)
+    stored_rows::left_behind(session, &schema)
 }
 
 /// Runs all tests.
@@ -154,7 +154,7 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
         let scale = warehouses(&mut session, &schema)?;
         drop(session);
         // Repair what interrupted tests have left behind.
-        aside::put_back(&mut aside::keeper(&request.conninfo)?, &schema)?;
+        stored_rows::put_back(&mut stored_rows::keeper(&request.conninfo)?, &schema)?;
         Ok((schema, scale))
     })?;
     let mut results = Vec::new();
@@ -300,7 +300,7 @@ impl Scene {
         let mut random = |max: u64| prng.uint64_range(1, max) as u32;
         let (w_id, d_id) = (random(site.scale.into()), random(tpcc::DISTRICTS));
         let c_id = random(tpcc::CUSTOMERS_PER_DISTRICT);
-        let keeper = aside::keeper(&site.conninfo)?;
+        let keeper = stored_rows::keeper(&site.conninfo)?;
         let schema = site.schema.clone();
         Ok(Scene { observer, keeper, sessions, schema, prng, scale: site.scale, w_id, d_id, c_id })
     }

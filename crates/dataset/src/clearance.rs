@@ -4,10 +4,10 @@
 //! each mark is read; and if the dropped objects are not the ones that were examined, everything is rolled back. Never
 //! CASCADE.
 
+mod additions;
 mod altered;
 mod attached;
 mod design;
-mod hung;
 pub mod loaded;
 pub mod published;
 mod rights;
@@ -119,7 +119,7 @@ impl Clearance<'_> {
         // Only then are the tables what pgdyno may read.
         if !self.consent.replace && found.is_empty() && !relations.is_empty() {
             let rows = rows::added(session, self.dataset, self.schema)?;
-            found.extend(hung::refuse(rows, self.schema).err().map(|error| format!("{error:#}")));
+            found.extend(additions::refuse(rows, self.schema).err().map(|error| format!("{error:#}")));
         }
         if !self.consent.published {
             found.extend(published::problem(session, Some(self.schema), published::Creator::Load)?);
@@ -167,7 +167,7 @@ impl Clearance<'_> {
         let mut found = self.additions(session, relations, Owners::Session)?;
         let marked = routines.iter().filter_map(|routine| Some((routine.oid, self.statement_of(routine)?)));
         found.extend(altered::routines(session, &marked.collect())?);
-        hung::refuse(found, self.schema)
+        additions::refuse(found, self.schema)
     }
 
     /// What somebody added to these tables, or changed about them.
@@ -181,7 +181,7 @@ impl Clearance<'_> {
             return Ok(Vec::new());
         }
         let mut found = design::additions(session, self.dataset, relations)?;
-        found.extend(hung::additions(session, &oids(relations))?);
+        found.extend(additions::additions(session, &oids(relations))?);
         let loaded = relations.iter().filter(|relation| relation.table_of(self.dataset).is_some());
         let loaded = loaded.map(|relation| relation.oid).collect();
         found.extend(altered::tables(session, &loaded, (owners, self.are_unlogged(relations)))?);

@@ -2,13 +2,13 @@
 
 pub(crate) mod adapt;
 mod admission;
+pub(crate) mod duet_barrier;
 pub(crate) mod eyes;
 pub(crate) mod follow;
 pub mod hooks;
 pub(crate) mod live;
 pub(crate) mod load;
 pub(crate) mod load_spec;
-pub(crate) mod meeting;
 pub(crate) mod outcome;
 pub mod phases;
 pub(crate) mod place;

@@ -2,12 +2,12 @@
 
 pub mod ceilings;
 pub(crate) mod clock;
-pub mod dues;
 pub(crate) mod estimates;
 pub(crate) mod exporter;
 pub mod hands;
 pub mod keys;
 pub mod lanes;
+pub mod pending_undo;
 pub mod phase_limit;
 pub mod progress;
 pub mod reach;
@@ -38,9 +38,9 @@ use server::alter_system::AllowedChange;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
-use crate::site::dues::Dues;
-use crate::site::hands::HostHands;
+use crate::site::hands::HostAgents;
 use crate::site::lanes::Seat;
+use crate::site::pending_undo::PendingUndo;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
@@ -71,7 +71,7 @@ pub struct Site<'a> {
     /// Sets operating system settings, if a case asks for them.
     pub os: Option<&'a Mutex<Keeper>>,
     /// Set them on the hosts of servers by URL.
-    pub hands: HostHands,
+    pub hands: HostAgents,
     /// Settings of servers by URL that are changed.
     pub settings: &'static ServerSettings,
     /// Which of them may be.
@@ -81,7 +81,7 @@ pub struct Site<'a> {
     /// The notice that eyes and drivers on other machines wait for.
     pub spot: Option<&'a Spot>,
     /// What is due before the process may end.
-    pub dues: &'static Dues,
+    pub pending_undo: &'static PendingUndo,
     /// Current time as text, for the load marker.
     pub now: &'a (dyn Fn() -> String + Sync),
     /// Called after each run: whether the runs so far suffice, so that the experiment may end before its last one.
@@ -120,12 +120,12 @@ impl<'a> Site<'a> {
             risks: Risks::default(),
             runs_by_data: BTreeMap::new(),
             os: None,
-            hands: HostHands::new("/nonexistent".into()),
+            hands: HostAgents::new("/nonexistent".into()),
             settings: Box::leak(Box::new(ServerSettings::new())),
             allowed: AllowedChange::Nothing,
             stop: Box::leak(Box::new(AtomicBool::new(false))),
             spot: None,
-            dues: Box::leak(Box::new(Dues::new())),
+            pending_undo: Box::leak(Box::new(PendingUndo::new())),
             now: &String::new,
             is_enough: None,
             referee: None,

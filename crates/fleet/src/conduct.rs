@@ -10,7 +10,7 @@ use model::telemetry::reading::{Tick, key};
 
 use crate::add_up::{self, Adder};
 use crate::clocks::shifted;
-use crate::crew::{Fleet, Member, SILENCE, TURN};
+use crate::drivers::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::since_epoch;
 
 /// How long to wait for a driver.

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::DriverSpec;
 use model::load::drive::DriverLine;
-use model::run::eyes::EyesRecord;
+use model::run::eyes::HostObserverRecord;
 use model::telemetry::event::Event;
 use model::telemetry::reading::Tick;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watching};
 
 use crate::clocks::shifted;
 use crate::conduct::to_our_clock;
-use crate::crew::{Fleet, TURN};
-use crate::greet::RemoteRole;
+use crate::connect::RemoteRole;
+use crate::drivers::{Fleet, TURN};
 
 /// How long the eyes may take to describe their host after their hello.
 const LOOK_AROUND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,11 +50,11 @@ pub(crate) type AskBackends = Box<dyn FnMut() -> Backends + Send>;
 
 /// `pgdyno watch` on a server's host. Dropping it ends it.
 #[derive(Debug)]
-pub struct Eyes {
+pub struct HostObserver {
     /// The host and the server on it, as the eyes found them.
     pub watching: Watching,
     /// Who they are, and their clock before the load.
-    pub record: EyesRecord,
+    pub record: HostObserverRecord,
     /// `None` after the end.
     asks: Option<Sender<Ask>>,
     thread: Option<JoinHandle<Outcome>>,
@@ -62,20 +62,25 @@ pub struct Eyes {
 }
 
 /// The last record of the eyes, and why they failed if they did.
-type Outcome = (EyesRecord, Result<()>);
+type Outcome = (HostObserverRecord, Result<()>);
 
 enum Ask {
     Go { align_unix_ns: u64, sink: ObservationSink, backends: AskBackends },
     Stop,
 }
 
-impl Eyes {
+impl HostObserver {
     /// Logs in, and waits until the eyes have found the server that `order` describes and have compared their clock.
     /// `own` is this program's file.
     ///
     /// # Errors
     /// When the host cannot be reached, its program is missing or of another build, or `stop` is raised.
-    pub fn open(spec: &DriverSpec, order: WatchOrder, own: PathBuf, stop: &AtomicBool) -> Result<Eyes> {
+    pub fn open(
+        spec: &DriverSpec,
+        order: WatchOrder,
+        own: PathBuf,
+        stop: &AtomicBool,
+    ) -> Result<HostObserver> {
         let (asks, asked) = mpsc::channel();
         let (found, opened) = mpsc::channel();
         let own_stop = Arc::new(AtomicBool::new(false));
@@ -83,9 +88,9 @@ impl Eyes {
         // The kernel kills the command when the thread that started it ends.
         let body = move || Look { spec: &spec, own: &own, stop: &thread_stop }.take(&order, &found, &asked);
         let thread = std::thread::Builder::new().name("eyes".into()).spawn(body);
-        let mut eyes = Eyes {
+        let mut eyes = HostObserver {
             watching: Watching::default(),
-            record: EyesRecord::default(),
+            record: HostObserverRecord::default(),
             asks: Some(asks),
             thread: Some(thread.context("cannot start a thread for the eyes on the host")?),
             stop: own_stop,
@@ -112,7 +117,7 @@ impl Eyes {
     /// Whether eyes of the same build as `own` answer behind `spec`. They get no order, and end.
     ///
     /// # Errors
-    /// As [`Eyes::open`].
+    /// As [`HostObserver::open`].
     pub fn try_to_greet(spec: &DriverSpec, own: &Path, stop: &AtomicBool) -> Result<()> {
         Fleet::logged_in(std::slice::from_ref(spec), RemoteRole::Eyes, own, stop).map(drop)
     }
@@ -126,7 +131,7 @@ impl Eyes {
     }
 
     /// Ends the observation. Returns the record with both clocks, and why the eyes failed if they did.
-    pub fn end(mut self) -> (EyesRecord, Option<String>) {
+    pub fn end(mut self) -> (HostObserverRecord, Option<String>) {
         if let Some(asks) = &self.asks {
             asks.send(Ask::Stop).unwrap_or_default();
         }
@@ -142,7 +147,7 @@ impl Eyes {
     }
 }
 
-impl Drop for Eyes {
+impl Drop for HostObserver {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.asks = None;
@@ -174,10 +179,10 @@ impl Look<'_> {
     fn take(
         &self,
         order: &WatchOrder,
-        found: &Sender<(EyesRecord, Watching)>,
+        found: &Sender<(HostObserverRecord, Watching)>,
         asked: &Receiver<Ask>,
     ) -> Outcome {
-        let mut record = EyesRecord::default();
+        let mut record = HostObserverRecord::default();
         let result = self.open(order, &mut record).and_then(|(mut fleet, watching)| {
             let is_heard = found.send((record.clone(), watching)).is_ok();
             if is_heard { follow(&mut fleet, asked, &mut record) } else { Ok(()) }
@@ -185,7 +190,7 @@ impl Look<'_> {
         (record, result)
     }
 
-    fn open(&self, order: &WatchOrder, record: &mut EyesRecord) -> Result<(Fleet, Watching)> {
+    fn open(&self, order: &WatchOrder, record: &mut HostObserverRecord) -> Result<(Fleet, Watching)> {
         let asked_at = Instant::now();
         let mut fleet =
             Fleet::logged_in(std::slice::from_ref(self.spec), RemoteRole::Eyes, self.own, self.stop)?;
@@ -219,7 +224,7 @@ impl Look<'_> {
 }
 
 /// Follows the eyes to their last line.
-fn follow(fleet: &mut Fleet, asked: &Receiver<Ask>, record: &mut EyesRecord) -> Result<()> {
+fn follow(fleet: &mut Fleet, asked: &Receiver<Ask>, record: &mut HostObserverRecord) -> Result<()> {
     let mut course = Course::default();
     loop {
         match asked.try_recv() {

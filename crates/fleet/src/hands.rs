@@ -14,10 +14,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::DriverSpec;
 use model::experiment::os::OsSpec;
 use model::load::drive::DriverLine;
-use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue, RestoredValue, SetValues};
+use model::load::hands::{AgentAnswer, AgentCommand, AgentOrder, RefusedValue, RestoredValue, SetValues};
 
-use crate::crew::Fleet;
-use crate::greet::RemoteRole;
+use crate::connect::RemoteRole;
+use crate::drivers::Fleet;
 
 /// How long the login, the hello and the search for the server may take together: tries of a login included.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(150);
@@ -28,11 +28,11 @@ const TURN: Duration = Duration::from_millis(20);
 
 /// `pgdyno host` on a server's host. Dropping it restores the values that it has set, and ends it.
 #[derive(Debug)]
-pub struct Hands {
+pub struct HostAgent {
     /// Why the devices of data and WAL are not known there, if they are not.
     pub no_disks: Option<String>,
     /// `None` after the end.
-    asks: Option<Sender<HandsCommand>>,
+    asks: Option<Sender<AgentCommand>>,
     answers: Receiver<Heard>,
     /// Why they failed, if they did.
     failed: Option<String>,
@@ -41,15 +41,15 @@ pub struct Hands {
 }
 
 /// An answer, or why there will be none any more.
-type Heard = Result<HandsAnswer, String>;
+type Heard = Result<AgentAnswer, String>;
 
-impl Hands {
+impl HostAgent {
     /// Logs in, and waits until the hands have looked for the server that `order` describes. `own` is this program's file.
     ///
     /// # Errors
     /// When the host cannot be reached, its program is missing, of another build or without root's rights, or `stop` is
     /// raised.
-    pub fn open(spec: &DriverSpec, order: HandsOrder, own: PathBuf, stop: &AtomicBool) -> Result<Hands> {
+    pub fn open(spec: &DriverSpec, order: AgentOrder, own: PathBuf, stop: &AtomicBool) -> Result<HostAgent> {
         let (asks, asked) = mpsc::channel();
         let (sender, answers) = mpsc::channel();
         let own_stop = Arc::new(AtomicBool::new(false));
@@ -63,7 +63,7 @@ impl Hands {
             }
         };
         let thread = std::thread::Builder::new().name("hands".into()).spawn(body);
-        let mut hands = Hands {
+        let mut hands = HostAgent {
             no_disks: None,
             asks: Some(asks),
             answers,
@@ -72,7 +72,7 @@ impl Hands {
             stop: own_stop,
         };
         match hands.hear(OPEN_TIMEOUT, Some(stop))? {
-            HandsAnswer::Ready { no_disks } => hands.no_disks = no_disks,
+            AgentAnswer::Ready { no_disks } => hands.no_disks = no_disks,
             other => bail!("the hands answered {other:?} before anything was asked"),
         }
         Ok(hands)
@@ -83,8 +83,8 @@ impl Hands {
     /// # Errors
     /// When the hands are gone.
     pub fn check(&mut self, levels: Vec<(String, String)>) -> Result<Vec<RefusedValue>> {
-        match self.ask(HandsCommand::Check(levels))? {
-            HandsAnswer::Checked(refused) => Ok(refused),
+        match self.ask(AgentCommand::Check(levels))? {
+            AgentAnswer::Checked(refused) => Ok(refused),
             other => Err(unexpected(other)),
         }
     }
@@ -94,8 +94,8 @@ impl Hands {
     /// # Errors
     /// When a value cannot be set, or the hands are gone.
     pub fn set(&mut self, os: &OsSpec) -> Result<SetValues> {
-        match self.ask(HandsCommand::Set(os.clone()))? {
-            HandsAnswer::Set(values) => Ok(values),
+        match self.ask(AgentCommand::Set(os.clone()))? {
+            AgentAnswer::Set(values) => Ok(values),
             other => Err(unexpected(other)),
         }
     }
@@ -105,8 +105,8 @@ impl Hands {
     /// # Errors
     /// When the hands are gone: then they have restored the values, or will when they are started again.
     pub fn put_back(&mut self) -> Result<Vec<RestoredValue>> {
-        match self.ask(HandsCommand::PutBack)? {
-            HandsAnswer::Back(undone) => Ok(undone),
+        match self.ask(AgentCommand::PutBack)? {
+            AgentAnswer::Back(undone) => Ok(undone),
             other => Err(unexpected(other)),
         }
     }
@@ -124,7 +124,7 @@ impl Hands {
         self.failed.as_ref().map_or(Ok(()), |reason| Err(anyhow!("{reason}")))
     }
 
-    fn ask(&mut self, command: HandsCommand) -> Result<HandsAnswer> {
+    fn ask(&mut self, command: AgentCommand) -> Result<AgentAnswer> {
         self.expect_there()?;
         if let Some(asks) = &self.asks {
             // Hands that are gone say why.
@@ -133,7 +133,7 @@ impl Hands {
         self.hear(ANSWER_TIMEOUT, None)
     }
 
-    fn hear(&mut self, timeout: Duration, stop: Option<&AtomicBool>) -> Result<HandsAnswer> {
+    fn hear(&mut self, timeout: Duration, stop: Option<&AtomicBool>) -> Result<AgentAnswer> {
         let begun = Instant::now();
         loop {
             let heard = match self.answers.recv_timeout(TURN) {
@@ -149,7 +149,7 @@ impl Hands {
                 }
             };
             return match heard {
-                Ok(HandsAnswer::Refused(reason)) => Err(anyhow!(reason)),
+                Ok(AgentAnswer::Refused(reason)) => Err(anyhow!(reason)),
                 Ok(answer) => Ok(answer),
                 Err(reason) => {
                     self.failed = Some(reason.clone());
@@ -162,11 +162,11 @@ impl Hands {
 
 const GONE: &str = "the hands on the host have ended";
 
-fn unexpected(answer: HandsAnswer) -> anyhow::Error {
+fn unexpected(answer: AgentAnswer) -> anyhow::Error {
     anyhow!("the hands answered {answer:?}, which was not asked for")
 }
 
-impl Drop for Hands {
+impl Drop for HostAgent {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.asks = None;
@@ -180,10 +180,10 @@ impl Drop for Hands {
 /// Starts the hands, and passes commands and answers on until nobody asks any more; then has everything restored.
 fn keep(
     spec: &DriverSpec,
-    mut order: HandsOrder,
+    mut order: AgentOrder,
     (own, stop): (&Path, &AtomicBool),
     answers: &Sender<Heard>,
-    asked: &Receiver<HandsCommand>,
+    asked: &Receiver<AgentCommand>,
 ) -> Result<()> {
     let asked_at = Instant::now();
     let mut fleet = Fleet::logged_in(std::slice::from_ref(spec), RemoteRole::Hands, own, stop)?;
@@ -206,10 +206,10 @@ fn keep(
 
 /// Waits until the hands have restored what they have set, or have said why they cannot, and lets them end.
 fn end(fleet: &mut Fleet) -> Result<()> {
-    fleet.drivers[0].process.say(&HandsCommand::Stop)?;
+    fleet.drivers[0].process.say(&AgentCommand::Stop)?;
     let begun = Instant::now();
     while begun.elapsed() < ANSWER_TIMEOUT {
-        if let Some((_, DriverLine::Hands(HandsAnswer::Back(_) | HandsAnswer::Refused(_)))) =
+        if let Some((_, DriverLine::Hands(AgentAnswer::Back(_) | AgentAnswer::Refused(_)))) =
             fleet.next(TURN)?
         {
             fleet.drivers[0].has_ended = true;
@@ -239,8 +239,8 @@ mod tests {
             std::fs::read_to_string(&own).unwrap().replace("read -r greeting", "read -r greeting; sleep 2");
         let own = stand_in::write(dir.path(), "own", &slow);
         let spec = stand_in::spec("db1", &["sh", "-c"].map(str::to_string), &own);
-        let order = HandsOrder { format: model::FORMAT, backend: Some(Backend { pid: 1, age_s: 100.0 }) };
-        let mut hands = Hands::open(&spec, order, own, &AtomicBool::new(false)).unwrap();
+        let order = AgentOrder { format: model::FORMAT, backend: Some(Backend { pid: 1, age_s: 100.0 }) };
+        let mut hands = HostAgent::open(&spec, order, own, &AtomicBool::new(false)).unwrap();
         let age_s: f64 = hands.no_disks.as_ref().unwrap().parse().unwrap();
         assert!((102.0..110.0).contains(&age_s), "{age_s}");
         assert_eq!(hands.put_back().unwrap_err().to_string(), "no");

@@ -15,8 +15,8 @@ use model::experiment::driver::DriverSpec;
 use model::load::drive::DriverLine;
 use model::load::pages::{ANSWERS_MAX, AnswerPart, PageRequest, PagesCommand, PagesLine, PagesOrder};
 
-use crate::crew::{Fleet, TURN};
-use crate::greet::RemoteRole;
+use crate::connect::RemoteRole;
+use crate::drivers::{Fleet, TURN};
 use crate::process::Mailbox;
 
 /// How long the other machine may take to list the directory after its hello.

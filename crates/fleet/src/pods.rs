@@ -10,7 +10,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::PodsSection;
 use serde::Deserialize;
 
-use crate::crew::TURN;
+use crate::drivers::TURN;
 
 /// How long kubectl may take to list pods.
 const TIMEOUT: Duration = Duration::from_secs(30);

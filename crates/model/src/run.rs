@@ -29,7 +29,7 @@ use crate::load::{LoadSpec, Window};
 use crate::run::ceilings::Ceilings;
 use crate::run::concurrent::ConcurrentRun;
 use crate::run::driver::DriverRecord;
-use crate::run::eyes::EyesRecord;
+use crate::run::eyes::HostObserverRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
@@ -73,7 +73,7 @@ pub struct RunRecord {
     pub driver_host: Option<HostRecord>,
     /// The eyes on the server's host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub eyes: Option<EyesRecord>,
+    pub eyes: Option<HostObserverRecord>,
     /// Whether the server ran on the machine whose host telemetry was recorded.
     #[serde(default)]
     pub server_is_local: bool,

@@ -15,7 +15,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork, setsid};
 use server::alter_system::undo_max;
 
-use crate::undone::{put_back_settings, report_undone};
+use crate::restore_report::{put_back_settings, report_undone};
 use crate::{Exit, say, signals};
 
 /// Keeps this process's memory, which holds passwords, out of core files and away from other processes of its user.

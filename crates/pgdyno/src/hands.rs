@@ -21,7 +21,7 @@ use host::{Disk, KEYS, Keeper, KernelFiles, RestoredValue};
 use model::experiment::os::OsSpec;
 use model::load::drive::DriverLine;
 use model::load::hands::{
-    HELPER, HandsAnswer, HandsCommand, HandsOrder, LINE_BYTES_MAX, RefusedValue, SetValues,
+    AgentAnswer, AgentCommand, AgentOrder, HELPER, LINE_BYTES_MAX, RefusedValue, SetValues,
 };
 use nix::unistd::geteuid;
 use server::database::target::{postmaster_of, wal_of};
@@ -114,7 +114,7 @@ fn serve(
     (stop, lifted): (&AtomicBool, Result<(), String>),
 ) -> Result<(), String> {
     let Begin { order, is_far, commands } =
-        begin::<HandsOrder, HandsCommand>(input, WallClock::read(), outbox)?;
+        begin::<AgentOrder, AgentCommand>(input, WallClock::read(), outbox)?;
     if !is_far {
         return Err("this is started by a pgdyno on another machine (--host)".to_string());
     }
@@ -127,11 +127,11 @@ fn serve(
     };
     let mut hands = Hands { machine: KernelFiles::this(), disks, keeper: None };
     let say = |answer| outbox.say(&DriverLine::Hands(answer)).map_err(|error| error.to_string());
-    say(HandsAnswer::Ready { no_disks })?;
+    say(AgentAnswer::Ready { no_disks })?;
     while !stop.load(Ordering::Relaxed) {
         match commands.recv_timeout(LOOK) {
-            Some(ParentInput::Command(HandsCommand::Stop)) => {
-                say(hands.answer(HandsCommand::Stop))?;
+            Some(ParentInput::Command(AgentCommand::Stop)) => {
+                say(hands.answer(AgentCommand::Stop))?;
                 until_the_parent_has_gone(&commands);
                 return Ok(());
             }
@@ -139,7 +139,7 @@ fn serve(
             Some(ParentInput::TooManyLines) => {
                 return Err(format!(
                     "more than {} lines waited: each command is answered before the next one",
-                    HandsCommand::LINES_WAITING_MAX
+                    AgentCommand::LINES_WAITING_MAX
                 ));
             }
             Some(ParentInput::ParentIsGone { .. }) => break,
@@ -151,7 +151,7 @@ fn serve(
 }
 
 /// Devices of the server's data and WAL. The directories are those of the server's processes: a caller names none.
-fn disks_of(order: &HandsOrder) -> Result<Vec<Disk>, String> {
+fn disks_of(order: &AgentOrder) -> Result<Vec<Disk>, String> {
     let backend = order.backend.ok_or("the server did not say which process serves a session".to_string())?;
     let pid = postmaster_of(backend)?;
     let cwd = format!("/proc/{pid}/cwd");
@@ -172,27 +172,27 @@ struct Hands {
 }
 
 impl Hands {
-    fn answer(&mut self, command: HandsCommand) -> HandsAnswer {
+    fn answer(&mut self, command: AgentCommand) -> AgentAnswer {
         let answer = match command {
-            HandsCommand::Check(levels) if levels.len() > LEVELS_MAX => {
-                return HandsAnswer::Refused(format!("more than {LEVELS_MAX} values were asked about"));
+            AgentCommand::Check(levels) if levels.len() > LEVELS_MAX => {
+                return AgentAnswer::Refused(format!("more than {LEVELS_MAX} values were asked about"));
             }
-            HandsCommand::Check(levels) => {
+            AgentCommand::Check(levels) => {
                 let refused = levels.into_iter().filter_map(|(key, value)| {
                     let reason = self.refusal(&key, &value)?;
                     Some(RefusedValue { key, value, reason })
                 });
-                return HandsAnswer::Checked(refused.collect());
+                return AgentAnswer::Checked(refused.collect());
             }
-            HandsCommand::Set(os) => self.set(&os).map(HandsAnswer::Set),
-            HandsCommand::PutBack => self.put_back().map(HandsAnswer::Back),
+            AgentCommand::Set(os) => self.set(&os).map(AgentAnswer::Set),
+            AgentCommand::PutBack => self.put_back().map(AgentAnswer::Back),
             // Hands that were only asked what is possible must not wait for those that set values here.
-            HandsCommand::Stop => {
-                self.keeper.as_mut().map_or(Ok(Vec::new()), Keeper::undo).map(HandsAnswer::Back)
+            AgentCommand::Stop => {
+                self.keeper.as_mut().map_or(Ok(Vec::new()), Keeper::undo).map(AgentAnswer::Back)
             }
-            HandsCommand::Ping(_) => return HandsAnswer::Refused("a ping is no command".to_string()),
+            AgentCommand::Ping(_) => return AgentAnswer::Refused("a ping is no command".to_string()),
         };
-        answer.unwrap_or_else(|error| HandsAnswer::Refused(format!("{error:#}")))
+        answer.unwrap_or_else(|error| AgentAnswer::Refused(format!("{error:#}")))
     }
 
     fn refusal(&self, key: &str, value: &str) -> Option<String> {
@@ -260,15 +260,15 @@ mod tests {
         other.set(SWAPPINESS, "7").unwrap();
         let journal = fs::read(root.path().join("run/pgdyno/os-undo.jsonl")).unwrap();
         let levels = vec![("swappiness".to_string(), "8".to_string())];
-        assert_eq!(hands.answer(HandsCommand::Check(levels)), HandsAnswer::Checked(Vec::new()));
-        assert_eq!(hands.answer(HandsCommand::Stop), HandsAnswer::Back(Vec::new()));
+        assert_eq!(hands.answer(AgentCommand::Check(levels)), AgentAnswer::Checked(Vec::new()));
+        assert_eq!(hands.answer(AgentCommand::Stop), AgentAnswer::Back(Vec::new()));
         assert_eq!(fs::read(root.path().join("run/pgdyno/os-undo.jsonl")).unwrap(), journal);
         assert_eq!(machine.read(SWAPPINESS).unwrap(), "7");
         // What hands have set is restored by the end.
         drop(other);
         let os = [("swappiness".to_string(), "8".to_string())].into();
-        assert!(matches!(hands.answer(HandsCommand::Set(os)), HandsAnswer::Set(_)));
-        let HandsAnswer::Back(undone) = hands.answer(HandsCommand::Stop) else { panic!() };
+        assert!(matches!(hands.answer(AgentCommand::Set(os)), AgentAnswer::Set(_)));
+        let AgentAnswer::Back(undone) = hands.answer(AgentCommand::Stop) else { panic!() };
         assert_eq!((undone.len(), machine.read(SWAPPINESS).unwrap().as_str()), (1, "60"));
     }
 }

@@ -21,8 +21,8 @@ use experiment::schedule::conduct::{ExperimentOutcome, Task};
 use experiment::schedule::replaced;
 use experiment::site::Site;
 use experiment::site::ceilings;
-use experiment::site::dues::Dues;
-use experiment::site::hands::HostHands;
+use experiment::site::hands::HostAgents;
+use experiment::site::pending_undo::PendingUndo;
 use experiment::site::progress::{ProgressEvent, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
@@ -44,12 +44,12 @@ use crate::job::doing::Doing;
 use crate::job::left::RemainingTime;
 use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
-use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
+use crate::restore_report::{SETTINGS, put_back_settings, report_settings, report_undone};
 use crate::watchdog::Watchdog;
 use crate::{Exit, guard, say, signals};
 
 /// What is due before this process may end.
-pub(crate) static DUES: Dues = Dues::new();
+pub(crate) static PENDING_UNDO: PendingUndo = PendingUndo::new();
 
 /// What `run` and `compare` conduct.
 pub(crate) struct Job {
@@ -168,7 +168,7 @@ impl Job {
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
             os: keeper.as_ref(),
-            hands: HostHands::new(program.clone()),
+            hands: HostAgents::new(program.clone()),
             settings: &SETTINGS,
             allowed: terms.consent.allowed,
             runs_by_data: copies::runs_by_data(&self.plan),
@@ -177,7 +177,7 @@ impl Job {
             risks: terms.consent.risks,
             stop: signals::stop_flag(),
             spot: spot.as_ref(),
-            dues: &DUES,
+            pending_undo: &PENDING_UNDO,
             now: &now,
             is_enough: terms.is_enough,
             referee: terms.referee,
@@ -224,7 +224,7 @@ impl Job {
         let is_restored = all_restored(on_hosts, has_os);
         drop(watchdog);
         // Last: a restart may take minutes.
-        let of_servers = SETTINGS.put_back(&DUES);
+        let of_servers = SETTINGS.put_back(&PENDING_UNDO);
         report_settings(&of_servers);
         let is_restored = is_restored && !of_servers.iter().any(|undoing| undoing.is_left);
         Ok(Conducted { result, is_restored, page })
@@ -310,7 +310,7 @@ pub(crate) fn end_in_time(how_on: String) {
     };
     signals::end_in_time(
         Exit::Partial as i32,
-        || DUES.longest(),
+        || PENDING_UNDO.longest(),
         waits,
         move || {
             match host::undo_own(&KernelFiles::this()) {
@@ -318,7 +318,7 @@ pub(crate) fn end_in_time(how_on: String) {
                 Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
             }
             put_back_settings();
-            let uncalled = if DUES.all().is_empty() {
+            let uncalled = if PENDING_UNDO.all().is_empty() {
                 String::new()
             } else {
                 format!("not done or not ended: {}; ", due_words())
@@ -330,7 +330,7 @@ pub(crate) fn end_in_time(how_on: String) {
 
 /// All that is due, in words.
 fn due_words() -> String {
-    let names: Vec<String> = DUES.all().iter().map(ToString::to_string).collect();
+    let names: Vec<String> = PENDING_UNDO.all().iter().map(ToString::to_string).collect();
     names.join(" and ")
 }
 

@@ -9,9 +9,9 @@ mod job;
 mod output;
 mod pgbench;
 mod pipe;
+mod restore_report;
 mod signals;
 mod spot;
-mod undone;
 mod watch;
 mod watchdog;
 

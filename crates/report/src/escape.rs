@@ -8,7 +8,7 @@ use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 /// Text for an element or a double-quoted attribute. Control characters and those that change the direction of text
 /// become replacement characters.
-pub(crate) fn text(raw: &str) -> String {
+pub(crate) fn escape_html(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len() + 8);
     let mut before = ' ';
     for c in raw.chars() {
@@ -67,7 +67,7 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 /// Keeps numbers with their units: the spaces of `p99 3.40 ms` become no-break spaces.
 pub(crate) fn unbroken(raw: &str) -> String {
-    text(raw).replace(' ', "\u{a0}")
+    escape_html(raw).replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
             ("zero\0 and \u{202e}back", "zero\u{fffd} and \u{fffd}back"),
             ("no\u{200b}thing \u{26a0}\u{fe0f}", "no\u{fffd}thing \u{26a0}\u{fe0f}"),
         ] {
-            assert_eq!(text(raw), expected);
+            assert_eq!(escape_html(raw), expected);
         }
     }
 

@@ -19,7 +19,7 @@ mod tpcc;
 mod variation;
 
 use crate::axis::Axis;
-use crate::escape::{self, text};
+use crate::escape::{self, escape_html};
 use crate::prose::{conditions, format, headline};
 use crate::shell::{Page, PageShell};
 use crate::{ComparisonInput, Input, axis};
@@ -81,7 +81,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput, delivery: PageDelivery) -
         }
     };
     if !input.commands.is_empty() {
-        let body = format!("<pre>{}</pre>\n", text(&input.commands.join("\n")));
+        let body = format!("<pre>{}</pre>\n", escape_html(&input.commands.join("\n")));
         sections.push(Section { id: "again", name: "Repeat this comparison", body });
     }
     let document = Document {
@@ -128,7 +128,8 @@ impl Document<'_> {
 
     fn body(&self) -> String {
         let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
-        let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
+        let links: String =
+            shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, escape_html(s.name))).collect();
         let (brand, back) = match self.delivery {
             PageDelivery::File => ("#top", ""),
             PageDelivery::Served(back) => ("/", back),
@@ -139,14 +140,14 @@ impl Document<'_> {
             body.push_str(&format!(
                 "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
                 section.id,
-                text(section.name),
+                escape_html(section.name),
                 named(&self.with_conditions(&section.body), section.name)
             ));
         }
         body.push_str(&format!(
             "</main>\n<footer>Drawn by pgdyno {} from the records of {}. Numbers in <code>runs.csv</code> are unrounded.</footer>\n",
-            text(self.tool_version),
-            text(&self.made)
+            escape_html(self.tool_version),
+            escape_html(&self.made)
         ));
         body
     }
@@ -170,7 +171,8 @@ impl Document<'_> {
         match &self.conditions {
             None => body.to_string(),
             Some(line) => {
-                let caption = format!(" <span class=\"note conditions\">{}</span></figcaption>", text(line));
+                let caption =
+                    format!(" <span class=\"note conditions\">{}</span></figcaption>", escape_html(line));
                 body.replace("</figcaption>", &caption)
             }
         }
@@ -230,7 +232,7 @@ impl ChartFigure<'_> {
     pub(crate) fn html(&self) -> String {
         let note = match self.note {
             "" => String::new(),
-            note => format!(" <span class=\"note\">{}</span>", text(note)),
+            note => format!(" <span class=\"note\">{}</span>", escape_html(note)),
         };
         let table = match self.table {
             "" => String::new(),
@@ -239,9 +241,9 @@ impl ChartFigure<'_> {
         format!(
             "<figure><figcaption><strong>{}</strong>{note}</figcaption>\
              <div class=\"chart {}\" data-chart=\"{}\"></div>{table}</figure>\n",
-            text(self.title),
+            escape_html(self.title),
             self.height,
-            text(self.id)
+            escape_html(self.id)
         )
     }
 }
@@ -250,7 +252,7 @@ impl ChartFigure<'_> {
 pub(crate) fn folded(title: &str, table: &str) -> String {
     format!(
         "<details class=\"data\"><summary aria-label=\"Table: {}\">Table</summary>{}</details>",
-        text(title),
+        escape_html(title),
         named(table, title)
     )
 }
@@ -260,7 +262,7 @@ const NAMELESS: &str = "aria-label=\"Table\"";
 
 /// Gives tables the name of the part that they stand in, unless they have one.
 pub(crate) fn named(html: &str, part: &str) -> String {
-    html.replace(NAMELESS, &format!("aria-label=\"{}\"", text(part)))
+    html.replace(NAMELESS, &format!("aria-label=\"{}\"", escape_html(part)))
 }
 
 /// A table with a header; the cells are already HTML.
@@ -269,7 +271,7 @@ pub(crate) fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" {NAMELESS}><table {NAMELESS} class=\"{class}\"><thead><tr>"
     );
     for head in heads {
-        html.push_str(&format!("<th scope=\"col\">{}</th>", text(head)));
+        html.push_str(&format!("<th scope=\"col\">{}</th>", escape_html(head)));
     }
     html.push_str("</tr></thead><tbody>\n");
     for row in rows {

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::escape::text;
+use crate::escape::escape_html;
 
 pub(crate) const STYLE: &str = include_str!("../assets/page.css");
 pub(crate) const SCRIPT: &str = concat!(
@@ -71,8 +71,8 @@ impl PageShell<'_> {
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"generator\" content=\"pgdyno {}\">\n\
              <title>{}</title>\n<script>{script}</script>\n<style>{style}</style>\n</head>\n<body>\n",
-            text(self.tool_version),
-            text(self.title)
+            escape_html(self.tool_version),
+            escape_html(self.title)
         ));
         page.push_str(self.body);
         page.push_str("<script type=\"application/json\" id=\"data\">");

@@ -16,7 +16,7 @@ pub use now::{ExperimentState, LivePage, NowFigures, findings_so_far, live, now}
 pub use plan::{PlanHead, PlanInput, RunOfPlan, RunProgress, page as plan_page, plan};
 pub use several::{Several, several};
 
-use crate::escape::{self, text};
+use crate::escape::{self, escape_html};
 use crate::html::data::Data;
 use crate::html::{self, PageDelivery};
 use crate::shell::PageShell;
@@ -48,7 +48,7 @@ impl<'a> Site<'a> {
             "{}{}</main>\n<footer>Served by pgdyno {}.</footer>\n",
             html::bar("page", "/", self.links),
             self.main,
-            text(self.tool_version)
+            escape_html(self.tool_version)
         );
         let shell = PageShell {
             title: self.title,
@@ -78,7 +78,7 @@ pub struct BarLink<'a> {
 fn links(all: &[BarLink]) -> String {
     let link = |link: &BarLink| {
         let here = if link.is_here { " aria-current=\"page\"" } else { "" };
-        format!("<a href=\"{}\"{here}>{}</a>", text(link.to), text(link.words))
+        format!("<a href=\"{}\"{here}>{}</a>", escape_html(link.to), escape_html(link.words))
     };
     all.iter().map(link).collect()
 }
@@ -95,15 +95,15 @@ pub fn comparison(input: &ComparisonInput, back: &[BarLink]) -> Page {
 
 /// A page that says why there is no other.
 pub fn notice(title: &str, words: &str, back: &[BarLink], tool_version: &str) -> Page {
-    let main = format!("<header>\n<h1>{}</h1>\n{}</header>\n", text(title), paragraphs(words));
+    let main = format!("<header>\n<h1>{}</h1>\n{}</header>\n", escape_html(title), paragraphs(words));
     Site::plain(title, tool_version, &links(back), &main).page()
 }
 
 /// A text whose first line is a sentence; what follows it keeps its lines.
 fn paragraphs(words: &str) -> String {
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
-    let rest = if rest.is_empty() { String::new() } else { format!("<pre>{}</pre>\n", text(rest)) };
-    format!("<p class=\"answer\">{}</p>\n{rest}", text(first))
+    let rest = if rest.is_empty() { String::new() } else { format!("<pre>{}</pre>\n", escape_html(rest)) };
+    format!("<p class=\"answer\">{}</p>\n{rest}", escape_html(first))
 }
 
 /// What a page asks before something is done.
@@ -123,10 +123,10 @@ pub struct PageQuestion<'a> {
 pub fn question(question: &PageQuestion, back: &[BarLink], tool_version: &str) -> Page {
     let main = format!(
         "<header>\n<h1>{}</h1>\n{}<form method=\"post\" action=\"{}\"><button type=\"submit\" class=\"act\">{}</button></form>\n</header>\n",
-        text(question.title),
+        escape_html(question.title),
         paragraphs(question.reason),
-        text(question.to),
-        text(question.button)
+        escape_html(question.to),
+        escape_html(question.button)
     );
     Site::plain(question.title, tool_version, &links(back), &main).page()
 }

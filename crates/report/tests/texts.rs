@@ -23,7 +23,7 @@ use model::experiment::target::TargetSpec;
 use model::load::Pace;
 use model::load::interval::Counts;
 use model::run::ExperimentData;
-use model::run::eyes::EyesRecord;
+use model::run::eyes::HostObserverRecord;
 use model::run::server::Setting;
 use report::{ComparisonInput, Input, Measured};
 use synthetic::Shape;
@@ -147,7 +147,8 @@ fn each_host_that_eyes_looked_at_is_named_with_its_runs() {
     let (study, mut data) = synthetic::make(&shape);
     let names = ["db1", "db2", "db1"];
     for (run, name) in data.runs.iter_mut().zip(names) {
-        run.record.eyes = Some(EyesRecord { name: name.to_string(), ..EyesRecord::default() });
+        run.record.eyes =
+            Some(HostObserverRecord { name: name.to_string(), ..HostObserverRecord::default() });
     }
     let page = page(&(study, data));
     for expected in

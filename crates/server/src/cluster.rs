@@ -49,8 +49,8 @@ use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
-use crate::user::beneath::{HeldDir, remove_tree};
 use crate::user::given;
+use crate::user::held_dir::{HeldDir, remove_tree};
 use crate::user::untrusted;
 
 /// The superuser of our clusters.

@@ -17,7 +17,7 @@ use nix::unistd::geteuid;
 use rustix::fs::{OFlags, fstat};
 
 use crate::swept::Swept;
-use crate::user::beneath::HeldDir;
+use crate::user::held_dir::HeldDir;
 
 /// The file that marks a directory as ours.
 const MARK: &str = ".pgdyno-temporary";

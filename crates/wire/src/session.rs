@@ -2,11 +2,11 @@
 //! to allocate rows.
 
 mod extension;
-mod hear;
 mod limit;
+mod lock_watch;
 mod own_role;
+mod receive;
 mod search_path;
-mod vigil;
 
 pub use self::extension::Extension;
 pub use self::limit::{Entered, Limit};
@@ -22,12 +22,12 @@ use crate::link::Want;
 use crate::message::{self, BindBuilder};
 use crate::reply::{ServerError, tag_rows};
 use crate::scan::{ProtocolError, Scanner};
+use lock_watch::LockWatch;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use vigil::Vigil;
 
 /// Most attempts to read what the server sent before it could no longer be written to.
 const LAST_LOOKS_MAX: usize = 1000;
@@ -57,7 +57,7 @@ pub struct Session {
     timeout: Option<Duration>,
     stop: Option<&'static AtomicBool>,
     /// Watches the waits of a session that administers.
-    vigil: Option<Box<Vigil>>,
+    lock_watch: Option<Box<LockWatch>>,
     /// What the session began with, once [`Session::empty_search_path`] has replaced it.
     search_path: Option<SearchPath>,
     is_lost: bool,
@@ -165,7 +165,7 @@ impl Session {
             n_awaited: 0,
             timeout: None,
             stop: None,
-            vigil: None,
+            lock_watch: None,
             search_path: None,
             is_lost: false,
         }
@@ -359,8 +359,8 @@ impl Session {
                     self.send_outbox(deadline)?;
                 }
                 AnswerEvent::Error(mut error) => {
-                    if let Some(vigil) = &self.vigil {
-                        vigil.explain(&mut error);
+                    if let Some(lock_watch) = &self.lock_watch {
+                        lock_watch.explain(&mut error);
                     }
                     failure.get_or_insert(error);
                 }
@@ -440,7 +440,7 @@ impl Session {
         loop {
             self.check_stop()?;
             let look_at = self.stop.map(|_| Instant::now() + STOP_LOOK);
-            let next_look = self.vigil.as_ref().map(|vigil| vigil.next_look());
+            let next_look = self.lock_watch.as_ref().map(|lock_watch| lock_watch.next_look());
             let until = [deadline, limit.until, look_at, next_look].into_iter().flatten().min();
             match self.connection.link.wait(want, until) {
                 Ok(true) => return Ok(()),
@@ -455,8 +455,8 @@ impl Session {
 
     /// Notes that the server accepted data or sent a complete message. Single bytes are no sign of life.
     fn heard(&mut self) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.has_heard();
+        if let Some(lock_watch) = &mut self.lock_watch {
+            lock_watch.has_heard();
         }
     }
 

@@ -3,7 +3,7 @@
 use analysis::comparison::Difference;
 use analysis::study;
 use model::experiment::case::ServerSource;
-use model::run::eyes::EyesRecord;
+use model::run::eyes::HostObserverRecord;
 use model::run::host::HostRecord;
 use model::run::{ExperimentData, RunData};
 use model::telemetry::reading::{Tick, TickSource};
@@ -55,7 +55,7 @@ fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_partie
 /// The server of this run was on a machine with eyes, called `hostname`.
 fn observe_at(data: &mut RunData, hostname: &str) {
     let record = &mut data.record;
-    record.eyes = Some(EyesRecord { name: hostname.to_string(), ..EyesRecord::default() });
+    record.eyes = Some(HostObserverRecord { name: hostname.to_string(), ..HostObserverRecord::default() });
     record.driver_host = record.host.clone();
     record.host.as_mut().unwrap().hostname = hostname.to_string();
     record.server_is_local = true;

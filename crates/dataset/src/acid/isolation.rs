@@ -7,8 +7,8 @@ use workload::Schema;
 use workload::tpcc::{NewOrderInputs, OrderedItem, Trial, UNUSED_ITEM};
 
 use super::actor::Actor;
-use super::meeting::{Interaction, meet};
-use super::{Observations, Scene, Test, aside};
+use super::interaction::{Interaction, meet};
+use super::{Observations, Scene, Test, stored_rows};
 
 macro_rules! test {
     ($clause:literal, $title:literal, $run:ident) => {
@@ -194,7 +194,7 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Observations>
 fn repeatable_prices(scene: &mut Scene) -> Result<Observations> {
     let seen = charge_while_prices_rise(scene);
     // Whatever has happened: the consistency conditions require amounts of quantity times price.
-    aside::put_back(&mut scene.keeper, &scene.schema)?;
+    stored_rows::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 
@@ -208,13 +208,13 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Observations> {
     let items = format!("i_id in ({}, {})", x.i_id, y.i_id);
     let prices =
         format!("select string_agg(i_id || ' ' || i_price, ', ' order by i_id) from @.item where {items}");
-    aside::note_prices(&mut scene.keeper, &scene.schema, &items)?;
+    stored_rows::note_prices(&mut scene.keeper, &scene.schema, &items)?;
     let (schema, observer, first, _) = sessions(scene)?;
     let prices = schema.fill(&prices);
     let before = text(observer, &prices)?;
     let mut t2 = Actor::new(first, Trial::new_order(schema, &order));
     t2.go_through(|sent| sent.sql.starts_with(READ_PRICES))?;
-    let raise = format!("update @.item set i_price = {} where {items}", aside::RAISED);
+    let raise = format!("update @.item set i_price = {} where {items}", stored_rows::RAISED);
     observer.execute(&schema.fill(&raise))?;
     let raised = text(observer, &prices)?;
     let n_retries = t2.finish_with_retries()?;

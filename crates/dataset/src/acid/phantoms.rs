@@ -5,9 +5,9 @@ use anyhow::Result;
 use workload::tpcc::{Trial, TrialStatement};
 
 use super::actor::Actor;
+use super::interaction::meet;
 use super::isolation::{LAST_ORDER, sessions};
-use super::meeting::meet;
-use super::{Observations, Scene, Test, aside};
+use super::{Observations, Scene, Test, stored_rows};
 
 pub(super) const TESTS: [Test; 2] = [
     Test {
@@ -26,9 +26,9 @@ pub(super) const TESTS: [Test; 2] = [
 
 /// The district has no rows in NEW-ORDER during the test; they are restored afterwards.
 fn order_during_delivery(scene: &mut Scene) -> Result<Observations> {
-    let taken = aside::take_orders(&mut scene.keeper, &scene.schema, scene.w_id, scene.d_id);
+    let taken = stored_rows::take_orders(&mut scene.keeper, &scene.schema, scene.w_id, scene.d_id);
     let seen = taken.and_then(|()| deliver_nothing(scene));
-    aside::put_back(&mut scene.keeper, &scene.schema)?;
+    stored_rows::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::load::drive::{DriveCommand, DriverLine};
-use model::load::hands::HandsCommand;
+use model::load::hands::AgentCommand;
 use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
 use model::load::pages::PagesCommand;
 use model::telemetry::watch::WatchCommand;
@@ -59,7 +59,7 @@ impl ParentCommand for WatchCommand {
     }
 }
 
-impl ParentCommand for HandsCommand {
+impl ParentCommand for AgentCommand {
     // The kernel may take its time to restore a value: a disk's scheduler changes when the disk is idle.
     const LAST_WILL: Duration = Duration::from_secs(60);
     // Each line is answered before the next one is sent.
@@ -67,7 +67,7 @@ impl ParentCommand for HandsCommand {
 
     fn ping(&self) -> Option<u64> {
         match self {
-            HandsCommand::Ping(id) => Some(*id),
+            AgentCommand::Ping(id) => Some(*id),
             _ => None,
         }
     }
@@ -235,7 +235,7 @@ fn end_soon(last_will: Duration) {
 mod tests {
     use std::io::Cursor;
 
-    use model::load::hands::HandsOrder;
+    use model::load::hands::AgentOrder;
 
     use super::*;
     use crate::control::output::with_outbox;
@@ -247,7 +247,7 @@ mod tests {
             let input = Cursor::new(serde_json::to_string(&greeting).unwrap() + "\n");
             let mut said = Vec::new();
             let begun = with_outbox(&mut said, |outbox| {
-                begin::<HandsOrder, HandsCommand>(input, WallClock::read(), outbox)
+                begin::<AgentOrder, AgentCommand>(input, WallClock::read(), outbox)
             });
             let error = begun.unwrap().unwrap_err();
             assert!(error.contains(&format!("{silence_s} s of silence; it may be 1 to 10 s")), "{error}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use fleet::{Eyes, HostObservation};
+use fleet::{HostObservation, HostObserver};
 use model::experiment::keys;
 use model::run::RunRecord;
 use model::telemetry::watch::WatchOrder;
@@ -25,7 +25,11 @@ impl OneRun<'_> {
     ///
     /// # Errors
     /// When the host cannot be reached or has another build of pgdyno: what was asked for would be missing in every run.
-    pub(crate) fn open_eyes(&self, session: &mut Session, record: &mut RunRecord) -> Result<Option<Eyes>> {
+    pub(crate) fn open_eyes(
+        &self,
+        session: &mut Session,
+        record: &mut RunRecord,
+    ) -> Result<Option<HostObserver>> {
         let Some(host) = &self.case.server.host else { return Ok(None) };
         let order = WatchOrder {
             format: model::FORMAT,
@@ -35,7 +39,7 @@ impl OneRun<'_> {
             counters: self.case.get(keys::run::COUNTERS),
             spot_notice: self.site.spot.map(|spot| spot.url.clone()),
         };
-        let eyes = Eyes::open(host, order, self.program.to_path_buf(), self.site.stop)
+        let eyes = HostObserver::open(host, order, self.program.to_path_buf(), self.site.stop)
             .with_context(|| format!("cannot observe the server's host `{}`", host.name))?;
         let results = BTreeMap::from([("results".to_string(), self.results_dir.clone())]);
         let mut here = observe::host::facts::record(&results);
@@ -68,7 +72,7 @@ impl OneRun<'_> {
 }
 
 /// Has the host observed from now on, and asks its cloud if `spot` says where; `observer` knows whose backends are whose.
-pub(crate) fn go(eyes: &Eyes, go: u64, spot: Option<&Spot>, mut sink: Sink, observer: &Observer) {
+pub(crate) fn go(eyes: &HostObserver, go: u64, spot: Option<&Spot>, mut sink: Sink, observer: &Observer) {
     let (spot, host) = (spot.cloned(), eyes.record.name.clone());
     let heard = move |seen| {
         if let (Some(spot), HostObservation::Event(event)) = (&spot, &seen) {
@@ -80,7 +84,7 @@ pub(crate) fn go(eyes: &Eyes, go: u64, spot: Option<&Spot>, mut sink: Sink, obse
 }
 
 /// Ends the eyes. That they failed is recorded: the number stands, but what they did not see is missing.
-pub(crate) fn close(eyes: Eyes, record: &mut RunRecord) {
+pub(crate) fn close(eyes: HostObserver, record: &mut RunRecord) {
     let (last, failure) = eyes.end();
     if let Some(reason) = failure {
         record.telemetry_unavailable.insert("host".to_string(), reason);

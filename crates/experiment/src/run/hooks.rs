@@ -20,7 +20,7 @@ use server::process::command::wait_unless;
 use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
-use crate::site::dues::Dues;
+use crate::site::pending_undo::PendingUndo;
 use crate::site::progress::{ProgressEvent, Watch};
 
 /// Shortest level that is looked for in what hooks say: a shorter one is part of other words.
@@ -41,17 +41,17 @@ pub(crate) struct Occasion<'a> {
     pub(crate) run: u32,
     pub(crate) results_dir: &'a Path,
     pub(crate) stop: &'a AtomicBool,
-    pub(crate) dues: &'a Dues,
+    pub(crate) pending_undo: &'a PendingUndo,
 }
 
 impl Occasion<'_> {
     /// Calls the command of this hook, if the case has one. From here on, what comes after it is due.
     pub(crate) fn call(&self, hook: Hook) -> Option<HookRecord> {
         if let Some(after) = after(hook).filter(|after| !self.case.hooks.words(*after).is_empty()) {
-            self.dues.add(after, self.timeout() + PATIENCE * 2);
+            self.pending_undo.add(after, self.timeout() + PATIENCE * 2);
         }
         let called = self.carry_out(hook);
-        self.dues.remove(hook);
+        self.pending_undo.remove(hook);
         called
     }
 
@@ -193,16 +193,16 @@ fn has_ended(child: Pid) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::plan::sample::case;
-    use crate::site::dues::Owed;
+    use crate::site::pending_undo::Owed;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
     fn call(case: &Case, hook: Hook, stop: &AtomicBool) -> HookRecord {
-        occasion(case, stop, &Dues::new()).call(hook).unwrap()
+        occasion(case, stop, &PendingUndo::new()).call(hook).unwrap()
     }
 
-    fn occasion<'a>(case: &'a Case, stop: &'a AtomicBool, dues: &'a Dues) -> Occasion<'a> {
-        Occasion { case, run: 7, results_dir: Path::new("/r"), stop, dues }
+    fn occasion<'a>(case: &'a Case, stop: &'a AtomicBool, pending_undo: &'a PendingUndo) -> Occasion<'a> {
+        Occasion { case, run: 7, results_dir: Path::new("/r"), stop, pending_undo }
     }
 
     fn hooks(command: &str, more: &str) -> Case {
@@ -274,14 +274,18 @@ mod tests {
 
     #[test]
     fn what_puts_back_is_due_until_it_was_called() {
-        let (case, dues) = (hooks("exit 1", "after_run = [\"true\"]\ntimeout = \"9s\"\n"), Dues::new());
-        let occasion = occasion(&case, &GO_ON, &dues);
-        assert!(occasion.call(Hook::BeforeCase).is_none() && dues.all().is_empty(), "no after_case is given");
+        let (case, pending_undo) =
+            (hooks("exit 1", "after_run = [\"true\"]\ntimeout = \"9s\"\n"), PendingUndo::new());
+        let occasion = occasion(&case, &GO_ON, &pending_undo);
+        assert!(
+            occasion.call(Hook::BeforeCase).is_none() && pending_undo.all().is_empty(),
+            "no after_case is given"
+        );
         occasion.call(Hook::BeforeRun).unwrap();
-        assert_eq!(dues.all(), [Owed::Hook(Hook::AfterRun)], "also after one that failed");
-        assert_eq!(dues.longest(), Duration::from_secs(9) + PATIENCE * 2);
+        assert_eq!(pending_undo.all(), [Owed::Hook(Hook::AfterRun)], "also after one that failed");
+        assert_eq!(pending_undo.longest(), Duration::from_secs(9) + PATIENCE * 2);
         occasion.put_back(Hook::AfterRun, &mut |_| {}).unwrap();
-        assert!(dues.all().is_empty() && dues.longest().is_zero());
+        assert!(pending_undo.all().is_empty() && pending_undo.longest().is_zero());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use dataset::session;
 use dataset::state::{self, WorkloadTables};
 use dataset::verify;
 use dataset::verify::count::{self, StateAfterLoad};
-use fleet::Eyes;
+use fleet::HostObserver;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::{RunSpec, RunState};
@@ -27,10 +27,10 @@ use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::run::duet_barrier::DuetSide;
 use crate::run::eyes;
 use crate::run::hooks::{self, Occasion};
 use crate::run::load::profile::Profiler;
-use crate::run::meeting::DuetSide;
 use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::telemetry::{images, import};
@@ -104,8 +104,8 @@ impl OneRun<'_> {
     }
 
     fn occasion(&self) -> Occasion<'_> {
-        let Site { stop, dues, .. } = *self.site;
-        Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop, dues }
+        let Site { stop, pending_undo, .. } = *self.site;
+        Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop, pending_undo }
     }
 
     /// Directories whose devices matter, if they are on this machine.
@@ -125,7 +125,7 @@ pub(crate) struct Live<'a> {
     session: Option<Session>,
     pub(crate) found: Option<ServerBefore>,
     /// Open from the description of the host until the end of the load.
-    pub(crate) eyes: Option<Eyes>,
+    pub(crate) eyes: Option<HostObserver>,
     /// The WAL that the load wrote.
     pub(crate) wal_ticks: Vec<OfTick>,
 }

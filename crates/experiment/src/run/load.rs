@@ -129,7 +129,7 @@ impl OneRun<'_> {
         match &self.side {
             Some(side) => {
                 let own = &others | load_backends;
-                side.meeting.meet(&own, &mut || fleet.keep_waiting(), self.site.stop)
+                side.barrier.meet(&own, &mut || fleet.keep_waiting(), self.site.stop)
             }
             None => Ok((unix_now() + GO_DELAY.as_nanos() as u64, others)),
         }

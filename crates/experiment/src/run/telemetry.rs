@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use fleet::HostObservation;
 use model::run::RunRecord;
-use model::run::eyes::EyesRecord;
+use model::run::eyes::HostObserverRecord;
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use observe::Observation;
 use store::RunWriter;
@@ -31,7 +31,7 @@ impl Telemetry {
     pub(crate) fn sink(
         &self,
         writer: RunWriter,
-        eyes: Option<&EyesRecord>,
+        eyes: Option<&HostObserverRecord>,
     ) -> Box<dyn FnMut(Observation) + Send> {
         let Telemetry { unavailable, statements, failure, wal } = self.clone();
         let is_here = eyes.map(|eyes| eyes.is_here);

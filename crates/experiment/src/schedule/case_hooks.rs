@@ -10,14 +10,14 @@ use model::run::hooks::HookRecord;
 use store::ExperimentDir;
 
 use crate::run::hooks::{self, Occasion};
-use crate::site::dues::Dues;
+use crate::site::pending_undo::PendingUndo;
 use crate::site::progress::Watch;
 
 /// Calls the commands around cases, and knows what is still due.
 pub(crate) struct CaseHooks<'a> {
     dir: &'a ExperimentDir,
     stop: &'a AtomicBool,
-    dues: &'a Dues,
+    pending_undo: &'a PendingUndo,
     open: Option<Open<'a>>,
 }
 
@@ -32,8 +32,12 @@ struct Open<'a> {
 }
 
 impl<'a> CaseHooks<'a> {
-    pub(crate) fn new(dir: &'a ExperimentDir, stop: &'a AtomicBool, dues: &'a Dues) -> CaseHooks<'a> {
-        CaseHooks { dir, stop, dues, open: None }
+    pub(crate) fn new(
+        dir: &'a ExperimentDir,
+        stop: &'a AtomicBool,
+        pending_undo: &'a PendingUndo,
+    ) -> CaseHooks<'a> {
+        CaseHooks { dir, stop, pending_undo, open: None }
     }
 
     /// Calls the commands that are due before a run of `case`; returns those of this case. A `before_case` that failed
@@ -73,7 +77,7 @@ impl<'a> CaseHooks<'a> {
     }
 
     fn occasion(&self, case: &'a Case, run: u32) -> Occasion<'a> {
-        Occasion { case, run, results_dir: self.dir.path(), stop: self.stop, dues: self.dues }
+        Occasion { case, run, results_dir: self.dir.path(), stop: self.stop, pending_undo: self.pending_undo }
     }
 }
 
@@ -81,7 +85,7 @@ impl<'a> CaseHooks<'a> {
 mod tests {
     use super::*;
     use crate::plan::sample;
-    use crate::site::dues::Owed;
+    use crate::site::pending_undo::Owed;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -96,8 +100,8 @@ mod tests {
             "repeats = 3\n[hooks]\nbefore_case = [\"sh\", \"-c\", {before:?}]\nafter_case = [\"sh\", \"-c\", {after:?}]"
         ));
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
-        let dues = Dues::new();
-        let mut hooks = CaseHooks::new(&dir, &GO_ON, &dues);
+        let pending_undo = PendingUndo::new();
+        let mut hooks = CaseHooks::new(&dir, &GO_ON, &pending_undo);
         let codes: Vec<Vec<Option<i32>>> = plan
             .runs
             .iter()
@@ -110,9 +114,9 @@ mod tests {
                 called.iter().map(|called| called.exit_code).collect()
             })
             .collect();
-        assert_eq!(dues.all(), [Owed::Hook(Hook::AfterCase)]);
+        assert_eq!(pending_undo.all(), [Owed::Hook(Hook::AfterCase)]);
         hooks.leave(&mut |_| {}).unwrap();
-        assert!(dues.all().is_empty());
+        assert!(pending_undo.all().is_empty());
         assert_eq!(codes, [vec![Some(3)], vec![Some(0)], vec![]]);
         assert_eq!(std::fs::read_to_string(&put_back).unwrap(), "1\n3\n", "also after the one that failed");
     }

@@ -21,9 +21,9 @@ use model::run::RunRecord;
 use model::text::prose::plural;
 use workload::Prng;
 
+pub(crate) use crate::run::duet_barrier::DuetBarrier;
+use crate::run::duet_barrier::DuetSide;
 use crate::run::live::OneRun;
-pub(crate) use crate::run::meeting::DuetBarrier;
-use crate::run::meeting::DuetSide;
 use crate::schedule::agenda::Repeats;
 use crate::schedule::conduct::{Task, make_run};
 use crate::schedule::sequence::{self, Sequence};
@@ -170,11 +170,11 @@ fn play_round(
     };
     let (spec_a, spec_b) = (spec(1)?, spec(2)?);
     let is_a_first = draw_order(spec_a.seed, slicing.n_pairs(window));
-    let meeting = DuetBarrier::default();
+    let barrier = DuetBarrier::default();
     let (sender, progress) = mpsc::channel();
     let records = thread::scope(|scope| {
         let side = |spec: &'_ RunSpec, stage, is_a: bool, sender: Sender<ProgressEvent>| {
-            let side = DuetSide { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
+            let side = DuetSide { barrier: &barrier, turns: turns(&is_a_first, is_a, slicing) };
             let spec = spec.clone();
             let mut watch = move |progress| {
                 let progress = Box::new(progress);
@@ -250,13 +250,13 @@ fn run_side(
 ) -> Result<RunRecord> {
     let Task { plan, dir, .. } = *order;
     let case = plan.case(spec.case).context("the plan has the case")?;
-    let meeting = side.meeting;
+    let barrier = side.barrier;
     let run = OneRun { side: Some(side), ..order.one_run(spec, case, Vec::new()) };
     let (begun, n_runs) = (Instant::now(), plan.runs.len() as u32);
     watch(ProgressEvent::RunBegins { run: spec.run, n_runs, label: case.label() });
     let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch));
     // The other side must not wait for one that has failed.
-    meeting.call_off();
+    barrier.call_off();
     let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
     let record = record?;

@@ -14,7 +14,7 @@ use crate::schedule::agenda::Repeats;
 use crate::schedule::conduct::Task;
 use crate::schedule::sequence::{OTHERS_END, RunTally, Sequence};
 use crate::site::Site;
-use crate::site::hands::HostHands;
+use crate::site::hands::HostAgents;
 use crate::site::lanes::{Lanes, Seat};
 use crate::site::progress::{ProgressEvent, Watch};
 
@@ -50,7 +50,7 @@ fn conduct_lane(
 ) -> (RunTally, Result<()>) {
     let site = Site {
         os: order.site.os.filter(|_| lane.is_here()),
-        hands: HostHands::new(order.program.to_path_buf()),
+        hands: HostAgents::new(order.program.to_path_buf()),
         runs_by_data: order.site.runs_by_data.clone(),
         seat: Some(seat),
         ..*order.site

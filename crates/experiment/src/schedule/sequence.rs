@@ -67,7 +67,7 @@ impl<'a> Sequence<'a> {
             n_runs,
             agenda: Agenda::new(plan, done, repeats),
             stages: Stages::new(plan),
-            hooks: CaseHooks::new(dir, site.stop, site.dues),
+            hooks: CaseHooks::new(dir, site.stop, site.pending_undo),
             tally: RunTally::default(),
             missing: plan.runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
             n_made: 0,

@@ -7,16 +7,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use fleet::Hands;
+use fleet::HostAgent;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::driver::DriverSpec;
-use model::load::hands::{HandsOrder, RestoredValue};
+use model::load::hands::{AgentOrder, RestoredValue};
 use server::database::target::backend_of;
 use wire::session::Session;
 
 /// Hands on one host at a time.
 #[derive(Debug)]
-pub struct HostHands {
+pub struct HostAgents {
     /// This program's file.
     program: PathBuf,
     state: Mutex<State>,
@@ -34,22 +34,27 @@ struct Open {
     host: DriverSpec,
     /// The server whose devices they know.
     source: ServerSource,
-    hands: Hands,
+    hands: HostAgent,
 }
 
-impl HostHands {
+impl HostAgents {
     /// Hands that are `program`, this program's file, on any host.
-    pub fn new(program: PathBuf) -> HostHands {
-        HostHands { program, state: Mutex::default() }
+    pub fn new(program: PathBuf) -> HostAgents {
+        HostAgents { program, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, host: &DriverSpec, session: Option<&mut Session>, stop: &AtomicBool) -> Result<Hands> {
-        let order = HandsOrder { format: model::FORMAT, backend: session.and_then(backend_of) };
-        Hands::open(host, order, self.program.clone(), stop)
+    fn begin(
+        &self,
+        host: &DriverSpec,
+        session: Option<&mut Session>,
+        stop: &AtomicBool,
+    ) -> Result<HostAgent> {
+        let order = AgentOrder { format: model::FORMAT, backend: session.and_then(backend_of) };
+        HostAgent::open(host, order, self.program.clone(), stop)
             .with_context(|| format!("cannot set values of the operating system on `{}`", host.name))
     }
 
@@ -118,7 +123,7 @@ impl HostHands {
             *open = Some(Open { host: host.clone(), source: case.server.source.clone(), hands });
         }
         let Some(Open { hands, .. }) = open.as_mut() else { bail!("no hands are open") };
-        let on_host = |hands: &Hands| match &hands.no_disks {
+        let on_host = |hands: &HostAgent| match &hands.no_disks {
             Some(why) if case.os.keys().any(|key| host::is_of_disks(key)) => {
                 format!("on `{}`: {why}", host.name)
             }
@@ -154,7 +159,7 @@ impl HostHands {
     }
 
     /// Also restores, from now on, what others could not.
-    pub(crate) fn take_over(&self, others: &HostHands) {
+    pub(crate) fn take_over(&self, others: &HostAgents) {
         let owed = std::mem::take(&mut others.lock().owed);
         self.lock().owed.extend(owed);
     }

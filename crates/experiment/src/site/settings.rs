@@ -12,7 +12,7 @@ use server::alter_system::{self, AllowedChange, Altering, SettingsChange, Settin
 use wire::Conninfo;
 
 use crate::site::Site;
-use crate::site::dues::{Dues, Owed};
+use crate::site::pending_undo::{Owed, PendingUndo};
 
 /// The refusal without consent.
 const NO_CONSENT: &str = "settings of a server by URL (server.settings) are changed by ALTER SYSTEM, and put back at the end, only \
@@ -105,16 +105,16 @@ impl ServerSettings {
         }
         let n_servers = u32::try_from(self.slots().len()).unwrap_or(1);
         let longest = alter_system::undo_max(!case.server.restart.is_empty());
-        site.dues.add(Owed::Settings, longest * n_servers);
+        site.pending_undo.add(Owed::Settings, longest * n_servers);
         let altering = altering.as_mut().context("it was begun")?;
         altering.set(wanted).with_context(|| format!("settings of the server {conninfo} (server.settings)"))
     }
 
     /// Puts back all settings, as far as possible; says what became of each, and why one was not put back.
-    pub fn put_back(&self, dues: &Dues) -> Vec<Undoing> {
+    pub fn put_back(&self, pending_undo: &PendingUndo) -> Vec<Undoing> {
         let slots = self.slots();
         let done = slots.iter().flat_map(|slot| undo(&mut unpoisoned(slot.altering.lock()))).collect();
-        dues.remove(Owed::Settings);
+        pending_undo.remove(Owed::Settings);
         done
     }
 

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::hands::HandsAnswer;
+use crate::load::hands::AgentAnswer;
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
 use crate::load::pages::PagesLine;
@@ -141,7 +141,7 @@ pub enum DriverLine {
     #[allow(missing_docs, reason = "the names say it")]
     Missing { what: String, reason: String },
     /// The hands on a server's host (`pgdyno host`) answer.
-    Hands(HandsAnswer),
+    Hands(AgentAnswer),
     /// Whoever answers for a directory there (`pgdyno pages`) says something.
     Pages(PagesLine),
     /// The eyes have ended; nothing follows.

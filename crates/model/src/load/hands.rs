@@ -1,7 +1,7 @@
 //! The protocol between pgdyno and its hands on a server's host (`pgdyno host`), one JSON value per line.
 //!
-//! To the hands: a greeting (see `load::hello`), a [`HandsOrder`], then [`HandsCommand`]s, each of which but `ping` is
-//! answered by one [`HandsAnswer`]. Values are set for as long as the pipe is open and something arrives on it.
+//! To the hands: a greeting (see `load::hello`), a [`AgentOrder`], then [`AgentCommand`]s, each of which but `ping` is
+//! answered by one [`AgentAnswer`]. Values are set for as long as the pipe is open and something arrives on it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub const HELPER: &str = "/usr/lib/pgdyno/pgdyno-host";
 
 /// How the hands find the devices of the server's data and WAL.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct HandsOrder {
+pub struct AgentOrder {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
     /// The server process of a session; the working directory of its parent is the data directory.
@@ -27,7 +27,7 @@ pub struct HandsOrder {
 /// A later line to the hands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HandsCommand {
+pub enum AgentCommand {
     /// Say which of these pairs of key and value are impossible there. Changes nothing.
     Check(Vec<(String, String)>),
     /// Set these values of `[os]`, by key.
@@ -43,7 +43,7 @@ pub enum HandsCommand {
 /// An answer of the hands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HandsAnswer {
+pub enum AgentAnswer {
     /// They have looked for the server, and wait for commands.
     Ready {
         /// Why the devices of data and WAL are not known, if they are not.

@@ -8,7 +8,7 @@ use crate::run::driver::ClockOffset;
 /// `pgdyno watch` on the server's host during one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct EyesRecord {
+pub struct HostObserverRecord {
     pub name: String,
     pub hello: Hello,
     /// Whether they share our kernel, and hence our clock and processors.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dataset::clearance::loaded::{LoadedObject, LoadedTables, loaded_objects};
 use dataset::session::limit;
-use experiment::site::hands::{self, HostHands};
+use experiment::site::hands::{self, HostAgents};
 use experiment::site::settings::{self, Undoing};
 use host::KernelFiles;
 use model::experiment::driver::DriverSpec;
@@ -23,7 +23,7 @@ use crate::front::cli::CleanArgs;
 use crate::front::cli::stored::RESULTS;
 use crate::front::{secrets, setup};
 use crate::job::own_program;
-use crate::undone::{report_settings, report_undone};
+use crate::restore_report::{report_settings, report_undone};
 use crate::{Exit, say, signals};
 
 /// Limit of what is named on one line.
@@ -179,7 +179,7 @@ fn clean_settings() -> Result<(usize, bool)> {
 
 /// Restores values of the operating system that a killed pgdyno left on a host.
 fn clean_host(host: &DriverSpec) -> Result<Exit> {
-    let undone = HostHands::new(own_program()?).clean(host, signals::stop_flag())?;
+    let undone = HostAgents::new(own_program()?).clean(host, signals::stop_flag())?;
     undone.iter().for_each(|value| say(&hands::words(host, value)));
     if undone.is_empty() {
         say(&format!("no values of the operating system were left behind on `{}`", host.name));

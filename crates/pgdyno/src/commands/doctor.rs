@@ -14,7 +14,7 @@ use self::applied::Applied;
 use self::seen::SeenHere;
 use crate::commands::report::{colour, width};
 use crate::front::cli::doctor::DoctorArgs;
-use crate::undone::report_undone;
+use crate::restore_report::report_undone;
 use crate::{Exit, print_exact, say};
 
 /// Paragraphs are read in columns of this width, whatever the terminal's.

@@ -12,7 +12,7 @@ use experiment::forecast::outlook::{Outlook, PlannedMachine};
 use experiment::forecast::preflight::{self, Examination, Failed, Obstacle};
 use experiment::forecast::present::Present;
 use experiment::site::Site;
-use experiment::site::hands::HostHands;
+use experiment::site::hands::HostAgents;
 use experiment::site::lanes::Lanes;
 use experiment::site::reach;
 use model::experiment::case::{Case, WorkloadSpec};
@@ -25,7 +25,7 @@ use wire::Conninfo;
 
 use crate::front::announce::AgreedSteps;
 use crate::job::{self, own_program, screen::Screen};
-use crate::undone::SETTINGS;
+use crate::restore_report::SETTINGS;
 use crate::{say, signals};
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
@@ -46,7 +46,7 @@ pub(crate) fn look(
         most_clients: most_clients(plan),
         servers,
         os: None,
-        hands: HostHands::new(own_program()?),
+        hands: HostAgents::new(own_program()?),
         settings: &SETTINGS,
         allowed: consent.allowed,
         runs_by_data: BTreeMap::new(),
@@ -55,7 +55,7 @@ pub(crate) fn look(
         risks: consent.risks,
         stop: signals::stop_flag(),
         spot: None,
-        dues: &job::DUES,
+        pending_undo: &job::PENDING_UNDO,
         now: &String::new,
         is_enough: None,
         referee: None,
@@ -172,7 +172,7 @@ fn unreachable_hosts(plan: &Plan, tried: Tried) -> Result<Vec<Obstacle>> {
     let mut found = Vec::new();
     for (host, cases) in hosts {
         go_on()?;
-        let refused = fleet::Eyes::try_to_greet(host, &program, stop).err();
+        let refused = fleet::HostObserver::try_to_greet(host, &program, stop).err();
         let reason = |error| format!("cannot observe the server's host `{}`: {error:#}", host.name);
         found.extend(refused.map(|error| Obstacle { cases, reason: reason(error) }));
     }

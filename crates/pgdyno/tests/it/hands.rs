@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::experiment::plan::RunState;
 use model::load::drive::DriverLine;
-use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue};
+use model::load::hands::{AgentAnswer, AgentCommand, AgentOrder, RefusedValue};
 use model::load::hello::Greeting;
 use model::run::phase::Phase;
 use nix::sys::signal::{Signal, kill};
@@ -180,7 +180,7 @@ impl Helper {
         let mut helper = Helper::call(way);
         let answer = helper.order();
         assert!(
-            matches!(answer, Some(DriverLine::Hands(HandsAnswer::Ready { no_disks: Some(_) }))),
+            matches!(answer, Some(DriverLine::Hands(AgentAnswer::Ready { no_disks: Some(_) }))),
             "{answer:?}"
         );
         helper
@@ -190,7 +190,7 @@ impl Helper {
     fn order(&mut self) -> Option<DriverLine> {
         self.say(&Greeting { nonce: "n".into(), silence_s: 5, server: None });
         assert!(matches!(self.hear(), Some(DriverLine::Hello(hello)) if hello.nonce == "n"));
-        self.say(&HandsOrder { format: model::FORMAT, backend: None });
+        self.say(&AgentOrder { format: model::FORMAT, backend: None });
         self.hear()
     }
 
@@ -206,7 +206,7 @@ impl Helper {
     }
 
     #[track_caller]
-    fn ask(&mut self, command: HandsCommand) -> HandsAnswer {
+    fn ask(&mut self, command: AgentCommand) -> AgentAnswer {
         self.say(&command);
         match self.hear() {
             Some(DriverLine::Hands(answer)) => answer,
@@ -216,10 +216,10 @@ impl Helper {
 
     /// Sets swappiness, and expects that.
     #[track_caller]
-    fn set(&mut self, swappiness: &str) -> HandsAnswer {
+    fn set(&mut self, swappiness: &str) -> AgentAnswer {
         let os = [("swappiness".to_string(), swappiness.to_string())].into();
-        let answer = self.ask(HandsCommand::Set(os));
-        assert!(matches!(answer, HandsAnswer::Set(_)), "{answer:?}");
+        let answer = self.ask(AgentCommand::Set(os));
+        assert!(matches!(answer, AgentAnswer::Set(_)), "{answer:?}");
         assert_eq!(value(SWAPPINESS), swappiness);
         answer
     }
@@ -299,15 +299,15 @@ fn the_helper_sets_what_is_on_its_list_and_restores_it_whatever_ends() {
         ("../../../etc/passwd", "x", "needs a server that pgdyno runs itself"),
     ];
     let asked = levels.map(|(key, value, _)| (key.to_string(), value.to_string())).to_vec();
-    let HandsAnswer::Checked(answers) = helper.ask(HandsCommand::Check(asked.clone())) else { panic!() };
+    let AgentAnswer::Checked(answers) = helper.ask(AgentCommand::Check(asked.clone())) else { panic!() };
     let is_expected = |answer: &RefusedValue, expected: &str| answer.reason.contains(expected);
     assert_eq!(answers.len(), levels.len());
     for (answer, (key, _, expected)) in answers.iter().zip(levels) {
         assert!(answer.key == key && is_expected(answer, expected), "{answer:?}");
     }
     for pair in asked {
-        let answer = helper.ask(HandsCommand::Set([pair].into()));
-        assert!(matches!(answer, HandsAnswer::Refused(_)), "{answer:?}");
+        let answer = helper.ask(AgentCommand::Set([pair].into()));
+        assert!(matches!(answer, AgentAnswer::Refused(_)), "{answer:?}");
     }
     assert_eq!(value(SWAPPINESS), before);
 
@@ -332,10 +332,10 @@ fn the_helper_sets_what_is_on_its_list_and_restores_it_whatever_ends() {
     helper.child.wait().unwrap();
     assert_eq!(value(SWAPPINESS), "7");
     let mut helper = Helper::start(&via);
-    let HandsAnswer::Back(undone) = helper.ask(HandsCommand::PutBack) else { panic!() };
+    let AgentAnswer::Back(undone) = helper.ask(AgentCommand::PutBack) else { panic!() };
     assert_eq!((undone[0].path.as_str(), undone[0].now.as_str()), (SWAPPINESS, before.as_str()));
     assert_eq!(value(SWAPPINESS), before);
-    assert_eq!(helper.ask(HandsCommand::Stop), HandsAnswer::Back(Vec::new()));
+    assert_eq!(helper.ask(AgentCommand::Stop), AgentAnswer::Back(Vec::new()));
     drop(helper);
     place.expect_clean();
 }
@@ -352,7 +352,7 @@ fn a_caller_of_the_helper_neither_fills_its_memory_nor_keeps_it_from_restoring()
     helper.set("7");
     let line = |swappiness: &str| {
         let os = [("swappiness".to_string(), swappiness.to_string())].into();
-        serde_json::to_string(&HandsCommand::Set(os)).unwrap() + "\n"
+        serde_json::to_string(&AgentCommand::Set(os)).unwrap() + "\n"
     };
     let flood = (line("8") + &line("7")).repeat(1000);
     let _it_may_be_gone = helper.input.as_mut().unwrap().write_all(flood.as_bytes());
@@ -369,7 +369,7 @@ fn a_caller_of_the_helper_neither_fills_its_memory_nor_keeps_it_from_restoring()
     // A hard limit can be lifted with CAP_SYS_RESOURCE only, which root in a container may lack.
     let mut helper = Helper::call(&limited("ulimit -f 0"));
     match helper.order() {
-        Some(DriverLine::Hands(HandsAnswer::Ready { .. })) => drop(helper.set("7")),
+        Some(DriverLine::Hands(AgentAnswer::Ready { .. })) => drop(helper.set("7")),
         Some(DriverLine::Failed { message }) => assert!(message.contains("RLIMIT_FSIZE"), "{message}"),
         other => panic!("{other:?}"),
     }

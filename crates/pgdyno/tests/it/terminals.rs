@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::load::hands::{HandsCommand, HandsOrder};
+use model::load::hands::{AgentCommand, AgentOrder};
 use model::load::hello::Greeting;
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
@@ -240,8 +240,8 @@ fn keys_at_the_terminal_of_the_helper_leave_no_value_set() {
             let os = [("swappiness".to_string(), "7".to_string())].into();
             let lines = [
                 serde_json::to_string(&greeting).unwrap(),
-                serde_json::to_string(&HandsOrder { format: model::FORMAT, backend: None }).unwrap(),
-                serde_json::to_string(&HandsCommand::Set(os)).unwrap(),
+                serde_json::to_string(&AgentOrder { format: model::FORMAT, backend: None }).unwrap(),
+                serde_json::to_string(&AgentCommand::Set(os)).unwrap(),
             ];
             input.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
             wait_until("the value", || value(SWAPPINESS) == "7");

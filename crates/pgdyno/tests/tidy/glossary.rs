@@ -10,7 +10,6 @@ use super::{assert_none, assert_one};
 const ELSEWHERE: &[(&str, &str)] = &[
     ("Client", "crates/driver/src/client.rs"),
     ("Cluster", "crates/server/src/cluster.rs"),
-    ("Eyes", "crates/fleet/src/eyes.rs"),
     ("Finding", "crates/analysis/src/finding.rs"),
     ("Grade", "crates/analysis/src/finding.rs"),
     ("ServiceTime", "crates/null/src/delay.rs"),

@@ -43,7 +43,7 @@ const COMPARE_VERSIONS: &[(&str, &str)] = &[
     ("crates/server/src/binaries.rs", "reads a version as programs write it"),
     ("crates/wire/src/dial.rs", "reads a version as the server writes it"),
     (
-        "crates/wire/src/session/vigil.rs",
+        "crates/wire/src/session/lock_watch.rs",
         "wire is on the floor of the table: since 9.6 there is `pg_blocking_pids`",
     ),
     ("crates/testbed/", "only for tests"),

@@ -4,7 +4,7 @@ use analysis::summary::capacity::{Capacity, ProbeSummary};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 use serde::Serialize;
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::tables::case_name;
 use super::{ChartFigure, table};
 use crate::axis::Axis;
@@ -96,7 +96,7 @@ fn case_row(study: &Study, axis: &Axis, case: &CaseSummary) -> Vec<String> {
         None => ["none".to_string(), "-".to_string()],
     };
     let rest = [target, rate, interval.replace("interval ", ""), case.n_runs.to_string(), ceiling];
-    std::iter::once(case_name(axis, case)).chain(rest.iter().map(|cell| text(cell))).collect()
+    std::iter::once(case_name(axis, case)).chain(rest.iter().map(|cell| escape_html(cell))).collect()
 }
 
 fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
@@ -120,7 +120,7 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
     );
     if capacity.probes.iter().all(|probe| probe.latency_ns.is_none()) {
         let table = if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) };
-        return format!("<p class=\"quiet\">{}: {}.</p>{table}\n", text(&title), text(&found));
+        return format!("<p class=\"quiet\">{}: {}.</p>{table}\n", escape_html(&title), escape_html(&found));
     }
     let id = format!("probes-{}", run.run);
     ChartFigure { id: &id, title: &title, note: &note, height: "mid", table: &table("plain", &heads, &rows) }
@@ -144,6 +144,6 @@ fn probe_row(probe: &ProbeSummary) -> Vec<String> {
         phrases::one_line(&last),
     ]
     .iter()
-    .map(|cell| text(cell))
+    .map(|cell| escape_html(cell))
     .collect()
 }

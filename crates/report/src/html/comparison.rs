@@ -7,7 +7,7 @@ use analysis::comparison::{
 use analysis::finding::Severity;
 use serde::Serialize;
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::{ChartFigure as Drawing, lead, table};
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
@@ -37,7 +37,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
         html.push_str(&format!(
             "<p class=\"verdict {}\">{} {}</p>\n",
             class(case.verdict()),
-            text(&phrases::capital(&comparison::verdict(case))),
+            escape_html(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
         html.push_str(&sides(input, case));
@@ -48,7 +48,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
     if let Some(floor) = input.floor {
         html.push_str(&format!(
             "<p class=\"quiet\">{}</p>\n",
-            text(&phrases::capital(&comparison::noise_floor(floor)))
+            escape_html(&phrases::capital(&comparison::noise_floor(floor)))
         ));
     }
     html
@@ -65,10 +65,14 @@ fn class(verdict: Option<ComparisonVerdict>) -> &'static str {
 
 fn sides(input: &ComparisonInput, case: &CaseComparison) -> String {
     let names = |side: usize, label: &str| match input.experiments {
-        [_] => text(&phrases::one_line(label)),
+        [_] => escape_html(&phrases::one_line(label)),
         [a, b, ..] => {
             let name = if side == 0 { &a.name } else { &b.name };
-            format!("{} <span class=\"why\">{}</span>", text(&phrases::one_line(label)), text(name))
+            format!(
+                "{} <span class=\"why\">{}</span>",
+                escape_html(&phrases::one_line(label)),
+                escape_html(name)
+            )
         }
         [] => String::new(),
     };
@@ -125,15 +129,15 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
     };
     for (n, case) in input.cases.iter().enumerate() {
         if input.cases.len() > 1 {
-            html.push_str(&format!("<h3>{}</h3>", text(&phrases::one_line(&case.a))));
+            html.push_str(&format!("<h3>{}</h3>", escape_html(&phrases::one_line(&case.a))));
         }
         html.push_str(&figures_table(case));
         if let Some(why) = comparison::why_otherwise(case) {
-            html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", text(&why)));
+            html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escape_html(&why)));
         }
         for (what, value) in comparison::supplement(case) {
             let line = format!("Besides the verdict: {what}: {value}.");
-            html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));
+            html.push_str(&format!("<p class=\"quiet\">{}</p>\n", escape_html(&line)));
         }
         let drawn: Vec<&FigureComparison> =
             case.figures.iter().filter(|figure| is_drawn(case, figure)).collect();
@@ -156,10 +160,10 @@ fn figures_table(case: &CaseComparison) -> String {
             let values = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
             vec![
                 figure.figure.as_str().to_string(),
-                text(&values[0]),
-                text(&values[1]),
-                text(&change),
-                text(&verdict),
+                escape_html(&values[0]),
+                escape_html(&values[1]),
+                escape_html(&change),
+                escape_html(&verdict),
             ]
         })
         .collect();
@@ -170,7 +174,7 @@ fn figures_table(case: &CaseComparison) -> String {
 
 fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &str) -> String {
     let sample = &figure.sample;
-    let number = |value: f64| text(&comparison::value(figure.figure, Some(value)));
+    let number = |value: f64| escape_html(&comparison::value(figure.figure, Some(value)));
     let noun = phrases::capital(case.pairing.noun());
     let ([name_a, name_b], [of_a, _]) = (case.purpose.names(), case.purpose.owners());
     let against = comparison::against(case.purpose);
@@ -182,7 +186,7 @@ fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &
     } else {
         let row = |i: usize| {
             let change = comparison::signed(sample.ratios[i] - 1.0);
-            vec![sample.pairs[i].to_string(), number(sample.a[i]), number(sample.b[i]), text(&change)]
+            vec![sample.pairs[i].to_string(), number(sample.a[i]), number(sample.b[i]), escape_html(&change)]
         };
         (vec!["Pair", name_a, name_b, &against], (0..sample.pairs.len()).map(row).collect())
     };
@@ -217,7 +221,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
     let mut html = String::new();
     for case in input.cases {
         if input.cases.len() > 1 {
-            html.push_str(&format!("<h3>{}</h3>", text(&phrases::one_line(&case.a))));
+            html.push_str(&format!("<h3>{}</h3>", escape_html(&phrases::one_line(&case.a))));
         }
         html.push_str(&difference_table(case));
         if !case.findings.is_empty() {
@@ -239,7 +243,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
 fn difference_table(case: &CaseComparison) -> String {
     let row = |difference: &Difference, why: &str| {
         let cells = [&difference.what, &difference.a, &difference.b];
-        let mut cells: Vec<String> = cells.map(|cell| text(&phrases::one_line(cell))).to_vec();
+        let mut cells: Vec<String> = cells.map(|cell| escape_html(&phrases::one_line(cell))).to_vec();
         cells.push(why.to_string());
         cells
     };

@@ -15,7 +15,7 @@ use model::run::phase::Phase;
 use model::run::residency::InMemory;
 use model::run::server::{ServerRecord, Setting};
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::{named, scripts, table};
 use crate::Input;
 use crate::prose::{format, phrases};
@@ -50,7 +50,7 @@ pub(super) fn section(input: &Input) -> String {
 
 fn part(html: &mut String, title: &str, body: &str) {
     let body = named(body, title);
-    html.push_str(&format!("<div class=\"part\"><h3>{}</h3><div>{body}</div></div>\n", text(title)));
+    html.push_str(&format!("<div class=\"part\"><h3>{}</h3><div>{body}</div></div>\n", escape_html(title)));
 }
 
 /// A list of names and values; escapes the values.
@@ -59,7 +59,7 @@ fn facts<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) 
     for (name, value) in pairs {
         let (name, value) = (name.as_ref(), value.as_ref());
         if !value.is_empty() {
-            html.push_str(&format!("<dt>{}</dt><dd>{}</dd>", text(name), text(value)));
+            html.push_str(&format!("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(value)));
         }
     }
     html.push_str("</dl>");
@@ -100,14 +100,14 @@ fn hosts<'a>(html: &mut String, records: &[&'a RunRecord]) {
         let of_runs = if observed.len() > 1 { of_runs } else { String::new() };
         html.push_str(&format!(
             "<p class=\"quiet\">The host{of_runs} is the server's, observed by <code>pgdyno watch</code> on {}.</p>\n",
-            text(&eyes.name)
+            escape_html(&eyes.name)
         ));
     }
     let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
     if !remote.is_empty() && n_kinds > 0 {
         html.push_str(&format!(
             "<p class=\"quiet\">The server of {} ran on another machine: the host above is the driver's.</p>\n",
-            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
+            escape_html(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
         ));
     }
 }
@@ -184,14 +184,14 @@ fn data(html: &mut String, records: &[&RunRecord]) {
             record.rows_before.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
         let bytes = record.server.as_ref().map_or(0, |server| server.database_bytes);
         rows.push(vec![
-            text(workload.kind.as_str()),
+            escape_html(workload.kind.as_str()),
             format::count(u64::from(workload.scale)),
             match &workload.tablespace {
-                Some(name) => text(&format!("{} in tablespace {name}", workload.layout)),
+                Some(name) => escape_html(&format!("{} in tablespace {name}", workload.layout)),
                 None => workload.layout.to_string(),
             },
-            if bytes == 0 { String::new() } else { text(&format::bytes(bytes as f64)) },
-            text(&counts.join("; ")),
+            if bytes == 0 { String::new() } else { escape_html(&format::bytes(bytes as f64)) },
+            escape_html(&counts.join("; ")),
         ]);
     }
     if !rows.is_empty() {
@@ -215,8 +215,9 @@ fn memory(html: &mut String, records: &[&RunRecord]) {
         };
         let before = least(|record| record.residency.before);
         let after = least(|record| record.residency.after);
-        let words = |found: Option<InMemory>| found.map_or(String::new(), |found| text(&in_memory(found)));
-        rows.push(vec![text(&phrases::one_line(&record.case.label())), words(before), words(after)]);
+        let words =
+            |found: Option<InMemory>| found.map_or(String::new(), |found| escape_html(&in_memory(found)));
+        rows.push(vec![escape_html(&phrases::one_line(&record.case.label())), words(before), words(after)]);
     }
     if !rows.is_empty() {
         part(
@@ -334,7 +335,11 @@ fn steps(html: &mut String, records: &[&RunRecord]) {
             n => detail.insert(0, format!("left out in {n} of {}", phrases::plural(records.len(), "run"))),
         }
         if !found.is_empty() || omitted > 0 {
-            rows.push(vec![text(&phrases::of_id(phase.as_str())), length, text(&detail.join("; "))]);
+            rows.push(vec![
+                escape_html(&phrases::of_id(phase.as_str())),
+                length,
+                escape_html(&detail.join("; ")),
+            ]);
         }
     }
     if !rows.is_empty() {
@@ -359,7 +364,7 @@ fn repeat(html: &mut String, input: &Input) {
     let order: Vec<String> = order.iter().map(u32::to_string).collect();
     let mut body = String::new();
     if !input.commands.is_empty() {
-        body.push_str(&format!("<pre>{}</pre>", text(&input.commands.join("\n"))));
+        body.push_str(&format!("<pre>{}</pre>", escape_html(&input.commands.join("\n"))));
     }
     body.push_str(&facts([
         ("Seed", plan.seed.to_string()),
@@ -371,7 +376,7 @@ fn repeat(html: &mut String, input: &Input) {
     ]));
     body.push_str(&format!(
         "<details class=\"fold\" open><summary>Experiment file</summary><pre>{}</pre></details>",
-        text(&input.data.experiment_toml)
+        escape_html(&input.data.experiment_toml)
     ));
     part(html, "Repeat this experiment", &body);
 }
@@ -394,7 +399,9 @@ fn unseen(html: &mut String, input: &Input) {
     }
     let rows: Vec<Vec<String>> = found
         .into_iter()
-        .map(|((name, reason), runs)| vec![text(&name), text(&reason), text(&phrases::ranges(&runs))])
+        .map(|((name, reason), runs)| {
+            vec![escape_html(&name), escape_html(&reason), escape_html(&phrases::ranges(&runs))]
+        })
         .collect();
     let body = if rows.is_empty() {
         "<p>pgdyno observed everything that it can observe.</p>".to_string()

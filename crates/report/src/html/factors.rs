@@ -11,7 +11,7 @@ use analysis::summary::Study;
 use model::text::prose::shown;
 use serde::Serialize;
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::tables::case_name;
 use super::{ChartFigure, table};
 use crate::axis::{self, Axis, pair};
@@ -74,16 +74,18 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     let row = |(n_row, row): (usize, &CaseRow<4>)| {
         let mut cells: Vec<String> = match factors.as_slice() {
             [] | [_] => vec![case_name(axis, row.case)],
-            several => several.iter().map(|key| text(row.case.case.level(key).map_or("-", shown))).collect(),
+            several => {
+                several.iter().map(|key| escape_html(row.case.case.level(key).map_or("-", shown))).collect()
+            }
         };
         let n = if by_label { 4 } else { 3 };
-        cells.extend(row.cells[..n].iter().map(|cell| text(cell)));
-        cells.extend(ipc.get(n_row).into_iter().flatten().map(|cell| text(cell)));
+        cells.extend(row.cells[..n].iter().map(|cell| escape_html(cell)));
+        cells.extend(ipc.get(n_row).into_iter().flatten().map(|cell| escape_html(cell)));
         cells
     };
     let rows: Vec<Vec<String>> = rows.iter().enumerate().map(row).collect();
     let remark = told::about_cycles(study)
-        .map_or_else(String::new, |why| format!("<p class=\"quiet\">{}</p>", text(&why)));
+        .map_or_else(String::new, |why| format!("<p class=\"quiet\">{}</p>", escape_html(&why)));
     let class = match (names.len(), by_label) {
         (1, false) => "plain",
         (1, true) => "plain by-label",
@@ -103,13 +105,15 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     format!(
         "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. Ignore differences smaller than the spread of \
          the cases' runs.</p>{table}\n{remark}",
-        text(&of)
+        escape_html(&of)
     )
 }
 
 fn cells<const N: usize>(axis: &Axis, rows: &[CaseRow<N>]) -> Vec<Vec<String>> {
     let cells = |row: &CaseRow<N>| {
-        std::iter::once(case_name(axis, row.case)).chain(row.cells.iter().map(|cell| text(cell))).collect()
+        std::iter::once(case_name(axis, row.case))
+            .chain(row.cells.iter().map(|cell| escape_html(cell)))
+            .collect()
     };
     rows.iter().map(cells).collect()
 }
@@ -120,7 +124,8 @@ fn multiples(axis: &Axis) -> String {
     if !(2..=GROUPS_MAX).contains(&groups) || !(2..=MULTIPLES_MAX).contains(&levels) {
         return String::new();
     }
-    let mut html = format!("<h3>One panel for each level of {}</h3><div class=\"trio\">", text(&axis.title));
+    let mut html =
+        format!("<h3>One panel for each level of {}</h3><div class=\"trio\">", escape_html(&axis.title));
     for (n, level) in axis.levels.iter().enumerate() {
         let id = format!("multiple-{n}");
         let title = format!("{} {level}", axis.title);
@@ -179,7 +184,7 @@ fn spreads(study: &Study) -> String {
             .zip(&pool.boxes)
             .zip(&pool.n)
             .map(|((level, of), n)| {
-                let mut row = vec![text(level), n.to_string()];
+                let mut row = vec![escape_html(level), n.to_string()];
                 row.extend(of.iter().map(|tps| format::tps(*tps)));
                 row
             })

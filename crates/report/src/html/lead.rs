@@ -8,7 +8,7 @@ use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
 use super::comparison;
-use super::escape::{text, unbroken};
+use super::escape::{escape_html, unbroken};
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::{conditions, format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
@@ -23,7 +23,7 @@ pub(super) fn head(input: &Input) -> String {
     html.push_str(&format!("<h1>{}</h1>\n", breakable(&headline::title(study))));
     let (question, more) = phrases::paragraphs(&study.plan.description);
     if !question.is_empty() {
-        html.push_str(&format!("<p class=\"question\">{}</p>\n", text(question)));
+        html.push_str(&format!("<p class=\"question\">{}</p>\n", escape_html(question)));
     }
     html.push_str(&answer(study));
     more.iter().for_each(|paragraph| html.push_str(&described(paragraph)));
@@ -40,10 +40,10 @@ pub(super) fn head(input: &Input) -> String {
 fn described(paragraph: &str) -> String {
     let (head, items) = phrases::list(paragraph);
     if items.is_empty() {
-        return format!("<p class=\"conditions\">{}</p>\n", text(paragraph));
+        return format!("<p class=\"conditions\">{}</p>\n", escape_html(paragraph));
     }
     let items: String = items.iter().map(|item| format!("<li>{}</li>", breakable(item))).collect();
-    format!("<details class=\"fold\"><summary>{}</summary><ul>{items}</ul></details>\n", text(&head))
+    format!("<details class=\"fold\"><summary>{}</summary><ul>{items}</ul></details>\n", escape_html(&head))
 }
 
 /// Title, verdict, both sides, and why an experiment is incomplete.
@@ -66,11 +66,11 @@ pub(super) fn comparison_head(input: &ComparisonInput) -> String {
 /// The conditions of the study, beneath its answer.
 fn stated(plan: &Plan) -> String {
     conditions::line(plan)
-        .map_or(String::new(), |line| format!("<p class=\"conditions\">{}.</p>\n", text(&line)))
+        .map_or(String::new(), |line| format!("<p class=\"conditions\">{}.</p>\n", escape_html(&line)))
 }
 
 fn partial(why: &str) -> String {
-    format!("<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n", text(why))
+    format!("<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n", escape_html(why))
 }
 
 /// Date, server and machine in one line.
@@ -87,7 +87,7 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
     let releases: Vec<String> = releases.into_values().collect();
     if !releases.is_empty() {
         // It may break after each release: with their builds they are long.
-        parts.push(text(&format!("PostgreSQL {}", releases.join(", "))));
+        parts.push(escape_html(&format!("PostgreSQL {}", releases.join(", "))));
     }
     if let Some(host) = records().find_map(|record| record.host.as_ref()) {
         let processors = phrases::plural(host.n_cpus, "processor");
@@ -100,9 +100,9 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
 fn answer(study: &Study) -> String {
     let headline::Headline { text: sentence, grade } = headline::from_study(study);
     match grade {
-        None => format!("<p class=\"answer\">{}.</p>\n", text(&sentence)),
+        None => format!("<p class=\"answer\">{}.</p>\n", escape_html(&sentence)),
         Some(grade) => {
-            format!("<p class=\"answer\">{} {}</p>\n", text(&kept_together(&sentence)), badge(grade))
+            format!("<p class=\"answer\">{} {}</p>\n", escape_html(&kept_together(&sentence)), badge(grade))
         }
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn badge_of(grade: Grade, words: &str) -> String {
 
 /// A text whose paths break after their slashes on a narrow screen.
 fn breakable(raw: &str) -> String {
-    text(raw).replace('/', "/<wbr>")
+    escape_html(raw).replace('/', "/<wbr>")
 }
 
 /// The key figures of the best case, in large type.
@@ -171,7 +171,7 @@ fn figures(study: &Study) -> String {
         0 | 1 => String::new(),
         _ => format!(
             "<p class=\"quiet whose\">Figures of {}, which has the highest median:</p>\n",
-            text(&headline::name(best))
+            escape_html(&headline::name(best))
         ),
     };
     whose + &tiles(shown)
@@ -183,9 +183,9 @@ pub(crate) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>)
     for (value, unit, name) in tiles {
         html.push_str(&format!(
             "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
-            text(name),
-            text(&value),
-            text(unit)
+            escape_html(name),
+            escape_html(&value),
+            escape_html(unit)
         ));
     }
     html.push_str("</dl>\n");
@@ -228,24 +228,24 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
         "<li class=\"{class}\"><div class=\"mark\" aria-hidden=\"true\">{mark}</div><div>\
          <h3>{} <code class=\"id\">[{}]</code> <span class=\"severity\">{}</span> <span class=\"scope\">{}</span></h3>\
          <p>{}</p><p class=\"advice\">{}</p>",
-        text(&group.title()),
-        text(group.id),
+        escape_html(&group.title()),
+        escape_html(group.id),
         terminal::severity_word(group.severity),
-        text(&group.where_found(n_runs)),
-        text(&phrases::capital(&terminal::evidence(group))),
-        text(&group.example().finding.advice),
+        escape_html(&group.where_found(n_runs)),
+        escape_html(&phrases::capital(&terminal::evidence(group))),
+        escape_html(&group.example().finding.advice),
     );
     html.push_str(&format!(
         "<details><summary aria-label=\"Details: {}\">Details</summary>",
-        text(&group.title())
+        escape_html(&group.title())
     ));
     if group.found.len() > 1 {
         html.push_str("<ul>");
         for found in group.found.iter().take(DETAILS_MAX) {
             html.push_str(&format!(
                 "<li><b>{}</b> {}</li>",
-                text(&phrases::capital(&found.about.words())),
-                text(&found.finding.evidence)
+                escape_html(&phrases::capital(&found.about.words())),
+                escape_html(&found.finding.evidence)
             ));
         }
         if let n @ 1.. = group.found.len().saturating_sub(DETAILS_MAX) {
@@ -258,9 +258,9 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     if let Some(rule) = analysis::findings::rule(group.id) {
         html.push_str(&format!(
             "<p class=\"rule\">Rule <code>{}</code>: {}. Source: {}.</p>",
-            text(rule.id),
-            text(rule.severity),
-            text(rule.source)
+            escape_html(rule.id),
+            escape_html(rule.severity),
+            escape_html(rule.source)
         ));
     }
     html.push_str("</details>");

@@ -9,7 +9,7 @@ use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure}
 use analysis::summary::proof::{Proof, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
-use super::escape::text;
+use super::escape::escape_html;
 use crate::axis::Axis;
 use crate::prose::limiter::standing;
 use crate::prose::{format, headline, phrases};
@@ -55,16 +55,16 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 /// The limiter's name and confidence, the sentence, its figures as bars, what was second, and what to try.
 fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
     let whose =
-        if whose.is_empty() { String::new() } else { format!("{}: ", text(&phrases::capital(whose))) };
+        if whose.is_empty() { String::new() } else { format!("{}: ", escape_html(&phrases::capital(whose))) };
     let shared = limiter.shared.as_ref();
     let first = if whose.is_empty() { "First" } else { "first" };
-    let shared = shared.map_or(String::new(), |words| format!("{first}, {}; then ", text(words)));
+    let shared = shared.map_or(String::new(), |words| format!("{first}, {}; then ", escape_html(words)));
     let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
-        let evidence = text(&phrases::one_line(evidence));
+        let evidence = escape_html(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
     });
     let next = if limiter.proofs.is_empty() {
-        format!("<p class=\"quiet\">{}</p>\n", text(limiter.next))
+        format!("<p class=\"quiet\">{}</p>\n", escape_html(limiter.next))
     } else {
         interventions(&limiter.proofs)
     };
@@ -72,9 +72,9 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         "<{element} class=\"limited\">{whose}{shared}<b>{}</b>, {} <span class=\"badge note\">{}</span></{element}>\n\
          <p>{}.</p>\n{}{second}{next}",
         marked(limiter.name),
-        text(limiter.name.words()),
-        text(&standing(limiter)),
-        text(&phrases::capital(&phrases::one_line(&limiter.evidence))),
+        escape_html(limiter.name.words()),
+        escape_html(&standing(limiter)),
+        escape_html(&phrases::capital(&phrases::one_line(&limiter.evidence))),
         evidence(limiter),
     )
 }
@@ -98,10 +98,10 @@ fn row(figure: &LimiterFigure) -> String {
     format!(
         "<li><span>{}</span><svg class=\"bar {class}\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
          <rect class=\"track\" width=\"100\" height=\"10\"/><rect width=\"{:.1}\" height=\"10\"/></svg><span><b>{}</b> of {}</span></li>\n",
-        text(&phrases::capital(&figure.label)),
+        escape_html(&phrases::capital(&figure.label)),
         (100.0 * figure.share).clamp(0.0, 100.0),
         format::percent(figure.share),
-        text(figure.of)
+        escape_html(figure.of)
     )
 }
 
@@ -116,7 +116,7 @@ fn interventions(proofs: &[Proof]) -> String {
     format!(
         "<p class=\"quiet\">Throughput with one thing changed, over that without; bar: ratio and 95 % interval, dashed: \
          predicted, line: no change</p>\n<ul class=\"evidence\" aria-label=\"What-ifs\">\n{rows}</ul>\n<p>{}</p>\n",
-        text(&phrases::one_line(&sentences.join(" ")))
+        escape_html(&phrases::one_line(&sentences.join(" ")))
     )
 }
 
@@ -133,7 +133,7 @@ fn intervention(proof: &Proof, most: f64) -> String {
          <line class=\"interval\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"5\" y2=\"5\"/>{predicted}\
          <line class=\"one\" x1=\"{5:.1}\" x2=\"{5:.1}\" y1=\"0\" y2=\"10\"/></svg>\
          <span><b>{ratio:.2}x</b> {low:.2}x to {high:.2}x</span></li>\n",
-        text(&proof.change),
+        escape_html(&proof.change),
         colour(proof.limiter),
         at(ratio),
         at(low),
@@ -145,7 +145,7 @@ fn intervention(proof: &Proof, most: f64) -> String {
 /// Each case's limiter along the axis, a row for each group; neighbours that are limited alike share a field.
 fn strips(study: &Study, axis: &Axis) -> String {
     let heads: String =
-        axis.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", text(level))).collect();
+        axis.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", escape_html(level))).collect();
     let of_group = |group: usize| {
         let at = |level: usize| {
             let is_there = |case: &&CaseSummary| {
@@ -157,14 +157,14 @@ fn strips(study: &Study, axis: &Axis) -> String {
         };
         fields(&(0..axis.levels.len()).map(at).collect::<Vec<Option<&Limiter>>>())
     };
-    let by = text(if axis.title.is_empty() { "case" } else { &axis.title });
+    let by = escape_html(if axis.title.is_empty() { "case" } else { &axis.title });
     let columns = "<col>".repeat(axis.levels.len());
     // A single row needs no name.
     let (columns, corner, rows) = match axis.groups.as_slice() {
         [_] => (columns, String::new(), format!("<tr>{}</tr>\n", of_group(0))),
         groups => {
             let row = |(group, name): (usize, &String)| {
-                format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", text(name), of_group(group))
+                format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", escape_html(name), of_group(group))
             };
             let rows = groups.iter().enumerate().map(row).collect();
             (format!("<col class=\"name\">{columns}"), format!("<th scope=\"col\">{by}</th>"), rows)
@@ -188,9 +188,9 @@ fn fields(limiters: &[Option<&Limiter>]) -> String {
             Some((name, (class, words))) => html.push_str(&format!(
                 "<td colspan=\"{span}\" class=\"c{} {class}\" title=\"{}\"><span>{}</span> <small>{}</small></td>",
                 colour(name),
-                text(name.words()),
+                escape_html(name.words()),
                 name.as_str(),
-                text(&words)
+                escape_html(&words)
             )),
         }
     }

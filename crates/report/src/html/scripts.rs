@@ -4,7 +4,7 @@ use analysis::summary::{CaseSummary, ScriptSummary, Study};
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
@@ -34,7 +34,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 }
 
 fn row(script: &ScriptSummary) -> Vec<String> {
-    scripts::cells(script).iter().map(|cell| text(cell)).collect()
+    scripts::cells(script).iter().map(|cell| escape_html(cell)).collect()
 }
 
 /// The user's own scripts and their data, for the disclosure: heads and cells.
@@ -45,9 +45,9 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
         .iter()
         .map(|script| {
             vec![
-                text(&script.name),
+                escape_html(&script.name),
                 format::count(u64::from(script.weight)),
-                format!("<code>{}</code>", text(&script.sha256)),
+                format!("<code>{}</code>", escape_html(&script.sha256)),
             ]
         })
         .collect();
@@ -55,8 +55,8 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
     for script in &workload.scripts {
         html.push_str(&format!(
             "<details class=\"fold\"><summary>{}</summary><pre>{}</pre></details>",
-            text(&script.name),
-            text(&script.source)
+            escape_html(&script.name),
+            escape_html(&script.source)
         ));
     }
     if let CaseData::Files(files) = &workload.data {
@@ -64,9 +64,9 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
             .iter()
             .map(|file| {
                 vec![
-                    text(&file.name),
-                    text(&format::bytes(file.bytes as f64)),
-                    format!("<code>{}</code>", text(&file.sha256)),
+                    escape_html(&file.name),
+                    escape_html(&format::bytes(file.bytes as f64)),
+                    format!("<code>{}</code>", escape_html(&file.sha256)),
                 ]
             })
             .collect();
@@ -74,9 +74,9 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
     }
     if let CaseData::Archive(archive) = &workload.data {
         let row = vec![
-            text(&archive.words()),
-            text(&format::bytes(archive.bytes as f64)),
-            format!("<code>{}</code>", text(&archive.identity)),
+            escape_html(&archive.words()),
+            escape_html(&format::bytes(archive.bytes as f64)),
+            format!("<code>{}</code>", escape_html(&archive.identity)),
         ];
         html.push_str(&table("text", &["Data", "Size of the archive", "Identity"], &[row]));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::factors::scalability;
 use super::lead::{badge, badge_of};
 use super::{ChartFigure, folded, table};
@@ -28,7 +28,11 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         .iter()
         .map(|case| {
             let runs: Vec<String> = case.tps.iter().map(|tps| format::tps(*tps)).collect();
-            vec![text(&case.label), number(case.tps_median, format::tps), text(&runs.join("; "))]
+            vec![
+                escape_html(&case.label),
+                number(case.tps_median, format::tps),
+                escape_html(&runs.join("; ")),
+            ]
         })
         .collect();
     let many = study.cases.iter().any(|case| case.n_runs >= 5);
@@ -61,8 +65,8 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
 fn panels(axis: &Axis, id: &str, title: &str, note: &str) -> String {
     let mut html = format!(
         "<h3>{}</h3><p class=\"quiet\">{}. All panels have one scale; grey: the other panels.</p>{}<div class=\"trio\">",
-        text(title),
-        text(&phrases::capital(note)),
+        escape_html(title),
+        escape_html(&phrases::capital(note)),
         group_keys(axis)
     );
     for (n, name) in axis.panels.iter().enumerate() {
@@ -81,7 +85,7 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
     let rows: Vec<Vec<String>> = study
         .cases
         .iter()
-        .map(|case| [vec![text(&case.label)], percentiles(case.latency)].concat())
+        .map(|case| [vec![escape_html(&case.label)], percentiles(case.latency)].concat())
         .collect();
     let table = table("plain", &PERCENTILE_HEADS, &rows);
     if n_known == 1 && study.cases.len() > 1 {
@@ -124,7 +128,7 @@ fn group_keys(axis: &Axis) -> String {
     let keys = keys.iter().map(|(name, colour)| {
         format!(
             "<button type=\"button\" class=\"key\" data-series=\"{0}\"><i class=\"{1}\" aria-hidden=\"true\"></i>{0}</button>",
-            text(name),
+            escape_html(name),
             colour.class()
         )
     });
@@ -185,7 +189,7 @@ fn why(reasons: &[String]) -> String {
     if reasons.is_empty() {
         return String::new();
     }
-    format!("<span class=\"why\">{}</span>", text(&reasons.join("; ")))
+    format!("<span class=\"why\">{}</span>", escape_html(&reasons.join("; ")))
 }
 
 fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
@@ -197,7 +201,11 @@ fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
 
 /// The label with the case's colour.
 pub(super) fn case_name(axis: &Axis, case: &CaseSummary) -> String {
-    format!("<i class=\"dot {}\" aria-hidden=\"true\"></i>{}", axis.class(case.case.id), text(&case.label))
+    format!(
+        "<i class=\"dot {}\" aria-hidden=\"true\"></i>{}",
+        axis.class(case.case.id),
+        escape_html(&case.label)
+    )
 }
 
 /// Service time of each statement, in a fold per case; that of the best case is open.
@@ -230,10 +238,10 @@ fn statement_table(case: &CaseSummary) -> String {
         .statements
         .iter()
         .map(|s| {
-            let script = if several { format!("<b>{}</b> ", text(&s.script)) } else { String::new() };
+            let script = if several { format!("<b>{}</b> ", escape_html(&s.script)) } else { String::new() };
             let ns = [s.service.p50_ns, s.service.p95_ns, s.service.p99_ns, s.service.max_ns];
             let mut row = vec![
-                format!("{script}<code>{}</code>", text(&s.label)),
+                format!("{script}<code>{}</code>", escape_html(&s.label)),
                 bar(s.service.p50_ns as f64 / largest, s.service.p95_ns as f64 / largest),
                 format::count(s.service.n),
                 format::ms(s.service.mean_ns),
@@ -340,7 +348,7 @@ fn run_verdict(run: &RunSummary) -> String {
     }
     let doubts = run.findings.iter().filter(|f| f.severity > analysis::finding::Severity::Note);
     why.extend(doubts.map(|finding| phrases::of_id(finding.id)));
-    format!("{} <span class=\"why\">{}</span>", badge(run.grade), text(&why.join("; ")))
+    format!("{} <span class=\"why\">{}</span>", badge(run.grade), escape_html(&why.join("; ")))
 }
 
 fn resources(study: &Study) -> String {
@@ -429,9 +437,9 @@ fn unknown(study: &Study) -> String {
         let noun = if of.len() == 1 { "run" } else { "runs" };
         format!(
             "<p class=\"quiet\">Unknown: {} of {noun} {}: {}.</p>\n",
-            text(name),
+            escape_html(name),
             phrases::ranges(of),
-            text(reason)
+            escape_html(reason)
         )
     };
     runs.iter().map(line).collect()
@@ -462,7 +470,7 @@ fn counters(study: &Study) -> String {
     let rows: Vec<Vec<String>> = study.runs.iter().filter_map(row).collect();
     let remarks: String = told::remarks(study)
         .iter()
-        .map(|remark| format!("<p class=\"quiet\">{}</p>\n", text(remark)))
+        .map(|remark| format!("<p class=\"quiet\">{}</p>\n", escape_html(remark)))
         .collect();
     if rows.is_empty() {
         return remarks;
@@ -546,9 +554,9 @@ fn errors(study: &Study) -> String {
             run.errors.iter().map(|error| {
                 vec![
                     run.run.to_string(),
-                    format!("<code>{}</code>", text(&error.sqlstate)),
+                    format!("<code>{}</code>", escape_html(&error.sqlstate)),
                     format::count(error.n),
-                    text(&error.message),
+                    escape_html(&error.message),
                 ]
             })
         })

@@ -7,7 +7,7 @@ pub(crate) mod live;
 use analysis::summary::{RunSummary, Second, Study};
 
 use super::data::ALL_RUNS;
-use super::escape::text;
+use super::escape::escape_html;
 use crate::axis::Axis;
 use crate::html::thinning;
 use crate::prose::{format, headline, phrases};
@@ -95,8 +95,8 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: b
         let why = phrases::why_not(run);
         format!(
             "<span class=\"why\" title=\"{}\">{}</span>",
-            text(&why),
-            text(why.split(':').next().unwrap_or_default())
+            escape_html(&why),
+            escape_html(why.split(':').next().unwrap_or_default())
         )
     };
     format!(
@@ -105,7 +105,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: b
         run.run,
         if counts { axis.class(run.case) } else { "void".to_string() },
         run.run,
-        text(&label),
+        escape_html(&label),
         picture(run, spark)
     )
 }

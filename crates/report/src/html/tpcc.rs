@@ -4,7 +4,7 @@
 use analysis::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use analysis::summary::{CaseSummary, Study};
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::table;
 use crate::axis::Axis;
 use crate::prose::{format, headline};
@@ -62,14 +62,14 @@ fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> 
     vec![
         super::tables::case_name(axis, case),
         format!("<b>{}</b>", format::tps(tpcc.nopm)),
-        text(&runs.join("; ")),
+        escape_html(&runs.join("; ")),
         format::tps(tpcc.orders_per_min),
         format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
         format::significant(tpcc.nopm_per_warehouse),
         workload.scale.to_string(),
         cpu(tpcc.driver_cpu_s),
         cpu(tpcc.server_cpu_s),
-        text(&how),
+        escape_html(&how),
     ]
 }
 
@@ -98,7 +98,7 @@ fn profile(profile: &ProfileSummary) -> Vec<String> {
     let latency = profile.latency;
     let limit = profile.p90_limit_ns.map_or_else(none, |ns| format!("{} s", ns / 1_000_000_000));
     vec![
-        text(&profile.name),
+        escape_html(&profile.name),
         format::count(profile.counts.committed),
         profile.share.map_or_else(none, |share| format!("{:.2} %", share * 100.0)),
         format::count(profile.counts.failed + profile.counts.unknown),
@@ -119,7 +119,7 @@ fn inputs(tpcc: &TpccSummary) -> String {
     }
     let row = |input: &InputShare| {
         vec![
-            text(&input.what),
+            escape_html(&input.what),
             format::count(input.n),
             format!("{:.4}", input.counted),
             format!("{:.4}", input.expected),
@@ -132,6 +132,6 @@ fn inputs(tpcc: &TpccSummary) -> String {
 }
 
 fn unmet(tpcc: &TpccSummary) -> String {
-    let items: String = tpcc.unmet.iter().map(|item| format!("<li>{}</li>", text(item))).collect();
+    let items: String = tpcc.unmet.iter().map(|item| format!("<li>{}</li>", escape_html(item))).collect();
     format!("<p>Departures from the specification:</p><ul>{items}</ul>")
 }

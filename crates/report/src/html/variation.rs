@@ -2,7 +2,7 @@
 
 use analysis::summary::Study;
 
-use super::escape::text;
+use super::escape::escape_html;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
@@ -22,12 +22,16 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
             let of = &case.variation;
             vec![
                 case_name(axis, case),
-                text(&variation::spread(tps)),
-                of.origin.as_ref().map_or_else(dash, |origin| text(&variation::origin(origin))),
-                of.origin.as_ref().map_or_else(dash, |origin| text(&phrases::capital(origin.advice()))),
+                escape_html(&variation::spread(tps)),
+                of.origin.as_ref().map_or_else(dash, |origin| escape_html(&variation::origin(origin))),
+                of.origin
+                    .as_ref()
+                    .map_or_else(dash, |origin| escape_html(&phrases::capital(origin.advice()))),
                 of.runs_for_one_percent.map_or_else(dash, |n| format::count(n as u64)),
                 of.per_cpu_s.map_or_else(dash, format::tps),
-                of.per_cpu_s_spread.as_ref().map_or_else(dash, |spread| text(&variation::spread(spread))),
+                of.per_cpu_s_spread
+                    .as_ref()
+                    .map_or_else(dash, |spread| escape_html(&variation::spread(spread))),
             ]
         })
         .collect();

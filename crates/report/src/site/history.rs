@@ -3,7 +3,7 @@
 use analysis::history::{History, HistoryPoint, LevelChange};
 
 use super::{BarLink, Page, Site, encoded, links};
-use crate::escape::text;
+use crate::escape::escape_html;
 use crate::html::data::{self, HistoryData};
 use crate::html::{ChartFigure, table};
 use crate::prose::format;
@@ -33,7 +33,7 @@ pub fn history(
         "<header class=\"small\">\n<p class=\"over\">History</p>\n<h1>{}</h1>\n<p class=\"question\">Runs of the same case on the \
          same machine over time. A level has changed where the means before and after differ by at least 2 %, with p below 0.001 and \
          four runs on each side; shown are medians.</p>\n</header>\n",
-        text(name)
+        escape_html(name)
     );
     if histories.is_empty() {
         main.push_str("<p>No run of it counts yet.</p>\n");
@@ -41,7 +41,7 @@ pub fn history(
     for words in left_out.iter().take(LEFT_OUT_MAX) {
         main.push_str(&format!(
             "<p class=\"quiet\">Left out, because it cannot be read: {}</p>\n",
-            text(words)
+            escape_html(words)
         ));
     }
     let n_all = histories.len();
@@ -70,8 +70,8 @@ pub fn history(
 fn section(n: usize, history: &History) -> String {
     let on = if history.hostname.is_empty() { String::new() } else { format!(" on {}", history.hostname) };
     let pending = history.pending.as_ref();
-    let pending =
-        pending.map(|found| format!("<p class=\"changes\">No verdict yet: {}.</p>\n", text(&found.words())));
+    let pending = pending
+        .map(|found| format!("<p class=\"changes\">No verdict yet: {}.</p>\n", escape_html(&found.words())));
     let changes = match history.changes.as_slice() {
         [] if pending.is_some() => String::new(),
         [] if history.points.len() < RUNS_MIN => {
@@ -82,7 +82,7 @@ fn section(n: usize, history: &History) -> String {
         changes => {
             let items: String = changes
                 .iter()
-                .map(|change| format!("<li>{}{}</li>", text(&words(change)), conditions(change)))
+                .map(|change| format!("<li>{}{}</li>", escape_html(&words(change)), conditions(change)))
                 .collect();
             format!("<ul class=\"changes\">{items}</ul>\n")
         }
@@ -96,9 +96,9 @@ fn section(n: usize, history: &History) -> String {
     };
     format!(
         "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{}{}</section>\n",
-        text(&history.label),
+        escape_html(&history.label),
         plural(history.points.len(), "run"),
-        text(&on),
+        escape_html(&on),
         pending.unwrap_or_default(),
         figure.html()
     )
@@ -107,13 +107,13 @@ fn section(n: usize, history: &History) -> String {
 fn rows(history: &History) -> String {
     let row = |point: &HistoryPoint| {
         vec![
-            text(&format::utc(point.t_unix_ns)),
-            text(&format::tps(point.tps)),
-            text(&point.revision),
+            escape_html(&format::utc(point.t_unix_ns)),
+            escape_html(&format::tps(point.tps)),
+            escape_html(&point.revision),
             format!(
                 "<a href=\"/result/{}\">{}</a> run {}",
                 encoded(&point.experiment),
-                text(&point.experiment),
+                escape_html(&point.experiment),
                 point.run
             ),
         ]
@@ -139,10 +139,11 @@ fn words(change: &LevelChange) -> String {
 /// The conditions that differ around a change, one a line.
 fn conditions(change: &LevelChange) -> String {
     if change.conditions.is_empty() {
-        return format!("<br>{}.", text(&change.no_condition()));
+        return format!("<br>{}.", escape_html(&change.no_condition()));
     }
     let shown = change.conditions.iter().take(CONDITIONS_MAX);
-    let mut items: String = shown.map(|condition| format!("<li>{}</li>", text(&condition.words()))).collect();
+    let mut items: String =
+        shown.map(|condition| format!("<li>{}</li>", escape_html(&condition.words()))).collect();
     if change.conditions.len() > CONDITIONS_MAX {
         let n_more = change.conditions.len() - CONDITIONS_MAX;
         items

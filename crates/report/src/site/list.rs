@@ -3,7 +3,7 @@
 use analysis::finding::Grade;
 
 use super::{BarLink, Page, Site, encoded, links};
-use crate::escape::text;
+use crate::escape::escape_html;
 use crate::html::lead::badge;
 use crate::prose::format;
 use crate::prose::phrases::plural;
@@ -89,7 +89,7 @@ pub struct ListInput<'a> {
 pub fn list(input: &ListInput) -> Page {
     let main = format!(
         "<header class=\"small\">\n<p class=\"over\">{}</p>\n<h1>Results</h1>\n</header>\n{}{}{}",
-        text(input.place),
+        escape_html(input.place),
         search(input),
         found(input),
         damaged(input.damaged),
@@ -105,11 +105,11 @@ fn search(input: &ListInput) -> String {
             input.wanted.values.iter().find(|(name, _)| *name == choice.name).map(|(_, value)| value);
         let option = |value: &String| {
             let selected = if wanted == Some(value) { " selected" } else { "" };
-            format!("<option{selected}>{}</option>", text(value))
+            format!("<option{selected}>{}</option>", escape_html(value))
         };
         format!(
             "<label>{}<select name=\"{}\"><option value=\"\">all</option>{}</select></label>",
-            text(choice.label),
+            escape_html(choice.label),
             choice.name,
             choice.values.iter().map(option).collect::<String>()
         )
@@ -119,7 +119,7 @@ fn search(input: &ListInput) -> String {
         "<form method=\"get\" action=\"/\" id=\"filter\" role=\"search\" class=\"filter\">\
          <label class=\"wide\">Search<input type=\"search\" name=\"q\" value=\"{}\" autocomplete=\"off\"></label>{selects}\
          <button type=\"submit\">Filter</button></form>\n<form method=\"get\" action=\"/compare\" id=\"pick\"></form>\n",
-        text(&input.wanted.words)
+        escape_html(&input.wanted.words)
     )
 }
 
@@ -164,7 +164,7 @@ fn table(entries: &[&ListedResult]) -> String {
 
 fn row(entry: &ListedResult) -> String {
     let address = encoded(&entry.name);
-    let name = text(&entry.name);
+    let name = escape_html(&entry.name);
     let title = match entry.title.as_str() {
         "" => &entry.experiment,
         title => title,
@@ -194,20 +194,22 @@ fn row(entry: &ListedResult) -> String {
          <span class=\"says\">{}</span></th>\
          <td role=\"cell\">{verdict}</td><td role=\"cell\">{}</td><td role=\"cell\">{}</td>\
          <td role=\"cell\"><time>{}</time><span>{runs}{state}</span></td></tr>\n",
-        text(title),
+        escape_html(title),
         encoded(&entry.experiment),
-        text(&entry.experiment),
-        text(&entry.headline),
-        text(&entry.limiter),
+        escape_html(&entry.experiment),
+        escape_html(&entry.headline),
+        escape_html(&entry.limiter),
         facts(entry),
-        text(&format::utc(entry.made_unix_ns)),
+        escape_html(&format::utc(entry.made_unix_ns)),
     )
 }
 
 fn facts(entry: &ListedResult) -> String {
     let facts = [&entry.workload, &entry.version, &entry.machine];
     let shown = facts.iter().filter(|fact| !fact.is_empty());
-    shown.map(|fact| format!("<span title=\"{}\">{}</span>", text(fact), text(&few(fact)))).collect()
+    shown
+        .map(|fact| format!("<span title=\"{}\">{}</span>", escape_html(fact), escape_html(&few(fact))))
+        .collect()
 }
 
 /// The first names of a list; how many more there are.
@@ -225,7 +227,7 @@ fn damaged(damaged: &[String]) -> String {
     if damaged.is_empty() {
         return String::new();
     }
-    let items: String = damaged.iter().map(|reason| format!("<li>{}</li>", text(reason))).collect();
+    let items: String = damaged.iter().map(|reason| format!("<li>{}</li>", escape_html(reason))).collect();
     format!(
         "<details class=\"fold\"><summary>{} cannot be read</summary><ul>{items}</ul></details>\n",
         plural(damaged.len(), "result")

@@ -5,7 +5,7 @@ use analysis::summary::limiter::Limiter;
 use analysis::summary::{RunSummary, Second};
 
 use super::{BarLink, Page, Site, encoded, links};
-use crate::escape::text;
+use crate::escape::escape_html;
 use crate::html::data;
 use crate::html::lead::{self, tiles};
 use crate::prose::condense::{About, FindingGroup, Occurrence};
@@ -82,16 +82,16 @@ impl NowFigures {
 /// The part of the page that says what happens now, with the figures of the last second.
 pub fn now(now: &ExperimentState) -> String {
     let run = match now.run {
-        Some(run) => format!("<b>Run {run} of {}</b><span>{}</span>", now.n_runs, text(&now.label)),
+        Some(run) => format!("<b>Run {run} of {}</b><span>{}</span>", now.n_runs, escape_html(&now.label)),
         None => format!("<b>{} of {}</b>", now.n_ended, phrases::plural(now.n_runs, "run")),
     };
     let left = |s: Option<f64>, what: &str| match s {
-        Some(s) => format!("<span>{} {what}</span>", text(&span(s))),
+        Some(s) => format!("<span>{} {what}</span>", escape_html(&span(s))),
         None => String::new(),
     };
     let mut html = format!(
         "<p class=\"phase\">{run}<span>{}</span>{}{}</p>\n<progress max=\"1\" value=\"{:.4}\" aria-label=\"Part of the experiment that is done\"></progress>\n",
-        text(&now.doing),
+        escape_html(&now.doing),
         left(now.load_left_s, "of this load left"),
         left(now.left_s, "left in all"),
         now.share.clamp(0.0, 1.0)
@@ -182,8 +182,8 @@ pub fn live(page: &LivePage, back: &[BarLink], tool_version: &str) -> Page {
          <div id=\"run\" role=\"region\" aria-label=\"The run under way\"><p class=\"quiet\">The charts begin with the load.</p></div>\
          <noscript><p class=\"banner\">Live charts need JavaScript, which is disabled.</p></noscript></section>\n\
          <section aria-labelledby=\"plan-h\"><h2 id=\"plan-h\">Plan</h2><div id=\"plan\"></div></section>\n",
-        text(name),
-        text(title)
+        escape_html(name),
+        escape_html(title)
     );
     Site {
         title: &format!("{title}: running"),

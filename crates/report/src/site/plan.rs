@@ -2,7 +2,7 @@
 
 use super::now::span;
 use super::{BarLink, Page, Site, links};
-use crate::escape::text;
+use crate::escape::escape_html;
 use crate::html::{named, table};
 use crate::prose::format;
 
@@ -87,7 +87,7 @@ fn row(run: &RunOfPlan) -> Vec<String> {
         RunProgress::Ended(None, words) => words.clone(),
     };
     let block = if run.block == 0 { "-".to_string() } else { run.block.to_string() };
-    vec![run.run.to_string(), text(&run.label), block, text(&state)]
+    vec![run.run.to_string(), escape_html(&run.label), block, escape_html(&state)]
 }
 
 /// The head of a plan's page.
@@ -107,13 +107,13 @@ pub fn page(head: &PlanHead, runs: &[RunOfPlan], back: &[BarLink], tool_version:
     let start = start.map_or(String::new(), |to| {
         format!(
             "<form method=\"post\" action=\"{}\" class=\"acts\"><button type=\"submit\" class=\"quietly\">Measure it again</button></form>\n",
-            text(to)
+            escape_html(to)
         )
     });
     let main = format!(
         "<header class=\"small\">\n<p class=\"over\">Plan of {}</p>\n<h1>{}</h1>\n{start}</header>\n<section aria-label=\"Runs\">{}</section>\n",
-        text(&format::utc(made_unix_ns)),
-        text(title),
+        escape_html(&format::utc(made_unix_ns)),
+        escape_html(title),
         plan(&PlanInput { runs, n_shown: RUNS_MAX })
     );
     Site::plain(title, tool_version, &links(back), &main).page()

@@ -3,7 +3,7 @@
 use analysis::summary::{CaseSummary, Study};
 
 use super::{BarLink, Page, Site, encoded, links};
-use crate::escape::text;
+use crate::escape::escape_html;
 use crate::html::lead::badge;
 use crate::html::{named, table};
 use crate::prose::format;
@@ -26,10 +26,10 @@ pub fn several(results: &[Several], back: &[BarLink], tool_version: &str) -> Pag
     let heads: Vec<&str> = [""].into_iter().chain(heads.iter().map(String::as_str)).collect();
     let mut rows = vec![
         row("Result", results, |one| {
-            format!("<a href=\"/result/{}\">{}</a>", encoded(one.name), text(one.name))
+            format!("<a href=\"/result/{}\">{}</a>", encoded(one.name), escape_html(one.name))
         }),
-        row("When", results, |one| text(&format::utc(one.study.plan.made_unix_ns))),
-        row("Machine", results, |one| text(one.machine)),
+        row("When", results, |one| escape_html(&format::utc(one.study.plan.made_unix_ns))),
+        row("Machine", results, |one| escape_html(one.machine)),
         row("Answer", results, answer),
     ];
     let mut labels: Vec<&str> = Vec::new();
@@ -44,7 +44,9 @@ pub fn several(results: &[Several], back: &[BarLink], tool_version: &str) -> Pag
         }));
     }
     if results.iter().any(|one| one.study.partial.is_some()) {
-        rows.push(row("Left out", results, |one| text(one.study.partial.as_deref().unwrap_or("nothing"))));
+        rows.push(row("Left out", results, |one| {
+            escape_html(one.study.partial.as_deref().unwrap_or("nothing"))
+        }));
     }
     let first = results.first().map_or("", |one| one.name);
     rows.push(row("In pairs", results, |one| {
@@ -68,17 +70,23 @@ pub fn several(results: &[Several], back: &[BarLink], tool_version: &str) -> Pag
 }
 
 fn row(name: &str, results: &[Several], cell: impl Fn(&Several) -> String) -> Vec<String> {
-    [text(name)].into_iter().chain(results.iter().map(cell)).collect()
+    [escape_html(name)].into_iter().chain(results.iter().map(cell)).collect()
 }
 
 fn answer(one: &Several) -> String {
     let Headline { text: sentence, grade } = headline::from_study(one.study);
-    format!("{} {}", text(&sentence), grade.map(badge).unwrap_or_default())
+    format!("{} {}", escape_html(&sentence), grade.map(badge).unwrap_or_default())
 }
 
 fn figures(case: &CaseSummary) -> String {
     let tps = case.tps_median.map_or("no number".to_string(), |tps| format!("{} tps", format::tps(tps)));
     let p99 = case.latency.map_or(String::new(), |l| format!(", p99 {} ms", format::ms(l.p99_ns as f64)));
     let limiter = case.limiter.as_ref().map_or(String::new(), |one| format!(", {}", one.name.as_str()));
-    format!("<b>{}</b>{}{} {}", text(&tps), text(&p99), text(&limiter), badge(case.grade))
+    format!(
+        "<b>{}</b>{}{} {}",
+        escape_html(&tps),
+        escape_html(&p99),
+        escape_html(&limiter),
+        badge(case.grade)
+    )
 }

@@ -42,7 +42,7 @@ use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::binaries::tree::TreeListing;
 use crate::process::spawn::spawn;
 use crate::temporary::{self, PathState, Temporary};
-use crate::user::beneath::remove_tree;
+use crate::user::held_dir::remove_tree;
 use crate::user::untrusted;
 
 /// The compiler whose version is recorded.

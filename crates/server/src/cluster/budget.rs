@@ -19,7 +19,7 @@ use crate::binaries::fetch::Cache;
 use crate::cluster::copy::tree_bytes;
 use crate::cluster::space::FileSystem;
 use crate::cluster::workspace::Workspace;
-use crate::user::beneath::{added_up, remove_tree};
+use crate::user::held_dir::{added_up, remove_tree};
 use crate::user::rights::FileRights;
 
 /// The environment variable that sets the budget.

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::user::beneath::{HeldDir, added_up};
+use crate::user::held_dir::{HeldDir, added_up};
 use crate::user::rights::FileRights;
 
 mod equal;

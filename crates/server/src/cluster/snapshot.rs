@@ -17,7 +17,7 @@ use crate::cluster::space::require_space;
 use crate::cluster::tablespaces::Belonging;
 use crate::cluster::{Cluster, ClusterFacts, others};
 use crate::user::account::Account;
-use crate::user::beneath::{added_up, remove_tree};
+use crate::user::held_dir::{added_up, remove_tree};
 use crate::user::rights::FileRights;
 
 const FACTS_FILE: &str = "snapshot.json";

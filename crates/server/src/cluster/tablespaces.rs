@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 use crate::cluster::control::ControlFile;
 use crate::cluster::others::ClusterDigest;
 use crate::user::account::Account;
-use crate::user::beneath::HeldDir;
+use crate::user::held_dir::HeldDir;
 
 /// Directory of the links in a data directory.
 const LINKS: &str = "pg_tblspc";

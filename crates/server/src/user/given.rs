@@ -11,7 +11,7 @@ use files::trust;
 use crate::process_id::ProcessId;
 use crate::swept::Swept;
 use crate::user::account::Account;
-use crate::user::beneath::{HeldDir, remove_tree};
+use crate::user::held_dir::{HeldDir, remove_tree};
 
 /// Names the process that uses a [`ScratchDir`].
 const OWNER_FILE: &str = "owner.json";

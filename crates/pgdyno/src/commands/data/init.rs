@@ -10,7 +10,7 @@ use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
-use experiment::site::hands::HostHands;
+use experiment::site::hands::HostAgents;
 use experiment::site::progress::ProgressEvent;
 use experiment::site::{Risks, Site, stored_words};
 use experiment::stage::adopted;
@@ -30,7 +30,7 @@ use crate::commands::data::check::embedded_case;
 use crate::front::cli::data::InitArgs;
 use crate::front::setup;
 use crate::job::{self, own_program, screen::Screen};
-use crate::{Exit, print, say, signals, undone};
+use crate::{Exit, print, restore_report, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
@@ -143,15 +143,15 @@ impl Order<'_> {
             servers: &[],
             runs_by_data: BTreeMap::new(),
             os: None,
-            hands: HostHands::new(own_program()?),
-            settings: &undone::SETTINGS,
+            hands: HostAgents::new(own_program()?),
+            settings: &restore_report::SETTINGS,
             allowed: AllowedChange::Nothing,
             replace: args.replace,
             replace_databases: &[],
             risks: Risks::default(),
             stop,
             spot: None,
-            dues: &job::DUES,
+            pending_undo: &job::PENDING_UNDO,
             now: &now,
             is_enough: None,
             referee: None,

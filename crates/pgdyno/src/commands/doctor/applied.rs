@@ -7,8 +7,8 @@ use host::{Disk, Keeper, KernelFiles};
 use serde::Serialize;
 
 use super::seen::SeenHere;
+use crate::restore_report::report_undone;
 use crate::say;
-use crate::undone::report_undone;
 
 /// What was set, and what could not be.
 #[derive(Debug, Default)]

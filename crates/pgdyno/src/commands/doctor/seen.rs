@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use analysis::doctor::{Examined, HostOf, Names};
 use anyhow::{Context, Result};
 use dataset::{schema, session};
-use fleet::Eyes;
+use fleet::HostObserver;
 use model::experiment::driver::DriverSpec;
 use model::run::host::HostRecord;
 use model::run::rights::RoleRights;
@@ -131,7 +131,7 @@ impl SeenHere {
     }
 
     fn through_eyes(self, host: &DriverSpec, order: WatchOrder) -> Result<SeenHere> {
-        let eyes = Eyes::open(host, order, own_program()?, signals::stop_flag())
+        let eyes = HostObserver::open(host, order, own_program()?, signals::stop_flag())
             .with_context(|| format!("cannot look at the server's host `{}`", host.name))?;
         let watching = eyes.watching.clone();
         Ok(SeenHere {

@@ -152,7 +152,7 @@ mod tests {
     use model::load::Window;
     use model::load::hello::Hello;
     use model::run::driver::DriverRecord;
-    use model::run::eyes::EyesRecord;
+    use model::run::eyes::HostObserverRecord;
     use model::run::server::LoadConnections;
 
     use super::*;
@@ -176,7 +176,11 @@ mod tests {
             |host: &str| Hello { host: host.into(), address: "10.0.0.2".parse().ok(), ..Hello::default() };
         record.drivers =
             vec![DriverRecord { name: "left".into(), hello: hello("load-7"), ..DriverRecord::default() }];
-        record.eyes = Some(EyesRecord { name: "eye".into(), hello: hello("db-7"), ..EyesRecord::default() });
+        record.eyes = Some(HostObserverRecord {
+            name: "eye".into(),
+            hello: hello("db-7"),
+            ..HostObserverRecord::default()
+        });
         record.connections =
             vec![LoadConnections { client_address: "10.0.0.3".into(), ..LoadConnections::default() }];
         let found: BTreeSet<String> = asked(&record.case).into_iter().chain(met(&record)).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::run::RunRecord;
 use model::run::phase::Phase;
 
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 use crate::html::table;
 use crate::prose::phrases;
 
@@ -38,14 +38,15 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
     let rows: Vec<Vec<String>> = runs_by_row
         .iter()
         .map(|([key, file, asked, found, applied], runs)| {
-            let file = if file.is_empty() { String::new() } else { format!("<code>{}</code>", text(file)) };
+            let file =
+                if file.is_empty() { String::new() } else { format!("<code>{}</code>", escape_html(file)) };
             vec![
-                text(&phrases::of_id(key)),
+                escape_html(&phrases::of_id(key)),
                 file,
-                text(asked),
-                text(found),
-                text(applied),
-                text(&phrases::ranges(runs)),
+                escape_html(asked),
+                escape_html(found),
+                escape_html(applied),
+                escape_html(&phrases::ranges(runs)),
             ]
         })
         .collect();

@@ -5,7 +5,7 @@ use model::run::RunRecord;
 use model::run::server::Setting;
 
 use super::{alike, facts, not_default, part, title_for};
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 use crate::html::table;
 
 /// Settings that pgdyno chooses for each start of a server that it runs: the directory of the socket, in which the files
@@ -30,7 +30,11 @@ pub(super) fn disclose(html: &mut String, records: &[&RunRecord]) {
         pairs.extend(server.build.iter().map(|(name, value)| (format!("Built with {name}"), value.clone())));
         let row = |(name, setting): (&String, &Setting)| -> Vec<String> {
             let value = shown(name, setting, &of_group);
-            vec![format!("<code>{}</code>", text(name)), text(value), text(&setting.source)]
+            vec![
+                format!("<code>{}</code>", escape_html(name)),
+                escape_html(value),
+                escape_html(&setting.source),
+            ]
         };
         let set: Vec<Vec<String>> = not_default(server).map(row).collect();
         let all: Vec<Vec<String>> = server.settings.iter().map(row).collect();

@@ -4,7 +4,7 @@ use analysis::summary::Study;
 use model::text::prose::shown;
 use serde::Serialize;
 
-use super::super::escape::text;
+use super::super::escape::escape_html;
 use super::super::{ChartFigure, thinning};
 use crate::axis::colour::{self, Colour};
 use crate::axis::pair::{self, Cell, Pair};
@@ -73,7 +73,11 @@ pub(in crate::html) fn data(study: &Study) -> Option<PairData> {
 /// The matrices and the places of the charts.
 pub(super) fn section(pair: &Pair) -> String {
     let (across, along) = (&pair.across, &pair.along);
-    let mut html = format!("<h3>{} and {}</h3>", text(&phrases::capital(&across.title)), text(&along.title));
+    let mut html = format!(
+        "<h3>{} and {}</h3>",
+        escape_html(&phrases::capital(&across.title)),
+        escape_html(&along.title)
+    );
     if pair.others.len() <= OTHERS_MAX {
         let scale = Scale::from_cells(&pair.cells);
         html.push_str("<div class=\"pairs\">");
@@ -144,10 +148,10 @@ fn matrix(pair: &Pair, other: usize, scale: &Scale) -> String {
         })
     };
     let heads: String =
-        right.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", text(level))).collect();
+        right.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", escape_html(level))).collect();
     let mut rows = String::new();
     for (row, level) in down.levels.iter().enumerate() {
-        rows.push_str(&format!("<tr><th scope=\"row\">{}</th>", text(level)));
+        rows.push_str(&format!("<tr><th scope=\"row\">{}</th>", escape_html(level)));
         for column in 0..right.levels.len() {
             match cell_at(row, column) {
                 None => rows.push_str("<td class=\"none\">-</td>"),
@@ -166,9 +170,9 @@ fn matrix(pair: &Pair, other: usize, scale: &Scale) -> String {
         "<figure><figcaption><strong>{0}</strong> <span class=\"note\">tps; down: {1}, right: {2}; the stronger the colour, the more; bold: \
          the most</span></figcaption><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><table aria-label=\"{0}\" class=\"matrix\">\
          <thead><tr><th scope=\"col\">{1}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n",
-        text(title),
-        text(&down.title),
-        text(&right.title),
+        escape_html(title),
+        escape_html(&down.title),
+        escape_html(&right.title),
     )
 }
 

@@ -7,7 +7,7 @@ use analysis::summary::{CaseSummary, Study};
 use serde::Serialize;
 
 use crate::axis::{self, Axis};
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 use crate::html::{table, thinning};
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
@@ -80,7 +80,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
     row.push(format!("{:.2}", scaling.growth()));
     row.push(format!("{:.2}", scaling.drop_factor()));
-    row.iter().map(|cell| text(cell)).collect()
+    row.iter().map(|cell| escape_html(cell)).collect()
 }
 
 /// The fitted law: its table, and its limits.
@@ -100,10 +100,13 @@ fn law(study: &Study) -> String {
         .iter()
         .flat_map(|one| one.remarks.iter().map(move |remark| (one, remark)))
         .filter(|(_, remark)| study.scalability.len() == 1 || !shared(remark));
-    let remarks: String = of_all
-        .map(|remark| format!("<li>All: {}</li>", text(remark)))
-        .chain(of_one.map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark))))
-        .collect();
+    let remarks: String =
+        of_all
+            .map(|remark| format!("<li>All: {}</li>", escape_html(remark)))
+            .chain(of_one.map(|(one, remark)| {
+                format!("<li>{}: {}</li>", escape_html(&others(one)), escape_html(remark))
+            }))
+            .collect();
     let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
     // The chart of throughput draws the law over the medians.
     let fitted = match rows.as_slice() {
@@ -136,6 +139,6 @@ fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {
         format!("{:+.1} % at {}", 100.0 * off, phrases::plural(n, "client")),
     ]
     .iter()
-    .map(|cell| text(cell))
+    .map(|cell| escape_html(cell))
     .collect()
 }

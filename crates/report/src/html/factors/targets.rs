@@ -6,7 +6,7 @@ use analysis::case::labels;
 use analysis::summary::{CaseSummary, Study};
 use model::text::prose::shown;
 
-use super::super::escape::text;
+use super::super::escape::escape_html;
 use super::super::thinning;
 use crate::axis;
 use crate::prose::{factors as told, format, phrases};
@@ -42,7 +42,7 @@ pub(super) fn section(study: &Study) -> String {
     let mut html = format!(
         "<h3>Targets by {}</h3><p class=\"quiet\">Median throughput, tps; mark: from the lowest to the highest run. All panels have \
          one scale.</p><div class=\"trio targets\">",
-        text(&words.join(", "))
+        escape_html(&words.join(", "))
     );
     panels.iter().for_each(|panel| html.push_str(&figure(panel, most.max(1e-9))));
     html + "</div>\n"
@@ -112,7 +112,10 @@ fn figure(panel: &Panel, most: f64) -> String {
     let mut rows = String::new();
     for (name, bars) in &panel.groups {
         if !name.is_empty() {
-            rows.push_str(&format!("<tr><th colspan=\"3\" scope=\"rowgroup\">{}</th></tr>\n", text(name)));
+            rows.push_str(&format!(
+                "<tr><th colspan=\"3\" scope=\"rowgroup\">{}</th></tr>\n",
+                escape_html(name)
+            ));
         }
         bars.iter().for_each(|(name, case)| rows.push_str(&bar(name, case, most)));
     }
@@ -122,7 +125,7 @@ fn figure(panel: &Panel, most: f64) -> String {
     };
     format!(
         "<figure><figcaption><strong>{0}</strong></figcaption><table aria-label=\"{0}\" class=\"bars\"><colgroup><col class=\"name\"><col><col class=\"figure\"></colgroup><tbody>\n{rows}</tbody></table></figure>\n",
-        text(&caption)
+        escape_html(&caption)
     )
 }
 
@@ -138,8 +141,8 @@ fn bar(name: &str, case: &CaseSummary, most: f64) -> String {
     format!(
         "<tr title=\"{}\"><th scope=\"row\">{}</th><td><svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" \
          aria-hidden=\"true\"><rect width=\"{:.1}\" height=\"10\"/>{range}</svg></td><td>{}</td></tr>\n",
-        text(&case.label),
-        text(name),
+        escape_html(&case.label),
+        escape_html(name),
         width(median),
         format::tps(thinning::rounded(median).unwrap_or(median))
     )

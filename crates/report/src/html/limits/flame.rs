@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use analysis::profile::tree::Node;
 
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 
 const ROW: usize = 17;
 /// Frames below this share of all samples are not drawn: they would be narrower than a pixel or two.
@@ -29,7 +29,7 @@ pub(super) fn svg(root: &Node, label: &str, look: &dyn Fn(&[String]) -> Look) ->
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Flame graph\">\
          <svg class=\"flame\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">{}</svg></div>\n",
-        text(label),
+        escape_html(label),
         ROW * depth,
         drawing.svg
     )
@@ -77,13 +77,13 @@ impl Drawing<'_> {
             ROW - 1
         );
         let own = 100.0 * node.n_self as f64 / self.all as f64;
-        let name = text(&node.name);
+        let name = escape_html(&node.name);
         // Writing into a string cannot fail.
         let _ = write!(
             self.svg,
             "<g><title>{name}: {:.1} %, itself {own:.1} %{}</title><rect class=\"{class}\" {place}/>",
             100.0 * share,
-            text(&more)
+            escape_html(&more)
         );
         if share >= NAMED_MIN {
             let _ = write!(self.svg, "<svg {place}><text x=\"3\" y=\"12\">{name}</text></svg>");

@@ -7,7 +7,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::run::profile::StoredProfile;
 
 use super::flame::{self, Look};
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 use crate::html::table;
 use crate::prose::{format, phrases};
 
@@ -47,8 +47,8 @@ pub(in crate::html) fn section(study: &Study, profiles: &[StoredProfile]) -> Str
         let open = if profiled.len() == 1 { " open" } else { "" };
         html.push_str(&format!(
             "<details class=\"fold profile\"{open}><summary>{}</summary><p class=\"quiet\">{}</p>{graph}</details>\n",
-            text(&case.label),
-            text(&about(profile))
+            escape_html(&case.label),
+            escape_html(&about(profile))
         ));
     }
     if profiled.len() > GRAPHS_MAX {
@@ -73,7 +73,11 @@ fn missing(study: &Study, profiles: &[StoredProfile]) -> String {
         }
     }
     let words = |(reason, cases): &(&str, Vec<&str>)| {
-        format!("<p class=\"quiet\">No profile of {}: {}.</p>\n", text(&cases.join("; ")), text(reason))
+        format!(
+            "<p class=\"quiet\">No profile of {}: {}.</p>\n",
+            escape_html(&cases.join("; ")),
+            escape_html(reason)
+        )
     };
     reasons.iter().map(words).collect()
 }
@@ -130,7 +134,7 @@ fn legend() -> String {
 }
 
 fn key(class: &str, words: &str) -> String {
-    format!("<span><i class=\"{class}\" aria-hidden=\"true\"></i>{}</span>", text(words))
+    format!("<span><i class=\"{class}\" aria-hidden=\"true\"></i>{}</span>", escape_html(words))
 }
 
 /// Time itself by subsystem: a column for each case, and of two the change, in the direction of their graphs.
@@ -188,7 +192,7 @@ fn difference(
     };
     let graph = |of: &CaseSummary, root| {
         let label = format!("Difference from {} to {}: {}", base.label, case.label, of.label);
-        format!("<div><h4>{}</h4>{}</div>", text(&of.label), flame::svg(root, &label, &look))
+        format!("<div><h4>{}</h4>{}</div>", escape_html(&of.label), flame::svg(root, &label, &look))
     };
     let keys = [
         ("d-up3", "larger share"),
@@ -200,10 +204,10 @@ fn difference(
     format!(
         "<h3>From {} to {}</h3><p class=\"quiet\">Red: a larger share of the samples in {} than in {}; blue: a smaller one.</p>\
          <p class=\"swatches\">{}</p><div class=\"flames\">{}{}</div>\n",
-        text(&base.label),
-        text(&case.label),
-        text(&case.label),
-        text(&base.label),
+        escape_html(&base.label),
+        escape_html(&case.label),
+        escape_html(&case.label),
+        escape_html(&base.label),
         keys.iter().map(|(class, words)| key(class, words)).collect::<String>(),
         graph(base, &one),
         graph(case, &other)

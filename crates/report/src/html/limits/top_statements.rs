@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use analysis::summary::{CaseSummary, Study, TopStatement};
 
 use crate::axis::Axis;
-use crate::html::escape::text;
+use crate::html::escape::escape_html;
 use crate::html::table;
 use crate::html::tables::case_name;
 use crate::prose::{format, headline};
@@ -71,7 +71,7 @@ fn of_case(case: &CaseSummary) -> String {
 }
 
 fn row(statement: &TopStatement, most: f64, is_sampled: bool, is_counted: bool) -> Vec<String> {
-    let mut row = vec![format!("<code>{}</code>", text(&statement.text))];
+    let mut row = vec![format!("<code>{}</code>", escape_html(&statement.text))];
     if is_sampled {
         row.push(bar(&statement.by, most));
         row.push(statement.sessions.map_or("-".to_string(), format::significant));
@@ -118,7 +118,7 @@ fn bar(by: &[(&str, f64)], most: f64) -> String {
 fn words(by: &[(&str, f64)]) -> String {
     let parts: Vec<String> =
         by.iter().map(|(kind, n)| format!("{kind} {}", format::significant(*n))).collect();
-    text(&parts.join(", "))
+    escape_html(&parts.join(", "))
 }
 
 #[cfg(test)]

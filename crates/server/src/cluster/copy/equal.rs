@@ -14,7 +14,7 @@ use anyhow::Result;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fchmod, fdatasync, fstat};
 
 use super::plan::FileJob;
-use crate::user::beneath::HeldDir;
+use crate::user::held_dir::HeldDir;
 use crate::user::rights::FileRights;
 
 /// Unit of comparing: PostgreSQL's page.

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, OFlags};
 
 use super::equal::copy_mode;
 use super::{CopySide, CopyTrees};
-use crate::user::beneath::{DEPTH_MAX, HeldDir, NameFacts, too_deep};
+use crate::user::held_dir::{DEPTH_MAX, HeldDir, NameFacts, too_deep};
 
 /// The two directories of a tree, held until it is copied.
 pub(super) struct Pair<'t> {

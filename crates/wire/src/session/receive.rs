@@ -24,8 +24,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 impl Session {
     /// Begins a call. Messages received before it answer nothing.
     pub(super) fn ask(&mut self, sql: &str) -> Result<()> {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.begin(sql);
+        if let Some(lock_watch) = &mut self.lock_watch {
+            lock_watch.begin(sql);
         }
         for _ in 0..LOOKS_MAX {
             if self.is_lost || !self.receive_what_is_there()? {

@@ -33,14 +33,14 @@ impl fmt::Display for Owed {
 
 /// What is due, each with its time limit. Whoever ends the process in the middle of an experiment looks here.
 #[derive(Debug, Default)]
-pub struct Dues {
+pub struct PendingUndo {
     open: Mutex<Vec<(Owed, Duration)>>,
 }
 
-impl Dues {
+impl PendingUndo {
     /// Nothing is due.
-    pub const fn new() -> Dues {
-        Dues { open: Mutex::new(Vec::new()) }
+    pub const fn new() -> PendingUndo {
+        PendingUndo { open: Mutex::new(Vec::new()) }
     }
 
     /// How long all that is due may take.

@@ -16,7 +16,7 @@ use model::load::hands::HELPER;
 use model::load::hello::{Build, Greeting, Hello};
 use model::run::driver::DriverRecord;
 
-use crate::crew::{Fleet, Member, SILENCE, TURN};
+use crate::drivers::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{DriverOutput, Inbox, OutputEvent};
 use crate::process::{self, DriverProcess, LOAD_DID, Start, StderrTo};
 use crate::upload::{self, ProgramFiles};

@@ -13,7 +13,7 @@ use crate::site::clock::{GO_DELAY, unix_now};
 
 /// One side of a duet.
 pub(crate) struct DuetSide<'a> {
-    pub(crate) meeting: &'a DuetBarrier,
+    pub(crate) barrier: &'a DuetBarrier,
     pub(crate) turns: Turns,
 }
 
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn both_get_the_same_moment_and_know_each_others_backends() {
-        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
+        let (barrier, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         let moments = std::thread::scope(|scope| {
             let meet = |pid| {
-                let (meeting, stop) = (&meeting, &stop);
-                scope.spawn(move || meeting.meet(&[pid].into(), &mut || Ok(()), stop).unwrap())
+                let (barrier, stop) = (&barrier, &stop);
+                scope.spawn(move || barrier.meet(&[pid].into(), &mut || Ok(()), stop).unwrap())
             };
             [meet(1), meet(2)].map(|thread| thread.join().unwrap())
         });
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn a_partner_that_waits_in_vain_is_notified() {
-        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
+        let (barrier, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let waits = scope
-                .spawn(|| meeting.meet(&BTreeSet::new(), &mut || Ok(()), &stop).unwrap_err().to_string());
-            meeting.call_off();
+                .spawn(|| barrier.meet(&BTreeSet::new(), &mut || Ok(()), &stop).unwrap_err().to_string());
+            barrier.call_off();
             assert!(waits.join().unwrap().contains("could not begin"));
         });
         let stopped = AtomicBool::new(true);
@@ -115,17 +115,17 @@ mod tests {
 
     #[test]
     fn the_drivers_of_the_one_who_waits_are_kept_waiting_until_the_other_comes() {
-        let (meeting, stop) = (DuetBarrier::default(), AtomicBool::new(false));
+        let (barrier, stop) = (DuetBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let mut n = 0;
             let mut meanwhile = || {
                 n += 1;
                 if n == 3 {
-                    scope.spawn(|| meeting.meet(&[2].into(), &mut || Ok(()), &stop).unwrap());
+                    scope.spawn(|| barrier.meet(&[2].into(), &mut || Ok(()), &stop).unwrap());
                 }
                 Ok(())
             };
-            let (_, of_both) = meeting.meet(&[1].into(), &mut meanwhile, &stop).unwrap();
+            let (_, of_both) = barrier.meet(&[1].into(), &mut meanwhile, &stop).unwrap();
             assert_eq!((n >= 3, of_both), (true, [1, 2].into()));
         });
         let mut dies = || bail!("a driver is gone");

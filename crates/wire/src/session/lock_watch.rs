@@ -24,7 +24,7 @@ const N_HOLDERS_MAX: usize = 3;
 
 /// State of the statement that a session waits for.
 #[derive(Debug)]
-pub(super) struct Vigil {
+pub(super) struct LockWatch {
     lock_wait_max: Duration,
     /// The server process, if no pooler is in between.
     pid: Option<i32>,
@@ -76,7 +76,7 @@ impl Session {
             }
         }
         self.expect_own_role()?;
-        self.vigil = Some(Box::new(Vigil {
+        self.lock_watch = Some(Box::new(LockWatch {
             lock_wait_max,
             pid: is_direct.then(|| self.backend_pid()),
             version_num: self.server_version_num(),
@@ -92,11 +92,11 @@ impl Session {
     /// Checks what the statement waits for, if it is time.
     pub(super) fn look(&mut self) -> Result<()> {
         let handle = self.cancel_handle();
-        let Some(vigil) = &mut self.vigil else { return Ok(()) };
-        if Instant::now() < vigil.next_look {
+        let Some(lock_watch) = &mut self.lock_watch else { return Ok(()) };
+        if Instant::now() < lock_watch.next_look {
             return Ok(());
         }
-        match vigil.look(&handle, self.stop) {
+        match lock_watch.look(&handle, self.stop) {
             Ok(()) => Ok(()),
             Err(reason) => Err(self.give_up(reason)),
         }
@@ -110,12 +110,12 @@ impl Session {
 
     /// Message for a statement that is given up at the end of the thread's limit.
     pub(super) fn overdue(&self, waited: Duration) -> String {
-        let what = self.vigil.as_ref().map(|vigil| vigil.what()).unwrap_or_default();
+        let what = self.lock_watch.as_ref().map(|lock_watch| lock_watch.what()).unwrap_or_default();
         format!("the server did not answer in time: waited {:.1} s{what}", waited.as_secs_f64())
     }
 }
 
-impl Vigil {
+impl LockWatch {
     /// Starts watching another statement.
     pub(super) fn begin(&mut self, sql: &str) {
         self.statement.clear();
