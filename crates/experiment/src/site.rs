@@ -46,8 +46,21 @@ use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
 use crate::spot::Spot;
 
-/// The environment of every stage.
+/// All that stages and runs have in common. A function that needs a part takes that part.
 pub struct Site<'a> {
+    /// Caches, servers and memory.
+    pub environment: Environment<'a>,
+    /// Effects that the user has agreed to.
+    pub permissions: Permissions<'a>,
+    /// Changed values, which have to be restored.
+    pub changes: SystemChanges<'a>,
+    /// Others who decide, or wait for a notice.
+    pub callbacks: Callbacks<'a>,
+}
+
+/// The surroundings of every stage.
+#[derive(Clone)]
+pub struct Environment<'a> {
     /// Cache for binaries and clusters.
     pub cache: &'a Cache,
     /// The plan whose runs are made, if there is one: what it needs stays in the cache.
@@ -60,39 +73,53 @@ pub struct Site<'a> {
     pub most_clients: u32,
     /// Servers given by URL, with passwords.
     pub servers: &'a [Conninfo],
+    /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
+    pub runs_by_data: BTreeMap<String, u32>,
+    /// Identity of the experiment, if its servers take turns on disk: then data of its clusters is used as it is only if it has aged
+    /// in this experiment.
+    pub in_turn: Option<u64>,
+    /// The place among lanes that are measured side by side, if this is one.
+    pub seat: Option<Seat<'a>>,
+    /// Set when the user wants to stop.
+    pub stop: &'static AtomicBool,
+    /// Current time as text, for the load marker.
+    pub now: &'a (dyn Fn() -> String + Sync),
+}
+
+/// Effects on data and servers that the user has agreed to.
+#[derive(Clone, Copy)]
+pub struct Permissions<'a> {
     /// Tables that pgdyno did not create may be dropped.
     pub replace: bool,
     /// Databases of servers by URL that may be replaced by copies of themselves although pgdyno did not create them.
     pub replace_databases: &'a [String],
     /// What loading may cause beyond the tables.
     pub risks: Risks,
-    /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
-    pub runs_by_data: BTreeMap<String, u32>,
+    /// Settings of servers by URL that may be changed.
+    pub allowed: AllowedChange<'a>,
+}
+
+/// Values of systems and servers that are changed for a run, and restored.
+pub struct SystemChanges<'a> {
     /// Sets operating system settings, if a case asks for them.
     pub os: Option<&'a Mutex<Keeper>>,
     /// Set them on the hosts of servers by URL.
     pub hands: HostAgents,
     /// Settings of servers by URL that are changed.
     pub settings: &'static ServerSettings,
-    /// Which of them may be.
-    pub allowed: AllowedChange<'a>,
-    /// Set when the user wants to stop.
-    pub stop: &'static AtomicBool,
-    /// The notice that eyes and drivers on other machines wait for.
-    pub spot: Option<&'a Spot>,
     /// What is due before the process may end.
     pub pending_undo: &'static PendingUndo,
-    /// Current time as text, for the load marker.
-    pub now: &'a (dyn Fn() -> String + Sync),
+}
+
+/// Decisions and notices of others while an experiment is conducted.
+#[derive(Clone, Copy, Default)]
+pub struct Callbacks<'a> {
+    /// The notice that eyes and drivers on other machines wait for.
+    pub spot: Option<&'a Spot>,
     /// Called after each run: whether the runs so far suffice, so that the experiment may end before its last one.
     pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Judges runs that have ended; without it none is repeated.
     pub referee: Option<&'a (dyn Referee + Sync)>,
-    /// Identity of the experiment, if its servers take turns on disk: then data of its clusters is used as it is only if it has aged
-    /// in this experiment.
-    pub in_turn: Option<u64>,
-    /// The place among lanes that are measured side by side, if this is one.
-    pub seat: Option<Seat<'a>>,
 }
 
 /// Effects of loading beyond its tables that the user has agreed to.
@@ -109,38 +136,44 @@ impl<'a> Site<'a> {
     /// A site of its own without servers, hosts or permissions, for tests.
     pub(crate) fn bare(cache: &'a Cache) -> Site<'a> {
         Site {
-            cache,
-            plan: None,
-            n_servers: 1,
-            memory_bytes: 1 << 30,
-            most_clients: 1,
-            servers: &[],
-            replace: false,
-            replace_databases: &[],
-            risks: Risks::default(),
-            runs_by_data: BTreeMap::new(),
-            os: None,
-            hands: HostAgents::new("/nonexistent".into()),
-            settings: Box::leak(Box::new(ServerSettings::new())),
-            allowed: AllowedChange::Nothing,
-            stop: Box::leak(Box::new(AtomicBool::new(false))),
-            spot: None,
-            pending_undo: Box::leak(Box::new(PendingUndo::new())),
-            now: &String::new,
-            is_enough: None,
-            referee: None,
-            in_turn: None,
-            seat: None,
+            environment: Environment {
+                cache,
+                plan: None,
+                n_servers: 1,
+                memory_bytes: 1 << 30,
+                most_clients: 1,
+                servers: &[],
+                runs_by_data: BTreeMap::new(),
+                in_turn: None,
+                seat: None,
+                stop: Box::leak(Box::new(AtomicBool::new(false))),
+                now: &String::new,
+            },
+            permissions: Permissions {
+                replace: false,
+                replace_databases: &[],
+                risks: Risks::default(),
+                allowed: AllowedChange::Nothing,
+            },
+            changes: SystemChanges {
+                os: None,
+                hands: HostAgents::new("/nonexistent".into()),
+                settings: Box::leak(Box::new(ServerSettings::new())),
+                pending_undo: Box::leak(Box::new(PendingUndo::new())),
+            },
+            callbacks: Callbacks::default(),
         }
     }
 }
 
-impl Site<'_> {
+impl Permissions<'_> {
     /// What loading may replace and cause.
     pub(crate) fn consent(&self) -> LoadConsent {
         LoadConsent { replace: self.replace, published: self.risks.published }
     }
+}
 
+impl Environment<'_> {
     /// Fails if the user wants to stop.
     pub fn go_on(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
@@ -153,7 +186,9 @@ impl Site<'_> {
     pub(crate) fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
         conninfo(self.servers, keywords)
     }
+}
 
+impl Site<'_> {
     /// Loads a case's data over `session` and additional sessions.
     pub(crate) fn load(
         &self,
@@ -162,6 +197,7 @@ impl Site<'_> {
         workload: &WorkloadSpec,
         watch: &mut Watch,
     ) -> Result<LoadReport> {
+        let Environment { stop, now, .. } = self.environment;
         let schema = schema::find(session, workload.schema.as_deref())?;
         let request = LoadRequest {
             schema: &schema,
@@ -169,10 +205,10 @@ impl Site<'_> {
             layout: workload.layout,
             tablespace: workload.tablespace.as_deref(),
             n_streams: workload.load_streams,
-            connect: &|| session::open(conninfo, self.stop),
-            consent: self.consent(),
-            now: self.now,
-            stop: self.stop,
+            connect: &|| session::open(conninfo, stop),
+            consent: self.permissions.consent(),
+            now,
+            stop,
         };
         watch(ProgressEvent::Step(format!("loading {}", layout::describe(workload))));
         let mut tell = |progress| watch(ProgressEvent::Load(progress));

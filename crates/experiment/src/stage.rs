@@ -33,17 +33,17 @@ use server::{Binaries, Cluster, CopyReport, OwnServer, StopMode};
 use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
-use crate::site::Site;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::{Environment, Site};
 use crate::stage::adopted::Adopted;
 use dataset::layout;
 use dataset::session::lock::LoadLockTaken;
 use dataset::session::{self, limit};
 
 /// The workspace with the case's cluster.
-pub(crate) fn workspace_of(case: &Case, site: &Site) -> Result<Workspace> {
-    Workspace::open(&clusters_dir(case, site.cache))
+pub(crate) fn workspace_of(case: &Case, environment: &Environment) -> Result<Workspace> {
+    Workspace::open(&clusters_dir(case, environment.cache))
 }
 
 /// The resolved server of a case: `18` and `18.6` may be the same.
@@ -59,21 +59,21 @@ impl ResolvedServer {
     ///
     /// # Errors
     /// When binaries are not available.
-    pub fn resolve(case: &Case, site: &Site, watch: &mut Watch) -> Result<ResolvedServer> {
+    pub fn resolve(case: &Case, environment: &Environment, watch: &mut Watch) -> Result<ResolvedServer> {
         let binaries = match &case.server.source {
             ServerSource::Version(version) => {
-                server::fetch(site.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)))?
+                server::fetch(environment.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)))?
             }
             ServerSource::Installed(version) => installed::server(version)?.clone(),
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
             ServerSource::Source { tree, revision } => {
                 let source = server::binaries::build::SourceTree { tree, revision: revision.as_deref() };
-                server::binaries::build::build(site.cache, &source, site.stop, &mut |text| {
+                server::binaries::build::build(environment.cache, &source, environment.stop, &mut |text| {
                     watch(ProgressEvent::Step(text))
                 })?
             }
             ServerSource::Url(keywords) => {
-                return Ok(ResolvedServer::Adopted(site.conninfo(keywords)?));
+                return Ok(ResolvedServer::Adopted(environment.conninfo(keywords)?));
             }
         };
         let key = cluster_key(&binaries, case)?;
@@ -108,7 +108,7 @@ impl Stage {
                 }
                 // Problems with the target are reported before anything begins.
                 ResolvedServer::Adopted(conninfo) => {
-                    Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
+                    Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, &site.environment, watch)?))
                 }
             })
         })

@@ -19,6 +19,7 @@ use model::run::driver::DriverRecord;
 use crate::drivers::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{DriverOutput, Inbox, OutputEvent};
 use crate::process::{self, DriverProcess, LOAD_DID, Start, StderrTo};
+use crate::remote_command::run_there;
 use crate::upload::{self, ProgramFiles};
 
 /// Logins at a time: a server of ssh refuses some of more than ten (MaxStartups 10:30:100).
@@ -310,7 +311,7 @@ impl Logins<'_> {
         let words = match stage {
             Stage::Receiving { .. } => upload::words_to_receive(spec),
             _ if spec.upload => self.programs.words_to_run(spec, self.role.command()),
-            _ => spec.words(self.role.command()),
+            _ => run_there(spec, self.role.command()),
         };
         let (program, args) = words.split_first().context("the command has no words")?;
         // A word that no banner contains.
@@ -451,7 +452,7 @@ fn no_hello(
     anyhow!(
         "the command of {} (`{}`) {ended} before pgdyno answered{printed}{}{advice}",
         process.who,
-        spec.words(role.command()).join(" "),
+        run_there(spec, role.command()).join(" "),
         process.last_words()
     )
 }

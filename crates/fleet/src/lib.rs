@@ -16,6 +16,7 @@ mod pages;
 mod pipes;
 mod pods;
 mod process;
+mod remote_command;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -28,4 +29,5 @@ pub use pages::{PagePartSink, Pages, PipeNotice};
 pub use pipes::OutputTail;
 pub use pods::pods;
 pub use process::StderrTo;
+pub use remote_command::run_there;
 pub use upload::{UploadedCopy, remove_copies};

@@ -11,6 +11,7 @@ use model::experiment::driver::inventory::PodsSection;
 use serde::Deserialize;
 
 use crate::drivers::TURN;
+use crate::remote_command::{kubectl_options, way_into_pod};
 
 /// How long kubectl may take to list pods.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +31,7 @@ pub fn pods(section: &PodsSection, stop: &AtomicBool) -> Result<Vec<DriverSpec>>
 pub(crate) fn pods_by(kubectl: &str, section: &PodsSection, stop: &AtomicBool) -> Result<Vec<DriverSpec>> {
     section.check().map_err(anyhow::Error::msg)?;
     let selector = format!("--selector={}", section.selector);
-    let mut words = section.options();
+    let mut words = kubectl_options(section);
     words.extend(["get", "pods", selector.as_str(), "--output=json"].map(str::to_string));
     let json = said(kubectl, &words, stop)?;
     let list: List =
@@ -116,7 +117,7 @@ fn drivers_in(list: List, section: &PodsSection) -> Result<Vec<DriverSpec>> {
 fn driver_in(pod: &str, section: &PodsSection) -> DriverSpec {
     DriverSpec {
         name: pod.to_string(),
-        via: section.way(pod),
+        via: way_into_pod(section, pod),
         program: "pgdyno".to_string(),
         ..DriverSpec::default()
     }

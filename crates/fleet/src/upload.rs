@@ -13,6 +13,8 @@ use anyhow::{Context, Result, ensure};
 use model::experiment::driver::DriverSpec;
 use model::load::hello::Build;
 
+use crate::remote_command::script_there;
+
 pub use copies::{UploadedCopy, remove_copies};
 
 /// The list of what one `./package` built, in the format of sha256sum(1).
@@ -75,12 +77,15 @@ impl ProgramFiles {
     pub(crate) fn words_to_run(&self, spec: &DriverSpec, command: &str) -> Vec<String> {
         let case = |program: &ProgramFile| format!("{}) h={};; ", program.architecture, program.sha256);
         let cases: String = self.all().map(case).collect();
-        spec.words_of_script(&format!(
-            "h=; case $(uname -m) in {cases}esac; {DIRECTORY}; f=$d/$h; \
+        script_there(
+            spec,
+            &format!(
+                "h=; case $(uname -m) in {cases}esac; {DIRECTORY}; f=$d/$h; \
              if [ -f \"$f\" ] && [ -O \"$f\" ] && [ \"$(sha256sum <\"$f\")\" = \"$h  -\" ]; \
              then touch -c \"$f\"; exec \"$f\" {command}; fi; exec {} {command}",
-            spec.program
-        ))
+                spec.program
+            ),
+        )
     }
 }
 
@@ -109,7 +114,7 @@ pub(crate) fn siblings(sums: &str, own: &ProgramFile) -> Vec<ProgramFile> {
 /// the second one is of [`header`]; then the bytes follow.
 pub(crate) fn words_to_receive(spec: &DriverSpec) -> Vec<String> {
     let script = RECEIVE.replace("$directory", DIRECTORY).replace("$hex", &"[0-9a-f]".repeat(64));
-    spec.words_of_script(&script)
+    script_there(spec, &script)
 }
 
 /// The line before the bytes of a program, and the bytes.

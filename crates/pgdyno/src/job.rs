@@ -2,6 +2,7 @@
 
 mod companion;
 mod doing;
+mod ending;
 mod left;
 pub(crate) mod metrics;
 pub(crate) mod preview;
@@ -19,13 +20,13 @@ use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::preflight::Failed;
 use experiment::schedule::conduct::{ExperimentOutcome, Task};
 use experiment::schedule::replaced;
-use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::hands::HostAgents;
 use experiment::site::pending_undo::PendingUndo;
 use experiment::site::progress::{ProgressEvent, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
+use experiment::site::{Callbacks, Environment, Permissions, Site, SystemChanges};
 use experiment::stage::copies;
 use experiment::stage::os::sets_values;
 use host::{Keeper, KernelFiles};
@@ -41,10 +42,12 @@ use crate::front::cli::live::LiveArgs;
 use crate::front::cli::stored::RESULTS;
 pub(crate) use crate::job::companion::{Companion, FAREWELL_MAX};
 use crate::job::doing::Doing;
+use crate::job::ending::Ending;
+pub(crate) use crate::job::ending::Os;
 use crate::job::left::RemainingTime;
 use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
-use crate::restore_report::{SETTINGS, put_back_settings, report_settings, report_undone};
+use crate::restore_report::{SETTINGS, put_back_settings, report_undone};
 use crate::watchdog::Watchdog;
 use crate::{Exit, guard, say, signals};
 
@@ -87,13 +90,6 @@ pub(crate) fn expect_same_servers(
     Ok(())
 }
 
-/// The right to set values of this machine's operating system, and who restores them if this process is killed.
-pub(crate) struct Os {
-    // Restores them when it is dropped, before the watchdog is.
-    keeper: Mutex<Keeper>,
-    watchdog: Watchdog,
-}
-
 /// How to conduct a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
@@ -101,7 +97,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) consent: AgreedSteps<'a>,
     /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
-    /// See [`Site::is_enough`].
+    /// See [`Callbacks::is_enough`].
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Whether to show no progress.
     pub(crate) quiet: bool,
@@ -111,7 +107,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) spot: Option<&'a str>,
     /// Who tells scrapers what happens, if `--metrics` asks for it.
     pub(crate) metrics: Option<&'a Metrics>,
-    /// See [`Site::referee`].
+    /// See [`Callbacks::referee`].
     pub(crate) referee: Option<&'a (dyn Referee + Sync)>,
 }
 
@@ -156,33 +152,36 @@ impl Job {
     ) -> Result<Conducted<T>> {
         // Removes what a killed pgdyno left, whichever server this one measures and whether or not a run is left.
         server::process::socket::sweep_sockets();
-        // In this order: the watchdog is dismissed when the values are restored.
-        let (watchdog, keeper) = self.os.take().map(|os| (os.watchdog, os.keeper)).unzip();
+        let os = self.os.take();
         let (cache, program) = (Cache::default_location()?, own_program()?);
         let (now, spot) = (|| jiff::Timestamp::now().to_string(), terms.spot.map(spot::elsewhere));
         let site = Site {
-            cache: &cache,
-            plan: Some(&self.plan),
-            n_servers: terms.n_servers,
-            memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
-            most_clients: preview::most_clients(&self.plan),
-            servers: &self.servers,
-            os: keeper.as_ref(),
-            hands: HostAgents::new(program.clone()),
-            settings: &SETTINGS,
-            allowed: terms.consent.allowed,
-            runs_by_data: copies::runs_by_data(&self.plan),
-            replace: terms.consent.replace,
-            replace_databases: terms.consent.replace_databases,
-            risks: terms.consent.risks,
-            stop: signals::stop_flag(),
-            spot: spot.as_ref(),
-            pending_undo: &PENDING_UNDO,
-            now: &now,
-            is_enough: terms.is_enough,
-            referee: terms.referee,
-            in_turn: self.plan.servers_at_a_time.map(|_| self.plan.made_unix_ns),
-            seat: None,
+            environment: Environment {
+                cache: &cache,
+                plan: Some(&self.plan),
+                n_servers: terms.n_servers,
+                memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
+                most_clients: preview::most_clients(&self.plan),
+                servers: &self.servers,
+                runs_by_data: copies::runs_by_data(&self.plan),
+                in_turn: self.plan.servers_at_a_time.map(|_| self.plan.made_unix_ns),
+                seat: None,
+                stop: signals::stop_flag(),
+                now: &now,
+            },
+            permissions: Permissions {
+                replace: terms.consent.replace,
+                replace_databases: terms.consent.replace_databases,
+                risks: terms.consent.risks,
+                allowed: terms.consent.allowed,
+            },
+            changes: SystemChanges {
+                os: os.as_ref().map(|os| &os.keeper),
+                hands: HostAgents::new(program.clone()),
+                settings: &SETTINGS,
+                pending_undo: &PENDING_UNDO,
+            },
+            callbacks: Callbacks { spot: spot.as_ref(), is_enough: terms.is_enough, referee: terms.referee },
         };
         let order = Task {
             plan: &self.plan,
@@ -196,7 +195,7 @@ impl Job {
         let page = Companion::start(self.dir.path(), terms.live);
         let mut doing = Doing::new(&self.dir, RemainingTime::of_plan(&self.plan, &self.done));
         // Runs are as valid without.
-        if let Err(error) = ceilings::measure_missing(&self.plan, &site, &mut |progress| {
+        if let Err(error) = ceilings::measure_missing(&self.plan, &site.environment, &mut |progress| {
             doing.show(&progress);
             screen.show(progress);
         }) {
@@ -213,20 +212,8 @@ impl Job {
             doing.show(&progress);
             screen.show(progress);
         });
-        drop(doing);
-        screen.close();
         self.keep_durations(&cache);
-        // Values that the last case wanted to keep for the next one, and those that could not be restored before.
-        let on_hosts = site.hands.put_back();
-        drop(site);
-        let has_os = keeper.is_some();
-        drop(keeper);
-        let is_restored = all_restored(on_hosts, has_os);
-        drop(watchdog);
-        // Last: a restart may take minutes.
-        let of_servers = SETTINGS.put_back(&PENDING_UNDO);
-        report_settings(&of_servers);
-        let is_restored = is_restored && !of_servers.iter().any(|undoing| undoing.is_left);
+        let is_restored = Ending { doing, screen, hands: site.changes.hands, os }.finish();
         Ok(Conducted { result, is_restored, page })
     }
 }
@@ -250,27 +237,6 @@ pub(crate) struct Conducted<T> {
     pub(crate) is_restored: bool,
     /// The server of the page that shows it, to be dropped when the report is written.
     pub(crate) page: Option<Companion>,
-}
-
-/// Reports values of the operating system that are not restored on hosts, and if `has_os`, those of this machine, which
-/// are tried once more. Returns whether there are none.
-fn all_restored(on_hosts: Result<()>, has_os: bool) -> bool {
-    if let Err(error) = &on_hosts {
-        say(&format!("pgdyno: error: {error:#}"));
-    }
-    if !has_os {
-        return on_hosts.is_ok();
-    }
-    match host::undo_left(&KernelFiles::this()) {
-        Ok(undone) => {
-            report_undone(&undone);
-            on_hosts.is_ok() && undone.iter().all(|value| value.problem.is_none())
-        }
-        Err(error) => {
-            say(&format!("pgdyno: error: values of the operating system: {error:#}; see pgdyno clean"));
-            false
-        }
-    }
 }
 
 /// This program's file.

@@ -46,6 +46,15 @@ pub(crate) struct Uring {
     starved: Vec<(usize, u32)>,
 }
 
+/// The end of a receive.
+struct Completion {
+    result: i32,
+    /// Whether the request stays with the kernel and completes again.
+    goes_on: bool,
+    /// Whether it was received before the client's message had left.
+    is_early: bool,
+}
+
 /// Most requests that wait for the next system call: a longer turn submits what it has so far, so that the server works
 /// while the driver goes on. Submitting sooner cost more than it gained (8 or 32: up to a third more CPU).
 const QUEUE_ENTRIES: u32 = 128;
@@ -387,7 +396,8 @@ impl Uring {
                 }
                 return None;
             }
-            return self.received(index, (result, cqueue::more(flags), is_early), piece);
+            let completion = Completion { result, goes_on: cqueue::more(flags), is_early };
+            return self.received(index, completion, piece);
         }
         if !is_current || tag.is(Purpose::Cancel) {
             return None;
@@ -426,9 +436,10 @@ impl Uring {
     fn received(
         &mut self,
         index: usize,
-        (result, goes_on, is_early): (i32, bool, bool),
+        completion: Completion,
         piece: Option<ReceivedPiece>,
     ) -> Option<Signal> {
+        let Completion { result, goes_on, is_early } = completion;
         let goes_on_later = result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR;
         if !goes_on && goes_on_later {
             self.starved.push((index, self.slots[index].generation));

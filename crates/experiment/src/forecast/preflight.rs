@@ -17,12 +17,12 @@ use server::{Account, Binaries, BinariesOrigin};
 use wire::Conninfo;
 
 use crate::forecast::outlook;
-use crate::site::Site;
 use crate::site::exporter;
 use crate::site::keys::clusters_dir;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::requirements;
 use crate::site::settings;
+use crate::site::{Environment, Site};
 use crate::stage::disk::Peak;
 use crate::stage::{adopted, embedded, standbys};
 
@@ -57,7 +57,7 @@ pub struct Examination {
 /// plan fits on disk; examines servers by URL without changing them, but for those that have `failed` before.
 pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: &mut Watch) -> Examination {
     let mut found = Found::default();
-    let mut peak = space(plan, site, results, &mut found);
+    let mut peak = space(plan, &site.environment, results, &mut found);
     let can_fetch = found.obstacles.is_empty();
     let mut has_fetched = false;
     let mut watch = |progress: ProgressEvent| {
@@ -78,7 +78,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
                 found.take(cases, Ok(known.map(|known| known.reason.clone()).collect()));
             }
             ServerSource::Url(keywords) => {
-                let problems = site.conninfo(keywords).and_then(|conninfo| {
+                let problems = site.environment.conninfo(keywords).and_then(|conninfo| {
                     let look = || adopted::problems(&conninfo, cases, site);
                     limit::within(
                         "examine the server",
@@ -93,16 +93,17 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
     }
     if has_fetched {
         // What is here now takes no more space.
-        peak = Peak::from_plan(plan, site, results).ok().or(peak);
+        peak = Peak::from_plan(plan, &site.environment, results).ok().or(peak);
     }
     for case in &plan.cases {
-        let exporter = case.server.target.as_ref().map(|target| exporter::for_target(target, site.stop));
+        let exporter =
+            case.server.target.as_ref().map(|target| exporter::for_target(target, site.environment.stop));
         found.take(&[case], exporter.transpose().map(|_| Vec::new()));
     }
     if let Some(case) = plan.cases.first() {
         for import in &case.imports {
             let Some(address) = &import.prometheus else { continue };
-            let service = exporter::prometheus(address, import, site.stop);
+            let service = exporter::prometheus(address, import, site.environment.stop);
             let service = service.with_context(|| format!("import `{}`", import.name));
             found.take(&[case], service.map(|_| Vec::new()));
         }
@@ -132,18 +133,18 @@ pub fn changes(plan: &Plan, servers: &[Conninfo], allowed: AllowedChange) -> Res
 }
 
 /// Disk space and memory for servers that pgdyno runs, if there are any.
-fn space(plan: &Plan, site: &Site, results: &Path, found: &mut Found) -> Option<Peak> {
+fn space(plan: &Plan, environment: &Environment, results: &Path, found: &mut Found) -> Option<Peak> {
     let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
     if embedded.is_empty() {
         return None;
     }
     found.take(&embedded, Account::choose().map(|_| Vec::new()));
     for case in &embedded {
-        let is_usable = Workspace::expect_writable(&clusters_dir(case, site.cache));
+        let is_usable = Workspace::expect_writable(&clusters_dir(case, environment.cache));
         found.take(&[case], is_usable.map(|()| Vec::new()));
-        found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
+        found.take(&[case], Ok(outlook::beyond_memory(case, environment.memory_bytes).into_iter().collect()));
     }
-    match Peak::from_plan(plan, site, results) {
+    match Peak::from_plan(plan, environment, results) {
         Ok(of_plan) => {
             found.take(&embedded, Ok(of_plan.refusals()));
             Some(of_plan)
@@ -194,12 +195,12 @@ fn own_server(
     }
     let restores = |case: &&&Case| matches!(&case.workload.data, CaseData::Archive(_));
     let with_archive: Vec<&Case> = cases.iter().filter(restores).copied().collect();
-    if !with_archive.is_empty() && !site.risks.archive_as_superuser {
+    if !with_archive.is_empty() && !site.permissions.risks.archive_as_superuser {
         found.take(&with_archive, Ok(vec![embedded::TRUST_IN_ARCHIVE.to_string()]));
     }
     let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let must_ask = can_fetch && (has_settings || !with_archive.is_empty());
-    let binaries = match binaries(source, must_ask, site, watch) {
+    let binaries = match binaries(source, must_ask, &site.environment, watch) {
         Ok(binaries) => binaries,
         Err(error) => return found.take(cases, Err(error)),
     };
@@ -225,22 +226,26 @@ fn own_server(
         found.take(&with_tls, refused.map(|all| all.into_iter().map(words).collect()));
     }
     for (settings, with) in &by_settings {
-        found.take(with, refused(&binaries, settings, site));
+        found.take(with, refused(&binaries, settings, &site.environment));
     }
 }
 
 /// Problems with settings: those that do not suit this machine or the clients, and those that the binaries reject.
-fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site) -> Result<Vec<String>> {
+fn refused(
+    binaries: &Binaries,
+    settings: &BTreeMap<String, String>,
+    environment: &Environment,
+) -> Result<Vec<String>> {
     let whole = server::settings::defaults::embedded_settings(
         binaries.version_num,
-        site.memory_bytes,
-        site.most_clients,
+        environment.memory_bytes,
+        environment.most_clients,
         settings,
     );
     let mut problems: Vec<String> = whole.err().map(|error| format!("{error:#}")).into_iter().collect();
     // A meaningless share is already reported by the line above.
     let resolved = settings.iter().filter_map(|(name, value)| {
-        let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
+        let value = server::settings::resolve_setting(name, value, environment.memory_bytes).ok()?;
         Some((name.clone(), value))
     });
     let resolved: BTreeMap<String, String> = resolved.collect();
@@ -292,7 +297,7 @@ fn release(tag: Option<&str>) -> String {
 fn binaries(
     source: &ServerSource,
     must_ask: bool,
-    site: &Site,
+    environment: &Environment,
     watch: &mut Watch,
 ) -> Result<Option<Binaries>> {
     match source {
@@ -303,13 +308,13 @@ fn binaries(
             Ok(None)
         }
         ServerSource::Version(version) => {
-            let fetched = server::fetch(site.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)));
+            let fetched = server::fetch(environment.cache, version, &mut |p| watch(ProgressEvent::Fetch(p)));
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
         // A build takes minutes, and is made when it is needed.
         ServerSource::Source { tree, revision } => {
             let source = SourceTree { tree, revision: revision.as_deref() };
-            server::binaries::build::lacks(site.cache, &source).map_or(Ok(None), |why| {
+            server::binaries::build::lacks(environment.cache, &source).map_or(Ok(None), |why| {
                 if tree == REPOSITORY {
                     bail!("{} is not published as binaries: {why}", release(revision.as_deref()))
                 } else {

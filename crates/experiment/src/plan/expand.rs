@@ -187,7 +187,13 @@ fn cases(
     let is_sound = problems.is_empty();
     let mut cases = Vec::new();
     for (n, levels) in combinations.iter().enumerate() {
-        cases.extend(case(n as u32 + 1, (grid, levels, is_sound), experiment, site, problems));
+        cases.extend(case(
+            n as u32 + 1,
+            CaseLevels { grid, chosen: levels, is_sound },
+            experiment,
+            site,
+            problems,
+        ));
         if problems.are_enough() {
             break;
         }
@@ -260,10 +266,18 @@ pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     if problems.is_empty() { grid.dimensions } else { Vec::new() }
 }
 
-/// One case; `is_sound` says whether its keys are without problems so far, so that what is missing is one.
+/// The levels of one case.
+struct CaseLevels<'a> {
+    grid: &'a Grid,
+    /// The number of the level, for each dimension of the grid.
+    chosen: &'a [usize],
+    /// Whether the keys are without problems so far, so that what is missing is one.
+    is_sound: bool,
+}
+
 fn case(
     id: u32,
-    (grid, chosen, is_sound): (&Grid, &[usize], bool),
+    CaseLevels { grid, chosen, is_sound }: CaseLevels,
     experiment: &Experiment,
     site: &PlanResources,
     problems: &mut Problems,

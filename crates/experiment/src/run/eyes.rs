@@ -37,9 +37,9 @@ impl OneRun<'_> {
             log_path: log_path(session),
             backend: backend_of(session),
             counters: self.case.get(keys::run::COUNTERS),
-            spot_notice: self.site.spot.map(|spot| spot.url.clone()),
+            spot_notice: self.site.callbacks.spot.map(|spot| spot.url.clone()),
         };
-        let eyes = HostObserver::open(host, order, self.program.to_path_buf(), self.site.stop)
+        let eyes = HostObserver::open(host, order, self.program.to_path_buf(), self.site.environment.stop)
             .with_context(|| format!("cannot observe the server's host `{}`", host.name))?;
         let results = BTreeMap::from([("results".to_string(), self.results_dir.clone())]);
         let mut here = observe::host::facts::record(&results);
@@ -61,7 +61,7 @@ impl OneRun<'_> {
     /// # Errors
     /// When another lane uses it.
     pub(crate) fn take_server(&self, record: &RunRecord) -> Result<()> {
-        let Some(seat) = self.site.seat else { return Ok(()) };
+        let Some(seat) = self.site.environment.seat else { return Ok(()) };
         let what = format!("the server of target `{}`", lanes::target_of(self.case));
         match &record.eyes {
             Some(eyes) => seat.take_machine(&eyes.hello.boot_id, what),

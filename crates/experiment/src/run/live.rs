@@ -74,7 +74,7 @@ impl OneRun<'_> {
         } else {
             let (session, found, eyes, wal_ticks) = (None, None, None, Vec::new());
             let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks };
-            phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
+            phases::conduct(&mut ground, self.case, record, self.site.environment.stop, watch)
         };
         record.hooks.extend(occasion.put_back(Hook::AfterRun, watch));
         if record.state == RunState::Failed
@@ -98,13 +98,13 @@ impl OneRun<'_> {
     /// `record` with the failure of its commands as the reason.
     fn refused(&self, record: RunRecord) -> RunRecord {
         let reason = hooks::failure(&record.hooks).unwrap_or_default();
-        let is_stopped = self.site.stop.load(Ordering::Relaxed);
+        let is_stopped = self.site.environment.stop.load(Ordering::Relaxed);
         let state = if is_stopped { RunState::Partial } else { RunState::Failed };
         RunRecord { state, reason, ..record }
     }
 
     fn occasion(&self) -> Occasion<'_> {
-        let Site { stop, pending_undo, .. } = *self.site;
+        let (stop, pending_undo) = (self.site.environment.stop, self.site.changes.pending_undo);
         Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop, pending_undo }
     }
 
@@ -180,7 +180,7 @@ impl Live<'_> {
     /// Rows touched when the sessions of the load have ended.
     fn touched_after(&self, record: &RunRecord, tables: &[&str]) -> Result<BTreeMap<String, Touched>> {
         let is_answered = record.done.as_ref().is_some_and(|done| done.unanswered == 0);
-        let is_stopped = self.run.site.stop.load(Ordering::Relaxed);
+        let is_stopped = self.run.site.environment.stop.load(Ordering::Relaxed);
         ensure!(is_answered && !is_stopped, "the server does not answer, or the user does not want to wait");
         let pids = record.ready.as_ref().map_or(&[][..], |ready| &ready.backend_pids);
         touched::settled(&mut self.another_session()?, tables, pids)
@@ -188,7 +188,7 @@ impl Live<'_> {
 
     fn another_session(&self) -> Result<Session> {
         let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
-        session::open(conninfo, self.run.site.stop)
+        session::open(conninfo, self.run.site.environment.stop)
     }
 
     /// Takes a step on the other hosts over which the load is spread. Returns its facts, each with the host's name; a host that
@@ -202,7 +202,7 @@ impl Live<'_> {
         let mut detail = PhaseDetail::new();
         for conninfo in hosts.iter().filter(|conninfo| !conninfo.hosts.contains(&first)) {
             let place: String = conninfo.hosts.iter().map(ToString::to_string).collect();
-            match session::open(conninfo, self.run.site.stop) {
+            match session::open(conninfo, self.run.site.environment.stop) {
                 Ok(mut session) => {
                     let facts = step(&mut session).with_context(|| format!("on `{place}`"))?;
                     detail
@@ -228,7 +228,7 @@ impl Ground for Live<'_> {
     }
 
     fn connect(&mut self) -> Result<Duration> {
-        let mut session = session::open(&self.stage.conninfo()?, self.run.site.stop)?;
+        let mut session = session::open(&self.stage.conninfo()?, self.run.site.environment.stop)?;
         let longest = phase_limit::in_database(self.run.case, &mut session)?;
         self.session = Some(session);
         Ok(longest)
@@ -243,7 +243,12 @@ impl Ground for Live<'_> {
             (None, None) => Keeper::Later,
             (None, Some(pid)) => Keeper::Open(pid),
         };
-        connections::check(session, &conninfo, (self.run.site.most_clients, keeper), self.run.site.stop)?;
+        connections::check(
+            session,
+            &conninfo,
+            (self.run.site.environment.most_clients, keeper),
+            self.run.site.environment.stop,
+        )?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::read(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
         let route = record.server.as_mut().and_then(|server| server.route.as_mut());
@@ -266,7 +271,7 @@ impl Ground for Live<'_> {
             record.telemetry_unavailable.extend(place.missing.clone());
         }
         self.run.take_server(record)?;
-        record.ceilings = ceilings::known(self.run.case, self.run.site, &place.dirs, &conninfo);
+        record.ceilings = ceilings::known(self.run.case, &self.run.site.environment, &place.dirs, &conninfo);
         if self.run.case.workload.kind.is_own() {
             record.survey = Some(survey::survey(session, &self.run.case.workload)?);
         }
@@ -342,8 +347,8 @@ impl Ground for Live<'_> {
         self.session = None;
         self.run.load(self, record, watch)?;
         let wal = (position, self.wal_ticks.as_slice());
-        images::add(record, wal, cluster.as_ref(), self.writer, self.run.site.stop)?;
-        self.run.site.hands.expect_there()?;
+        images::add(record, wal, cluster.as_ref(), self.writer, self.run.site.environment.stop)?;
+        self.run.site.changes.hands.expect_there()?;
         if record.residency.before.is_some() {
             record.residency.after = self.residency_after(&names).ok();
         }
@@ -361,11 +366,11 @@ impl Ground for Live<'_> {
 
     fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad> {
         let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
-        count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.stop)
+        count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.environment.stop)
     }
 
     fn import(&mut self, record: &mut RunRecord) -> Result<()> {
-        import::take(record, self.writer, self.run.site.stop)
+        import::take(record, self.writer, self.run.site.environment.stop)
     }
 
     /// Only for a server of our own: the log of another server is not ours to store.

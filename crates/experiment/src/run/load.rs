@@ -75,7 +75,7 @@ impl OneRun<'_> {
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
         let sink = || telemetry.eyes_sink((*writer).clone());
-        eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.spot, sink(), &observer));
+        eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.callbacks.spot, sink(), &observer));
         let end = AtomicBool::new(false);
         let sizing = record.server.as_ref().and_then(Sizing::from_record);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
@@ -85,7 +85,7 @@ impl OneRun<'_> {
         follow.begin();
         let (mut search, orders) = (Search::new(self.case, go)?, fleet.orders());
         let mut on_line = |line: &DriverLine| {
-            self.site.spot.iter().for_each(|spot| spot.hear_driver(line));
+            self.site.callbacks.spot.iter().for_each(|spot| spot.hear_driver(line));
             if let Some(search) = &mut search
                 && let Some(rate_per_s) = search.line(line, unix_now())?
             {
@@ -94,7 +94,8 @@ impl OneRun<'_> {
             if let Some(t) = follow.line(line)? {
                 keep.second(t, follow.judge.window())?;
             }
-            let is_over = self.site.stop.load(Ordering::Relaxed) || lock(&telemetry.wal).full.is_some();
+            let is_over =
+                self.site.environment.stop.load(Ordering::Relaxed) || lock(&telemetry.wal).full.is_some();
             end.store(is_over, Ordering::Relaxed);
             Ok(())
         };
@@ -129,7 +130,7 @@ impl OneRun<'_> {
         match &self.side {
             Some(side) => {
                 let own = &others | load_backends;
-                side.barrier.meet(&own, &mut || fleet.keep_waiting(), self.site.stop)
+                side.barrier.meet(&own, &mut || fleet.keep_waiting(), self.site.environment.stop)
             }
             None => Ok((unix_now() + GO_DELAY.as_nanos() as u64, others)),
         }
@@ -163,11 +164,11 @@ impl OneRun<'_> {
         let load = self.load_spec(&conninfo, place, record);
         record.load = Some(load.clone());
         let mut fleet = self.start_drivers(load, &conninfo, stage)?;
-        let ready = fleet.wait_ready(READY_TIMEOUT, self.site.stop);
+        let ready = fleet.wait_ready(READY_TIMEOUT, self.site.environment.stop);
         let ready = ready.map_err(|error| admission::explained(error, self.case))?;
         record.drivers = fleet.records();
         if self.case.server.listen.is_some() {
-            record.connections = stage.load_connections(self.site.stop)?;
+            record.connections = stage.load_connections(self.site.environment.stop)?;
             admission::record_route(&conninfo, record);
         }
         Ok((fleet, ready))
@@ -180,12 +181,12 @@ impl OneRun<'_> {
         let listens = self.case.server.listen.is_some();
         let accept = |drivers: &[&DriverRecord]| {
             reach::expect_reachable(reach::is_socket(conninfo), drivers)?;
-            self.site.seat.map_or(Ok(()), |seat| seat.take_drivers(self.case, drivers))?;
+            self.site.environment.seat.map_or(Ok(()), |seat| seat.take_drivers(self.case, drivers))?;
             if listens { stage.admit(&reach::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
         };
         match specs {
             [] => {
-                if let Some(seat) = self.site.seat {
+                if let Some(seat) = self.site.environment.seat {
                     seat.take_this_machine(format!("the driver of target `{}`", target_of(self.case)))?;
                 }
                 if listens {
@@ -194,9 +195,9 @@ impl OneRun<'_> {
                 Fleet::local(self.program, ["drive"], &order, StderrTo::Messages)
             }
             drivers => {
-                order.spot_notice = self.site.spot.map(|spot| spot.url.clone());
+                order.spot_notice = self.site.callbacks.spot.map(|spot| spot.url.clone());
                 order.root_certificates = reach::roots_for_elsewhere(conninfo)?;
-                Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop)
+                Fleet::greeted(drivers, &order, self.program, &accept, self.site.environment.stop)
             }
         }
     }
@@ -223,8 +224,10 @@ impl OneRun<'_> {
 
     fn observe(&self, place: &LocalParts, conninfo: &Conninfo) -> Result<ObserveSpec> {
         let target = self.case.server.target.as_ref();
-        let telemetry =
-            target.map(|target| exporter::for_target(target, self.site.stop)).transpose()?.flatten();
+        let telemetry = target
+            .map(|target| exporter::for_target(target, self.site.environment.stop))
+            .transpose()?
+            .flatten();
         let log_offset =
             place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
         Ok(ObserveSpec {

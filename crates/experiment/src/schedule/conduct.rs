@@ -83,17 +83,17 @@ impl<'a> Task<'a> {
 /// written. The outcome next to it describes the runs made before.
 pub fn conduct(order: &Task, watch: &mut Watch) -> (ExperimentOutcome, Result<()>) {
     let Task { plan, dir, site, done, .. } = *order;
-    disk::touch(plan, site);
+    disk::touch(plan, &site.environment);
     let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
     let (tally, result) = make_all(order, watch);
     if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
-        disk::keep_to_budget(site.cache, watch);
+        disk::keep_to_budget(site.environment.cache, watch);
     }
     let outcome = ExperimentOutcome {
         completed: n_done + tally.completed,
         incomplete: tally.incomplete,
         missing: n_runs - n_done - tally.completed - tally.incomplete,
-        stopped: site.stop.load(Ordering::Relaxed),
+        stopped: site.environment.stop.load(Ordering::Relaxed),
         is_enough: tally.is_enough,
     };
     let (state, reason) = match &result {

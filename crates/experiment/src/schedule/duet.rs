@@ -119,11 +119,13 @@ pub fn conduct(order: &Task, slicing: Slicing, watch: &mut Watch) -> Result<Duet
         watch(ProgressEvent::Note(format!("a side of the duet has no profile: {error:#}")));
     }
     if order.plan.cases.iter().any(|case| case.server.source.is_embedded()) {
-        disk::keep_to_budget(order.site.cache, watch);
+        disk::keep_to_budget(order.site.environment.cache, watch);
     }
     let (state, reason) = match &result {
         Ok(_) => (RunState::Completed, String::new()),
-        Err(_) if order.site.stop.load(Ordering::Relaxed) => (RunState::Partial, STOPPED.to_string()),
+        Err(_) if order.site.environment.stop.load(Ordering::Relaxed) => {
+            (RunState::Partial, STOPPED.to_string())
+        }
         Err(error) => (RunState::Failed, format!("{error:#}")),
     };
     order.dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
@@ -199,8 +201,10 @@ fn play_round(
 /// Sets up both servers with their data; also returns whether the two clusters are alike: equal keys except for the
 /// side.
 fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
-    let (of_a, mut of_b) =
-        (ResolvedServer::resolve(cases[0], site, watch)?, ResolvedServer::resolve(cases[1], site, watch)?);
+    let (of_a, mut of_b) = (
+        ResolvedServer::resolve(cases[0], &site.environment, watch)?,
+        ResolvedServer::resolve(cases[1], &site.environment, watch)?,
+    );
     let mut is_alike = false;
     if let (ResolvedServer::Embedded(_, a), ResolvedServer::Embedded(_, b)) = (&of_a, &mut of_b)
         && a == b
@@ -261,8 +265,11 @@ fn run_side(
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
     let record = record?;
     let n_left = plan.repeats.saturating_sub(spec.block);
-    let left_s =
-        sequence::left_s(begun.elapsed().as_secs_f64(), n_left, order.site.stop.load(Ordering::Relaxed));
+    let left_s = sequence::left_s(
+        begun.elapsed().as_secs_f64(),
+        n_left,
+        order.site.environment.stop.load(Ordering::Relaxed),
+    );
     watch(sequence::run_ends(&record, None, n_runs, left_s));
     stopped.context("the server does not stop")?;
     Ok(record)

@@ -13,10 +13,10 @@ use model::experiment::target::lane::Lane;
 use crate::schedule::agenda::Repeats;
 use crate::schedule::conduct::Task;
 use crate::schedule::sequence::{OTHERS_END, RunTally, Sequence};
-use crate::site::Site;
 use crate::site::hands::HostAgents;
 use crate::site::lanes::{Lanes, Seat};
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::{Environment, Site, SystemChanges};
 
 /// Makes the runs of all lanes. A lane that cannot go on lets the others end the runs that they have begun.
 pub(crate) fn conduct(order: &Task, repeats: &Repeats, watch: &mut Watch) -> (RunTally, Result<()>) {
@@ -48,12 +48,16 @@ fn conduct_lane(
     seat: Seat,
     (number, sender): (usize, &Sender<(usize, ProgressEvent)>),
 ) -> (RunTally, Result<()>) {
+    let Site { environment, permissions, changes, callbacks } = order.site;
     let site = Site {
-        os: order.site.os.filter(|_| lane.is_here()),
-        hands: HostAgents::new(order.program.to_path_buf()),
-        runs_by_data: order.site.runs_by_data.clone(),
-        seat: Some(seat),
-        ..*order.site
+        environment: Environment { seat: Some(seat), ..environment.clone() },
+        permissions: *permissions,
+        changes: SystemChanges {
+            os: changes.os.filter(|_| lane.is_here()),
+            hands: HostAgents::new(order.program.to_path_buf()),
+            ..*changes
+        },
+        callbacks: *callbacks,
     };
     let n_runs = order.plan.runs.len() as u32;
     // The receiver waits until all lanes have ended.
@@ -61,8 +65,8 @@ fn conduct_lane(
     let (tally, result) =
         Sequence::new(Task { plan, site: &site, ..*order }, n_runs, repeats).conduct(&mut watch);
     // What cannot be put back is tried once more, and reported, when the experiment ends.
-    if site.hands.put_back().is_err() {
-        order.site.hands.take_over(&site.hands);
+    if site.changes.hands.put_back().is_err() {
+        order.site.changes.hands.take_over(&site.changes.hands);
     }
     let result = result.with_context(|| format!("target `{}`", lane.name()));
     if result.is_err() {

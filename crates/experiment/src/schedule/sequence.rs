@@ -20,7 +20,7 @@ use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Task, make_run, measured_tps};
 use crate::schedule::stages::Stages;
-use crate::site::Site;
+use crate::site::Callbacks;
 use crate::site::keys::needs_restart;
 use crate::site::lanes::Seat;
 use crate::site::progress::{ProgressEvent, Watch};
@@ -67,7 +67,7 @@ impl<'a> Sequence<'a> {
             n_runs,
             agenda: Agenda::new(plan, done, repeats),
             stages: Stages::new(plan),
-            hooks: CaseHooks::new(dir, site.stop, site.pending_undo),
+            hooks: CaseHooks::new(dir, site.environment.stop, site.changes.pending_undo),
             tally: RunTally::default(),
             missing: plan.runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
             n_made: 0,
@@ -152,11 +152,11 @@ impl<'a> Sequence<'a> {
 
     /// Whether another lane has failed.
     fn is_closing(&self) -> bool {
-        self.order.site.seat.is_some_and(|seat| seat.is_closing())
+        self.order.site.environment.seat.is_some_and(|seat| seat.is_closing())
     }
 
     fn is_stopped(&self) -> bool {
-        self.order.site.stop.load(Ordering::Relaxed)
+        self.order.site.environment.stop.load(Ordering::Relaxed)
     }
 
     /// Makes a run and what follows from it; returns whether to go on.
@@ -170,12 +170,12 @@ impl<'a> Sequence<'a> {
         let stage = match user_hooks::failure(&called) {
             Some(_) => None,
             None => match self.stages.for_case(case, site, watch) {
-                Err(_) if site.stop.load(Ordering::Relaxed) => return Ok(false),
+                Err(_) if site.environment.stop.load(Ordering::Relaxed) => return Ok(false),
                 other => Some(other?),
             },
         };
         // Setting up may have taken long.
-        if site.seat.is_some_and(|seat| seat.is_closing()) {
+        if site.environment.seat.is_some_and(|seat| seat.is_closing()) {
             return Ok(false);
         }
         let begun = Instant::now();
@@ -183,12 +183,13 @@ impl<'a> Sequence<'a> {
         watch(ProgressEvent::RunBegins { run: spec.run, n_runs: self.n_runs.max(spec.run), label });
         let record = make_next(&self.order, (spec, *repeat), case, called, stage, watch)?;
         self.hooks.made(&record);
-        let judged = judge(site, self.order.dir, &record, watch);
+        let judged = judge(&site.callbacks, self.order.dir, &record, watch);
         let is_stopped = self.is_stopped();
         let of_run_s = (self.spent_s + begun.elapsed().as_secs_f64()) / f64::from(self.n_made + 1);
         let n_planned = self.missing - u32::from(repeat.is_none());
         let needed_s = of_run_s * f64::from(n_planned + self.agenda.n_runs_of_turn());
-        let has_time = || !is_stopped && site.referee.is_some_and(|referee| referee.has_time(needed_s));
+        let has_time =
+            || !is_stopped && site.callbacks.referee.is_some_and(|referee| referee.has_time(needed_s));
         let after = self.agenda.made(&record, judged, has_time);
         // Reported below: a server that does not stop does not invalidate its run.
         let left = self.clear_away(&record, case, watch);
@@ -206,11 +207,11 @@ impl<'a> Sequence<'a> {
             AfterRun::Again(repeated) => watch(ProgressEvent::RunRepeats(repeated)),
             AfterRun::Over(records) => {
                 let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
-                self.tally.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));
+                self.tally.is_enough = site.callbacks.is_enough.is_some_and(|is_enough| enough(is_enough));
             }
         }
         let is_hopeless = self.n_failed_in_row >= FAILURES_MAX;
-        if is_hopeless && let Some(seat) = site.seat {
+        if is_hopeless && let Some(seat) = site.environment.seat {
             seat.close();
             watch(ProgressEvent::Note(OTHERS_END.to_string()));
         }
@@ -232,8 +233,11 @@ impl<'a> Sequence<'a> {
         // same.
         let keeps_values =
             runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
-        let put_back =
-            if keeps_values { Ok(()) } else { both(os::put_back(site.os, watch), site.hands.put_back()) };
+        let put_back = if keeps_values {
+            Ok(())
+        } else {
+            both(os::put_back(site.changes.os, watch), site.changes.hands.put_back())
+        };
         both(stopped.context("the server does not stop"), put_back)
     }
 
@@ -275,7 +279,7 @@ fn make_next(
     watch: &mut Watch,
 ) -> Result<RunRecord> {
     let run = OneRun { repeat, ..order.one_run(spec, case, called) };
-    let seat: Option<Seat> = order.site.seat;
+    let seat: Option<Seat> = order.site.environment.seat;
     make_run(spec.run, order.dir, |writer| {
         seat.iter().for_each(|seat| seat.begin(spec, case));
         let mut record = match stage {
@@ -288,11 +292,11 @@ fn make_next(
 }
 
 /// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
-fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> RunJudgement {
+fn judge(callbacks: &Callbacks, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> RunJudgement {
     if record.state != RunState::Completed {
         return RunJudgement::default();
     }
-    let Some(referee) = site.referee else {
+    let Some(referee) = callbacks.referee else {
         return RunJudgement::default();
     };
     referee.judge(dir.path(), record).unwrap_or_else(|error| {

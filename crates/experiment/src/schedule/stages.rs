@@ -27,7 +27,7 @@ impl Stages {
         let index = match self.asked.iter().find(|(known, _)| *known == key) {
             Some((_, index)) => *index,
             None => {
-                let found = ResolvedServer::resolve(case, site, watch)?;
+                let found = ResolvedServer::resolve(case, &site.environment, watch)?;
                 let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
                     Some(index) => index,
                     None => {

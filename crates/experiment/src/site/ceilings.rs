@@ -15,7 +15,7 @@ use model::text::prose::plural;
 use server::Workspace;
 use wire::Conninfo;
 
-use crate::site::Site;
+use crate::site::Environment;
 use crate::site::keys::clusters_dir;
 use crate::site::progress::{ProgressEvent, Watch};
 
@@ -23,18 +23,19 @@ use crate::site::progress::{ProgressEvent, Watch};
 ///
 /// # Errors
 /// When a device or a server cannot be measured.
-pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()> {
-    let effort = Effort { part: Effort::PART, stop: site.stop };
+pub fn measure_missing(plan: &Plan, environment: &Environment, watch: &mut Watch) -> Result<()> {
+    let effort = Effort { part: Effort::PART, stop: environment.stop };
     let machine = ceiling::this_machine();
     let now = ceiling::now_unix_ns();
     let is_known = |place: &str| {
-        kept::newest(&site.cache.dir, &machine, place).is_some_and(|made| kept::spares_another(&made, now))
+        kept::newest(&environment.cache.dir, &machine, place)
+            .is_some_and(|made| kept::spares_another(&made, now))
     };
     let mut seen = BTreeSet::new();
     for case in plan.cases.iter().filter(|case| case.get(keys::run::CALIBRATE)) {
-        for wanted in wanted(case, site)? {
+        for wanted in wanted(case, environment)? {
             let place = wanted.place()?;
-            if !seen.insert(place.clone()) || is_known(&place) || site.stop.load(Ordering::Relaxed) {
+            if !seen.insert(place.clone()) || is_known(&place) || environment.stop.load(Ordering::Relaxed) {
                 continue;
             }
             watch(ProgressEvent::Step(format!(
@@ -42,8 +43,8 @@ pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()
                 plural(kept::DAYS_MAX, "day")
             )));
             match wanted.measure(&effort) {
-                Ok(made) => drop(kept::keep(&site.cache.dir, &made)?),
-                Err(_) if site.stop.load(Ordering::Relaxed) => return Ok(()),
+                Ok(made) => drop(kept::keep(&environment.cache.dir, &made)?),
+                Err(_) if environment.stop.load(Ordering::Relaxed) => return Ok(()),
                 Err(error) => return Err(error.context(format!("run.calibrate: {place}"))),
             }
         }
@@ -76,12 +77,12 @@ impl Wanted {
 }
 
 /// Where a server by URL has its data, only `pgdyno calibrate --data` can know.
-fn wanted(case: &Case, site: &Site) -> Result<Vec<Wanted>> {
+fn wanted(case: &Case, environment: &Environment) -> Result<Vec<Wanted>> {
     let mut all = vec![Wanted::Machine];
     match &case.server.source {
-        ServerSource::Url(keywords) => all.push(Wanted::Way(Box::new(site.conninfo(keywords)?))),
+        ServerSource::Url(keywords) => all.push(Wanted::Way(Box::new(environment.conninfo(keywords)?))),
         _ => {
-            let data = Workspace::open(&clusters_dir(case, site.cache))?.dir;
+            let data = Workspace::open(&clusters_dir(case, environment.cache))?.dir;
             all.push(Wanted::Directory(data));
             let wal = case.server.wal_directory.as_deref().map(existing).transpose()?;
             all.extend(wal.map(Wanted::Directory));
@@ -100,12 +101,12 @@ fn existing(dir: &Path) -> Result<PathBuf> {
 /// machine; a server elsewhere has other devices.
 pub(crate) fn known(
     case: &Case,
-    site: &Site,
+    environment: &Environment,
     dirs: &BTreeMap<String, PathBuf>,
     conninfo: &Conninfo,
 ) -> Ceilings {
     let machine = ceiling::this_machine();
-    let kept = |place: &str| kept::newest(&site.cache.dir, &machine, place);
+    let kept = |place: &str| kept::newest(&environment.cache.dir, &machine, place);
     let mut measured = BTreeMap::new();
     for role in ["data", "wal"] {
         // A server by URL does not say where its WAL is; without another directory it is with the data.

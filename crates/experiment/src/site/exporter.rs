@@ -59,8 +59,10 @@ struct Secrets<'a> {
 
 impl Secrets<'_> {
     fn service(&self, address: &str, stop: &AtomicBool) -> Result<Service> {
-        let password = secret(("password", self.password.0, self.password.1), stop)?;
-        let token = secret(("token", self.token.0, self.token.1), stop)?;
+        let (variable, file) = self.password;
+        let password = secret(SecretSource { what: "password", variable, file }, stop)?;
+        let (variable, file) = self.token;
+        let token = secret(SecretSource { what: "token", variable, file }, stop)?;
         let identity = match (self.user, &password, &token) {
             (None, None, None) => AskerIdentity::None,
             (Some(user), Some(password), None) => AskerIdentity::Password { user, password },
@@ -71,11 +73,16 @@ impl Secrets<'_> {
     }
 }
 
-/// A secret from an environment variable or a file, without the newline at its end.
-fn secret(
-    (what, variable, file): (&str, Option<&str>, Option<&Path>),
-    stop: &AtomicBool,
-) -> Result<Option<String>> {
+/// Where a secret comes from: an environment variable or a file.
+struct SecretSource<'a> {
+    what: &'a str,
+    variable: Option<&'a str>,
+    file: Option<&'a Path>,
+}
+
+/// A secret without the newline at its end.
+fn secret(source: SecretSource, stop: &AtomicBool) -> Result<Option<String>> {
+    let SecretSource { what, variable, file } = source;
     let text = match (variable, file) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => bail!("give {what}_env or {what}_file, not both"),

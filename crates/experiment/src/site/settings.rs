@@ -95,17 +95,18 @@ impl ServerSettings {
         if wanted.is_empty() && altering.is_none() {
             return Ok(SettingsChange::default());
         }
-        site.go_on()?;
+        site.environment.go_on()?;
         if altering.is_none() {
-            let problems = problems(conninfo, &[case], site.allowed)?;
+            let problems = problems(conninfo, &[case], site.permissions.allowed)?;
             ensure!(problems.is_empty(), "{}", problems.join("; "));
-            let (begun, undone) = Altering::begin(conninfo, &case.server.restart, &journals(site.cache))?;
+            let (begun, undone) =
+                Altering::begin(conninfo, &case.server.restart, &journals(site.environment.cache))?;
             undone.iter().for_each(|undone| report(undone.words()));
             *altering = Some(begun);
         }
         let n_servers = u32::try_from(self.slots().len()).unwrap_or(1);
         let longest = alter_system::undo_max(!case.server.restart.is_empty());
-        site.pending_undo.add(Owed::Settings, longest * n_servers);
+        site.changes.pending_undo.add(Owed::Settings, longest * n_servers);
         let altering = altering.as_mut().context("it was begun")?;
         altering.set(wanted).with_context(|| format!("settings of the server {conninfo} (server.settings)"))
     }

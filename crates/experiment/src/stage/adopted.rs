@@ -23,7 +23,7 @@ use wire::session::Session;
 use workload::{Marker, Schema};
 
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::{Site, requirements};
+use crate::site::{Environment, Site, requirements};
 use crate::stage::connections::Keeper;
 use crate::stage::copies::Copies;
 use crate::stage::{connections, os};
@@ -138,9 +138,14 @@ impl Adopted {
     ///
     /// # Errors
     /// When it cannot be reached, cannot take the case's load, or another pgdyno uses the database.
-    pub(crate) fn set_up(conninfo: Conninfo, case: &Case, site: &Site, watch: &mut Watch) -> Result<Adopted> {
-        let mut holder = session::open(&conninfo, site.stop)?;
-        let mut other = session::open(&conninfo, site.stop)?;
+    pub(crate) fn set_up(
+        conninfo: Conninfo,
+        case: &Case,
+        environment: &Environment,
+        watch: &mut Watch,
+    ) -> Result<Adopted> {
+        let mut holder = session::open(&conninfo, environment.stop)?;
+        let mut other = session::open(&conninfo, environment.stop)?;
         let facts = Facts::read(&conninfo, &mut holder, &mut other)?;
         judge(&facts, case)?;
         match &facts.flavor {
@@ -157,7 +162,7 @@ impl Adopted {
             requirements::note_if_newer(other.server_version_num(), watch);
         }
         let keeper = Keeper::Open(holder.backend_pid());
-        connections::check(&mut other, &conninfo, (site.most_clients, keeper), site.stop)?;
+        connections::check(&mut other, &conninfo, (environment.most_clients, keeper), environment.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,
@@ -187,19 +192,19 @@ impl Adopted {
     /// Restores the data to its initial state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
-        self.hold_all(site)?;
+        self.hold_all(&site.environment)?;
         let mut report = |line| watch(ProgressEvent::Note(line));
         // First: a restart ends all sessions.
-        let changed = site.settings.apply(case, &self.conninfo, site, &mut report)?;
+        let changed = site.changes.settings.apply(case, &self.conninfo, site, &mut report)?;
         if changed.is_restarted {
-            self.hold_all(site)?;
+            self.hold_all(&site.environment)?;
         }
         let set = match &case.server.host {
-            None => os::apply(case, site.os, None)?.detail,
+            None => os::apply(case, site.changes.os, None)?.detail,
             Some(host) => {
-                let mut session = session::open(&self.conninfo, site.stop)?;
+                let mut session = session::open(&self.conninfo, site.environment.stop)?;
                 let mut report = |line| watch(ProgressEvent::Note(line));
-                site.hands.apply((case, host), &mut session, site.stop, &mut report)?
+                site.changes.hands.apply((case, host), &mut session, site.environment.stop, &mut report)?
             }
         };
         let mut detail = self.restore_data(case, site, watch)?;
@@ -209,7 +214,7 @@ impl Adopted {
     }
 
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
-        let mut session = session::open(&self.conninfo, site.stop)?;
+        let mut session = session::open(&self.conninfo, site.environment.stop)?;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is used as it is".to_string()),
@@ -233,7 +238,7 @@ impl Adopted {
             return detail(as_it_is(&state, &case.workload)?.to_string());
         }
         if let Some(found) = self.found(&mut session, &home)
-            && !site.replace
+            && !site.permissions.replace
         {
             expect_same(found, home.dataset, &case.workload)?;
         }

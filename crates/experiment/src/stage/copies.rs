@@ -12,7 +12,7 @@ use server::database::template::{self, Changed, Displaced, Doors, LoadedObjects,
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::site::Site;
+use crate::site::Environment;
 use crate::site::keys::data_key;
 use crate::site::progress::{ProgressEvent, Watch};
 
@@ -57,11 +57,11 @@ impl Copies {
         wish: &CopyInputs,
         session: &mut Session,
         conninfo: &Conninfo,
-        site: &Site,
+        environment: &Environment,
         watch: &mut Watch,
     ) -> Result<()> {
         if matches!(self, Copies::Unknown) {
-            *self = match open(wish, session, conninfo, site) {
+            *self = match open(wish, session, conninfo, environment) {
                 Ok((templates, left)) => {
                     for (name, why) in left {
                         watch(ProgressEvent::Note(format!("database `{name}` is left: {why}")));
@@ -128,12 +128,12 @@ fn open(
     wish: &CopyInputs,
     session: &mut Session,
     conninfo: &Conninfo,
-    site: &Site,
+    environment: &Environment,
 ) -> Result<(Templates, Vec<(String, String)>)> {
     if let Some(reason) = refusal(session, wish.is_pooled, wish.may_replace)? {
         bail!(reason);
     }
-    Templates::open(Doors::new(conninfo, site.stop), session)
+    Templates::open(Doors::new(conninfo, environment.stop), session)
 }
 
 /// Message for a required template that is impossible.

@@ -18,7 +18,7 @@ use server::cluster::space::{
 use server::cluster::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster};
 
-use crate::site::Site;
+use crate::site::Environment;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, cluster_key, clusters_dir, key_of_twin};
 use crate::site::progress::{ProgressEvent, Watch};
@@ -168,16 +168,16 @@ impl Peak {
     ///
     /// # Errors
     /// When a file system or the cache cannot be examined.
-    pub fn from_plan(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
-        let clusters = clusters(plan, site.n_servers);
-        let common = common_parts(plan, site, results);
-        let reusable = reusable(&clusters, site)?;
+    pub fn from_plan(plan: &Plan, environment: &Environment, results: &Path) -> Result<Peak> {
+        let clusters = clusters(plan, environment.n_servers);
+        let common = common_parts(plan, environment, results);
+        let reusable = reusable(&clusters, environment)?;
         let together: Vec<SpaceNeed> =
-            clusters.iter().flat_map(|cases| parts_of(cases, site.cache)).collect();
+            clusters.iter().flat_map(|cases| parts_of(cases, environment.cache)).collect();
         let side_by_side = add_up(&[together, common.clone()].concat(), &reusable)?;
         let mut alone: Vec<Demand> = Vec::new();
         for cases in &clusters {
-            for demand in add_up(&[parts_of(cases, site.cache), common.clone()].concat(), &reusable)? {
+            for demand in add_up(&[parts_of(cases, environment.cache), common.clone()].concat(), &reusable)? {
                 match alone.iter_mut().find(|known| known.device == demand.device) {
                     Some(known) if known.needed_bytes() < demand.needed_bytes() => *known = demand,
                     Some(_) => {}
@@ -190,7 +190,7 @@ impl Peak {
             Some(_) => (alone, None),
             None => (side_by_side, (n_clusters > 1 && !plan.is_comparison).then_some(alone)),
         };
-        Ok(Peak { demands, one_at_a_time, n_clusters, cache_dir: site.cache.dir.clone() })
+        Ok(Peak { demands, one_at_a_time, n_clusters, cache_dir: environment.cache.dir.clone() })
     }
 
     /// Why the plan does not fit on disk, one reason per file system.
@@ -235,12 +235,12 @@ fn clusters(plan: &Plan, n_servers: u64) -> Vec<Vec<&Case>> {
 }
 
 /// Demands besides clusters: missing binaries, and the results.
-fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<SpaceNeed> {
+fn common_parts(plan: &Plan, environment: &Environment, results: &Path) -> Vec<SpaceNeed> {
     let runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
     let results_bytes =
         runs.map(|case| (load_s(case) * RESULTS_BYTES_PER_S) as u64 + RESULTS_BYTES_PER_RUN).sum();
     let mut missing: Vec<&ServerSource> = Vec::new();
-    for case in plan.cases.iter().filter(|case| binaries_here(case, site.cache).is_none()) {
+    for case in plan.cases.iter().filter(|case| binaries_here(case, environment.cache).is_none()) {
         if case.server.source.is_embedded() && !missing.contains(&&case.server.source) {
             missing.push(&case.server.source);
         }
@@ -251,7 +251,7 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<SpaceNeed> {
     let binaries_bytes = RELEASE_BYTES * missing.len() as u64 + BUILD_BYTES * n_built.min(1);
     vec![
         SpaceNeed { what: Use::Results, place: results.to_path_buf(), bytes: results_bytes },
-        SpaceNeed { what: Use::Binaries, place: site.cache.dir.clone(), bytes: binaries_bytes },
+        SpaceNeed { what: Use::Binaries, place: environment.cache.dir.clone(), bytes: binaries_bytes },
     ]
 }
 
@@ -277,10 +277,10 @@ fn series_of(release: &str) -> String {
 }
 
 /// Names of the clusters, as far as they are known without the binaries.
-fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
+fn names(clusters: &[Vec<&Case>], environment: &Environment) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for case in clusters.iter().filter_map(|cases| cases.first()) {
-        let Some(binaries) = binaries_here(case, site.cache) else { continue };
+        let Some(binaries) = binaries_here(case, environment.cache) else { continue };
         let Ok(key) = cluster_key(&binaries, case) else { continue };
         let name = key.directory_name();
         if !names.insert(name) {
@@ -291,15 +291,15 @@ fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
 }
 
 /// Existing clusters that these reuse, or that may be removed for them.
-fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>> {
-    let names = names(clusters, site);
-    let in_cache = site.cache.clusters_dir();
+fn reusable(clusters: &[Vec<&Case>], environment: &Environment) -> Result<Vec<(PathBuf, u64)>> {
+    let names = names(clusters, environment);
+    let in_cache = environment.cache.clusters_dir();
     let dirs: BTreeSet<PathBuf> =
-        clusters.iter().filter_map(|cases| Some(clusters_dir(cases.first()?, site.cache))).collect();
+        clusters.iter().filter_map(|cases| Some(clusters_dir(cases.first()?, environment.cache))).collect();
     let mut found = Vec::new();
     for dir in dirs.iter().filter(|dir| dir.is_dir()) {
         // Nothing is removed from a directory that the user named for a target.
-        let may_remove = *dir == in_cache && CacheBudget::read(site.cache)?.bytes.is_some();
+        let may_remove = *dir == in_cache && CacheBudget::read(environment.cache)?.bytes.is_some();
         for entry in Workspace::look(dir)?.list()? {
             let is_idle = entry.used_by_pid.or(entry.server_pid).is_none() && entry.used_by_others.is_none();
             if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
@@ -317,21 +317,26 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
 ///
 /// # Errors
 /// When there is not enough space; then nothing was removed.
-pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Watch) -> Result<()> {
-    let parts = parts_of(&[case], site.cache);
+pub(crate) fn make_room(
+    case: &Case,
+    claim: &Claim,
+    environment: &Environment,
+    watch: &mut Watch,
+) -> Result<()> {
+    let parts = parts_of(&[case], environment.cache);
     // Its existing part is reused, or was removed before.
     let present = claim.places();
     let lacks = |reusable: &[(PathBuf, u64)]| -> Result<Vec<String>> {
-        let refusal = |demand: &Demand| demand.refusal(&site.cache.dir);
+        let refusal = |demand: &Demand| demand.refusal(&environment.cache.dir);
         Ok(add_up(&parts, reusable)?.iter().filter_map(refusal).collect())
     };
     if case.server.target.as_ref().is_some_and(|target| target.directory.is_some()) {
         return refuse(lacks(&present)?);
     }
-    let budget = CacheBudget::read(site.cache)?;
+    let budget = CacheBudget::read(environment.cache)?;
     let mut reusable = present.clone();
     if budget.bytes.is_some() {
-        let holdings = Holdings::read(site.cache)?;
+        let holdings = Holdings::read(environment.cache)?;
         reusable.extend(holdings.idle().flat_map(|item| item.places.clone()));
     }
     refuse(lacks(&reusable)?)?;
@@ -340,8 +345,11 @@ pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Wat
     let present_bytes: u64 = present.iter().map(|(_, bytes)| bytes).sum();
     let incoming_bytes = kept_bytes.saturating_sub(present_bytes);
     let has_room = || Ok(lacks(&present)?.is_empty());
-    let needed = site.plan.map(|plan| names(&clusters(plan, site.n_servers), site)).unwrap_or_default();
-    let removed = budget::make_room(site.cache, &budget, incoming_bytes, &needed, &has_room)?;
+    let needed = environment
+        .plan
+        .map(|plan| names(&clusters(plan, environment.n_servers), environment))
+        .unwrap_or_default();
+    let removed = budget::make_room(environment.cache, &budget, incoming_bytes, &needed, &has_room)?;
     tell(&removed, &budget, watch);
     refuse(lacks(&present)?)
 }
@@ -364,10 +372,10 @@ fn tell(removed: &[CachedItem], budget: &CacheBudget, watch: &mut Watch) {
 }
 
 /// Marks the existing clusters of `plan` as used now, so that others are removed first.
-pub fn touch(plan: &Plan, site: &Site) {
-    let clusters = clusters(plan, site.n_servers);
-    let names = names(&clusters, site);
-    let Ok(workspace) = Workspace::look_in_cache(site.cache) else { return };
+pub fn touch(plan: &Plan, environment: &Environment) {
+    let clusters = clusters(plan, environment.n_servers);
+    let names = names(&clusters, environment);
+    let Ok(workspace) = Workspace::look_in_cache(environment.cache) else { return };
     for name in names.iter().filter(|name| workspace.dir.join(name).is_dir()) {
         // Releasing a claim records the time; a cluster in use by others is not removed anyway.
         workspace.claim_name(name).ok();

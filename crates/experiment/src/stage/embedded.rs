@@ -17,18 +17,18 @@ use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
 
-use super::{LOADED, MADE_UNDER, Site, data_words, labels, made_under, workspace_of};
+use super::{LOADED, MADE_UNDER, data_words, labels, made_under, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::{phase_limit, requirements, wal};
+use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::os::ReservedPages;
-use crate::stage::own_data::Whose;
+use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::{os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
 pub(crate) const IS_LOADED: &str = "loaded";
 
-/// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Site::in_turn`]).
+/// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Environment::in_turn`]).
 const IN_TURN: &str = "experiment";
 
 /// Why an archive needs a consent.
@@ -85,12 +85,12 @@ impl Embedded {
     ) -> Result<Embedded> {
         // A killed pgdyno could not remove these itself.
         server::process::socket::sweep_sockets();
-        let workspace = workspace_of(case, site)?;
+        let workspace = workspace_of(case, &site.environment)?;
         // A leftover that cannot be swept does not affect this cluster.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
         requirements::note_if_newer(binaries.version_num, watch);
-        disk::make_room(case, &claim, site, watch)?;
+        disk::make_room(case, &claim, &site.environment, watch)?;
         let mut cluster = claim.cluster(&binaries, &options(case))?;
         let made_under = cluster.facts.labels.get(MADE_UNDER);
         let is_known = made_under == Some(&setting::made_under_words(case));
@@ -100,7 +100,8 @@ impl Embedded {
         }
         let is_loaded = is_known && cluster.facts.labels.contains_key(IS_LOADED);
         let has_snapshot = is_known && cluster.has_snapshot(LOADED);
-        let may_have_aged = !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.in_turn);
+        let may_have_aged =
+            !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.environment.in_turn);
         // Without a snapshot, runs may have changed the data.
         if has_snapshot || (is_loaded && !case.prepare.restore && !may_have_aged) {
             watch(ProgressEvent::Step(format!("using the data of {} loaded before", data_words(case))));
@@ -146,7 +147,7 @@ impl Embedded {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
         let mut making = case.clone();
         making.server.settings = setting::of_its_data(case).clone();
-        let settings = self.settings_of(&making, site, Adding::Everything)?;
+        let settings = self.settings_of(&making, &site.environment, Adding::Everything)?;
         // What is written here stays in memory, and without a snapshot the run finds it there.
         let binding = os::placement_of(case).context(keys::os::NUMA.name)?;
         self.loaded_on = binding.as_ref().map(Binding::words);
@@ -163,7 +164,7 @@ impl Embedded {
             let seconds = report.seconds;
             watch(ProgressEvent::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
         }
-        self.label(case, site)?;
+        self.label(case, &site.environment)?;
         self.is_fresh = true;
         Ok(())
     }
@@ -171,30 +172,37 @@ impl Embedded {
     /// Loads the data over the running server.
     fn load(&self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         let conninfo = self.conninfo()?;
-        let mut session = session::open(&conninfo, site.stop)?;
+        let mut session = session::open(&conninfo, site.environment.stop)?;
         match &case.workload.data {
             CaseData::None => {}
             CaseData::Loaded(_) => {
                 // Before hours of loading.
-                self.expect_in_effect(case, site)?;
+                self.expect_in_effect(case, &site.environment)?;
                 schema::make(&mut session, case.workload.schema.as_deref())?;
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
             CaseData::Files(files) => {
                 let scale = case.workload.scale;
-                let done = own_data::run_files(&mut session, (files, Whose::Ours), scale, site.stop, watch)?;
+                let done = own_data::run_files(
+                    &mut session,
+                    (files, Whose::Ours),
+                    scale,
+                    site.environment.stop,
+                    watch,
+                )?;
                 watch(ProgressEvent::Step(done));
             }
             CaseData::Archive(archive) => {
-                ensure!(site.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
+                ensure!(site.permissions.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
                 let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
-                let done = own_data::restore_archive(
-                    &mut session,
-                    (&case.workload, archive),
-                    (&restorer, site, Whose::Ours),
-                    phase_limit::for_case(case),
-                    watch,
-                )?;
+                let restore = ArchiveRestore {
+                    workload: &case.workload,
+                    archive,
+                    restorer: &restorer,
+                    whose: Whose::Ours,
+                    longest: phase_limit::for_case(case),
+                };
+                let done = own_data::restore_archive(&mut session, &restore, &site.environment, watch)?;
                 watch(ProgressEvent::Step(done));
             }
         }
@@ -202,7 +210,7 @@ impl Embedded {
         for step in [server::database::tend::tend_catalogs, server::database::tend::tend_statistics] {
             for name in (0..databases.len()).filter_map(|row| databases.get(row, "datname")) {
                 let conninfo = Conninfo { dbname: name.to_string(), ..conninfo.clone() };
-                step(&mut session::open(&conninfo, site.stop)?)?;
+                step(&mut session::open(&conninfo, site.environment.stop)?)?;
             }
         }
         session.execute("checkpoint")?;
@@ -210,10 +218,10 @@ impl Embedded {
     }
 
     /// Records in the cluster's marker that its data is complete, and who used it last.
-    fn label(&mut self, case: &Case, site: &Site) -> Result<()> {
+    fn label(&mut self, case: &Case, environment: &Environment) -> Result<()> {
         let mut labels = labels(case, &self.cluster.binaries);
         labels.insert(IS_LOADED.to_string(), "yes".to_string());
-        labels.extend(site.in_turn.map(|experiment| (IN_TURN.to_string(), experiment.to_string())));
+        labels.extend(environment.in_turn.map(|experiment| (IN_TURN.to_string(), experiment.to_string())));
         self.cluster.set_labels(labels)
     }
 
@@ -230,20 +238,20 @@ impl Embedded {
         self.stop(StopMode::Immediate)?;
         let mut detail = self.put_data_back(case, site, watch)?;
         detail.extend(made_under(case));
-        self.label(case, site)?;
-        let mut settings = self.settings_of(case, site, Adding::Growth)?;
+        self.label(case, &site.environment)?;
+        let mut settings = self.settings_of(case, &site.environment, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
-        let applied = os::apply(case, site.os, Some((&self.cluster, &mut settings)))?;
+        let applied = os::apply(case, site.changes.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;
         let listen = listen(&case.server)?;
         let (binding, groups) = (applied.binding, applied.groups);
         let options = StartOptions { settings, binding, groups, listen, ..StartOptions::default() };
         let reserved = (applied.pages.as_ref(), applied.page_cache_lost_bytes);
-        detail.extend(self.start_with_pages(case, site, &options, reserved)?);
-        self.expect_in_effect(case, site)?;
+        detail.extend(self.start_with_pages(case, &site.changes, &options, reserved)?);
+        self.expect_in_effect(case, &site.environment)?;
         if case.prepare.restore {
-            self.expect_whole(case, site)?;
+            self.expect_whole(case, &site.environment)?;
         }
         self.make_statement_statistics(case, site)?;
         Ok(detail)
@@ -329,20 +337,20 @@ impl Embedded {
     }
 
     /// Checks the settings of the case that the server took at its start without looking at its catalogs.
-    fn expect_in_effect(&self, case: &Case, site: &Site) -> Result<()> {
+    fn expect_in_effect(&self, case: &Case, environment: &Environment) -> Result<()> {
         let chosen = &case.server.settings;
         if chosen.is_empty() {
             return Ok(());
         }
-        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        let mut session = session::open(&self.conninfo()?, environment.stop)?;
         // A name without a schema is looked up as the load's sessions do.
         session.restore_for_user()?;
         effect::expect(&mut session, chosen).context(keys::server::SETTINGS.name)
     }
 
     /// Checks that the restored data matches its key.
-    fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
-        let mut session = session::open(&self.conninfo()?, site.stop)?;
+    fn expect_whole(&self, case: &Case, environment: &Environment) -> Result<()> {
+        let mut session = session::open(&self.conninfo()?, environment.stop)?;
         let workload = &case.workload;
         // Data of the user's own files has no marker.
         let Some(WorkloadTables { dataset, schema }) = WorkloadTables::find(&mut session, workload)? else {
@@ -364,13 +372,18 @@ impl Embedded {
         }
     }
 
-    fn settings_of(&mut self, case: &Case, site: &Site, adding: Adding) -> Result<BTreeMap<String, String>> {
+    fn settings_of(
+        &mut self,
+        case: &Case,
+        environment: &Environment,
+        adding: Adding,
+    ) -> Result<BTreeMap<String, String>> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
         let mut settings = server::settings::defaults::embedded_settings(
             version_num,
-            site.memory_bytes,
-            site.most_clients,
+            environment.memory_bytes,
+            environment.most_clients,
             chosen,
         )?;
         self.wal_needs = WalNeeds::new(case, &self.cluster, adding)?;
@@ -390,7 +403,7 @@ impl Embedded {
     fn start_with_pages(
         &mut self,
         case: &Case,
-        site: &Site,
+        changes: &SystemChanges,
         options: &StartOptions,
         (pages, mut lost_bytes): (Option<&ReservedPages>, u64),
     ) -> Result<BTreeMap<String, String>> {
@@ -402,7 +415,7 @@ impl Embedded {
             }
             let Err(error) = self.start(options.clone()) else { break };
             let reserved = if n_starts < N_STARTS { pages } else { None };
-            match reserved.map(|pages| pages.reserve_again(site.os)).transpose()?.flatten() {
+            match reserved.map(|pages| pages.reserve_again(changes.os)).transpose()?.flatten() {
                 Some(lost_again_bytes) => lost_bytes += lost_again_bytes,
                 None => return Err(error),
             }

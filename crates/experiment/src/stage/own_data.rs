@@ -25,7 +25,7 @@ use wire::session::Session;
 use workload::script::sqlfile::roles::needed;
 
 use crate::plan::{archive, scripts};
-use crate::site::Site;
+use crate::site::Environment;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::stage::connections;
 
@@ -75,6 +75,16 @@ pub(crate) fn run_files(
     ))
 }
 
+/// An archive, the workload whose tables it holds, and who restores it.
+pub(crate) struct ArchiveRestore<'a> {
+    pub(crate) workload: &'a WorkloadSpec,
+    pub(crate) archive: &'a Archive,
+    pub(crate) restorer: &'a Restorer,
+    pub(crate) whose: Whose,
+    /// How long it may take.
+    pub(crate) longest: Duration,
+}
+
 /// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload. Returns
 /// how long that took, in words.
 ///
@@ -83,11 +93,11 @@ pub(crate) fn run_files(
 /// does not have, `pg_restore` fails, or the tables are not those that the workload needs.
 pub(crate) fn restore_archive(
     session: &mut Session,
-    (workload, archive): (&WorkloadSpec, &Archive),
-    (restorer, site, whose): (&Restorer, &Site, Whose),
-    longest: Duration,
+    restored: &ArchiveRestore,
+    environment: &Environment,
     watch: &mut Watch,
 ) -> Result<String> {
+    let ArchiveRestore { workload, archive, restorer, whose, longest } = *restored;
     let begun = Instant::now();
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
     let n_jobs = connections::jobs(session, available_parallelism().map_or(1, usize::from))?;
@@ -98,7 +108,7 @@ pub(crate) fn restore_archive(
         server_num,
         n_jobs,
         deadline: begun + longest,
-        stop: site.stop,
+        stop: environment.stop,
     };
     let (name, size) = (&archive.name, bytes(archive.bytes as f64));
     let about = || {
@@ -120,7 +130,8 @@ pub(crate) fn restore_archive(
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
     if let Some(home) = WorkloadTables::find(session, workload)? {
         watch(ProgressEvent::Step(format!("verifying {}", layout::describe(workload))));
-        let wanted = TableCriteria { scale: workload.scale, layout: workload.layout, at: (site.now)() };
+        let wanted =
+            TableCriteria { scale: workload.scale, layout: workload.layout, at: (environment.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
     let left_out = match &left_out(&list)[..] {

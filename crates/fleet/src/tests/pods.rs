@@ -9,6 +9,7 @@ use model::experiment::driver::inventory::PodsSection;
 
 use super::stand_in;
 use crate::pods::pods_by;
+use crate::remote_command::run_there;
 
 /// A pod of kubectl's list.
 fn pod(name: &str, index: &str, phase: &str, is_ready: bool, more: &str) -> String {
@@ -47,7 +48,7 @@ fn pods_are_drivers_in_the_order_of_their_job_if_all_of_them_run() {
     let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
     assert_eq!(names, ["load-0-z", "load-2-y", "load-10-x"]);
     assert_eq!(
-        drivers[0].words("drive").join(" "),
+        run_there(&drivers[0], "drive").join(" "),
         "kubectl --namespace=bench exec -i load-0-z -- pgdyno drive"
     );
     let asked = std::fs::read_to_string(place.path().join("asked")).unwrap();

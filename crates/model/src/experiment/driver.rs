@@ -8,15 +8,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Options of ssh: never ask, notice a dead network, and share no connection, which could break while a load runs.
-const SSH_OPTIONS: [&str; 6] = [
-    "-T",
-    "-oBatchMode=yes",
-    "-oConnectTimeout=10",
-    "-oServerAliveInterval=2",
-    "-oServerAliveCountMax=3",
-    "-oControlPath=none",
-];
 /// As the first word of `via`: the pgdyno that conducts the experiment, wherever its file is.
 pub const OWN_PROGRAM: &str = "pgdyno";
 /// Longest name, in bytes.
@@ -49,48 +40,6 @@ pub(super) fn default_program() -> String {
 }
 
 impl DriverSpec {
-    /// The words of the command that runs `pgdyno COMMAND` there. A shell gets one word, everything else separate ones.
-    pub fn words(&self, command: &str) -> Vec<String> {
-        let mut words = self.way();
-        if self.leads_to_a_shell() {
-            words.push(format!("exec {} {command}", self.program));
-        } else {
-            words.extend([self.program.clone(), command.to_string()]);
-        }
-        words
-    }
-
-    /// The words that run a script of the POSIX shell there instead. It is one line without `'` and `!`, which not every
-    /// login shell leaves alone between quotes.
-    pub fn words_of_script(&self, script: &str) -> Vec<String> {
-        debug_assert!(!script.contains(['\n', '\'', '!']), "{script}");
-        let mut words = self.way();
-        if self.leads_to_a_shell() {
-            words.push(format!("exec sh -c '{script}'"));
-        } else {
-            words.extend(["sh", "-c", script].map(str::to_string));
-        }
-        words
-    }
-
-    /// `via`, with ssh's options.
-    fn way(&self) -> Vec<String> {
-        let mut words = self.via.clone();
-        if self.is_ssh() {
-            words.splice(1..1, SSH_OPTIONS.map(str::to_string));
-        }
-        words
-    }
-
-    /// Whether what follows `via` is parsed by a shell.
-    fn leads_to_a_shell(&self) -> bool {
-        self.is_ssh() || self.via.last().is_some_and(|word| word == "-c")
-    }
-
-    fn is_ssh(&self) -> bool {
-        self.via.first().is_some_and(|word| word.rsplit('/').next() == Some("ssh"))
-    }
-
     /// Gives a driver without a name that of its machine.
     #[must_use]
     pub fn named(mut self) -> DriverSpec {
@@ -173,25 +122,11 @@ impl FromStr for DriverSpec {
 mod tests {
     use super::*;
 
-    fn words(via: &[&str]) -> String {
-        let via = via.iter().map(|word| word.to_string()).collect();
-        DriverSpec { via, program: "/opt/pgdyno".into(), ..DriverSpec::default() }.words("drive").join(" ")
-    }
-
     #[test]
-    fn a_shell_gets_one_word_and_others_get_words() {
-        assert_eq!(words(&["kubectl", "exec", "-i", "a", "--"]), "kubectl exec -i a -- /opt/pgdyno drive");
-        let spec = DriverSpec { via: vec!["sh".into(), "-c".into()], ..DriverSpec::default() };
-        assert_eq!(spec.words("watch").last().unwrap(), "exec  watch");
+    fn an_option_of_ssh_is_a_command_and_a_name() {
         let ssh: DriverSpec = "ssh:me@db1:2222=/opt/pgdyno".parse().unwrap();
-        let words = ssh.words("drive");
-        assert_eq!((words[0].as_str(), words[1].as_str()), ("ssh", "-T"));
-        assert_eq!(words[7..], ["-p2222", "--", "me@db1", "exec /opt/pgdyno drive"]);
-        assert_eq!(ssh.name, "me@db1:2222");
-        assert_eq!(ssh.words_of_script("id; ls")[7..], ["-p2222", "--", "me@db1", "exec sh -c 'id; ls'"]);
-        let pod: Vec<String> = ["docker", "exec", "-i", "c1"].map(str::to_string).into();
-        let pod = DriverSpec { via: pod, ..DriverSpec::default() };
-        assert_eq!(pod.words_of_script("id")[4..], ["sh", "-c", "id"]);
+        assert_eq!(ssh.via, ["ssh", "-p2222", "--", "me@db1"]);
+        assert_eq!((ssh.name.as_str(), ssh.program.as_str()), ("me@db1:2222", "/opt/pgdyno"));
     }
 
     #[test]

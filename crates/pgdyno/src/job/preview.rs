@@ -11,10 +11,10 @@ use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::outlook::{Outlook, PlannedMachine};
 use experiment::forecast::preflight::{self, Examination, Failed, Obstacle};
 use experiment::forecast::present::Present;
-use experiment::site::Site;
 use experiment::site::hands::HostAgents;
 use experiment::site::lanes::Lanes;
 use experiment::site::reach;
+use experiment::site::{Callbacks, Environment, Permissions, Site, SystemChanges};
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
@@ -39,28 +39,32 @@ pub(crate) fn look(
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
-        cache: &cache,
-        plan: None,
-        n_servers,
-        memory_bytes: server::settings::defaults::memory_bytes() / n_servers,
-        most_clients: most_clients(plan),
-        servers,
-        os: None,
-        hands: HostAgents::new(own_program()?),
-        settings: &SETTINGS,
-        allowed: consent.allowed,
-        runs_by_data: BTreeMap::new(),
-        replace: consent.replace,
-        replace_databases: consent.replace_databases,
-        risks: consent.risks,
-        stop: signals::stop_flag(),
-        spot: None,
-        pending_undo: &job::PENDING_UNDO,
-        now: &String::new,
-        is_enough: None,
-        referee: None,
-        in_turn: None,
-        seat: None,
+        environment: Environment {
+            cache: &cache,
+            plan: None,
+            n_servers,
+            memory_bytes: server::settings::defaults::memory_bytes() / n_servers,
+            most_clients: most_clients(plan),
+            servers,
+            runs_by_data: BTreeMap::new(),
+            in_turn: None,
+            seat: None,
+            stop: signals::stop_flag(),
+            now: &String::new,
+        },
+        permissions: Permissions {
+            replace: consent.replace,
+            replace_databases: consent.replace_databases,
+            risks: consent.risks,
+            allowed: consent.allowed,
+        },
+        changes: SystemChanges {
+            os: None,
+            hands: HostAgents::new(own_program()?),
+            settings: &SETTINGS,
+            pending_undo: &job::PENDING_UNDO,
+        },
+        callbacks: Callbacks::default(),
     };
     let mut found = preflight::find(plan, &site, results, failed, &mut |progress| screen.show(progress));
     screen.close();

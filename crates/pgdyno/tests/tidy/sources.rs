@@ -1,5 +1,8 @@
 //! Rules for every source file: size, header, printing, panics, and words that do not belong here.
 
+mod idioms;
+mod names;
+
 use regex_lite::Regex;
 
 use super::tree::{self, SourceFile};

@@ -24,7 +24,7 @@ use wire::session::{Session, quote_literal};
 use workload::Schema;
 
 use super::{Facts, as_it_is, complete, expect_same, judge};
-use crate::site::Site;
+use crate::site::{Permissions, Site};
 use crate::site::{requirements, settings};
 use crate::stage::connections::Keeper;
 use crate::stage::reach::reach;
@@ -66,20 +66,25 @@ impl Found {
 }
 
 fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found) -> Result<()> {
-    let mut session = session::open(conninfo, site.stop)?;
-    let mut other = session::open(conninfo, site.stop)?;
+    let mut session = session::open(conninfo, site.environment.stop)?;
+    let mut other = session::open(conninfo, site.environment.stop)?;
     let facts = Facts::read(conninfo, &mut session, &mut other)?;
     drop(other);
     for case in cases {
         found.take(judge(&facts, case));
         requirements::lacks(session.server_version_num(), case).into_iter().for_each(|why| found.say(why));
     }
-    let refused = found.take(site.hands.refusals(cases, &mut session, site.stop));
+    let refused = found.take(site.changes.hands.refusals(cases, &mut session, site.environment.stop));
     refused.into_iter().flatten().for_each(|why| found.say(why));
-    let refused = found.take(settings::problems(conninfo, cases, site.allowed));
+    let refused = found.take(settings::problems(conninfo, cases, site.permissions.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-    found.take(connections::check(&mut session, conninfo, (most_clients, Keeper::Later), site.stop));
+    found.take(connections::check(
+        &mut session,
+        conninfo,
+        (most_clients, Keeper::Later),
+        site.environment.stop,
+    ));
     let standbys = found.take(standbys::problem(&mut session, cases));
     standbys.into_iter().flatten().for_each(|why| found.say(why));
     of_scripts(&mut session, cases, found);
@@ -91,10 +96,10 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         }
         seen.push(data);
         if copies::is_archive(&case.workload) {
-            of_archive(&mut session, case, conninfo, site, found);
+            of_archive(&mut session, case, conninfo, &site.permissions, found);
         }
         if case.prepare.restore {
-            of_load(&mut session, case, &facts, site, found);
+            of_load(&mut session, case, &facts, &site.permissions, found);
         } else {
             of_data_as_it_is(&mut session, case, found);
         }
@@ -112,7 +117,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
             && case.workload.data != CaseData::None
             && (case.prepare.restore_by == RestoreBy::Template || is_archive(case))
     };
-    let may_replace = site.replace_databases.contains(&conninfo.dbname);
+    let may_replace = site.permissions.replace_databases.contains(&conninfo.dbname);
     if let Some(case) = cases.iter().copied().find(copies)
         && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
     {
@@ -146,7 +151,13 @@ fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
 }
 
 /// Problems with restoring a case's archive.
-fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, site: &Site, found: &mut Found) {
+fn of_archive(
+    session: &mut Session,
+    case: &Case,
+    conninfo: &Conninfo,
+    permissions: &Permissions,
+    found: &mut Found,
+) {
     if !case.prepare.restore {
         return;
     }
@@ -156,31 +167,31 @@ fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, site: &Si
         );
     }
     found.take(copies::expect_empty(session));
-    let reach = found.take(reach(session, site.risks));
+    let reach = found.take(reach(session, permissions.risks));
     reach.into_iter().flatten().for_each(|why| found.say(why));
     // Where its output goes does not matter yet.
     found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));
 }
 
 /// Problems with loading a case's data.
-fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found: &mut Found) {
+fn of_load(session: &mut Session, case: &Case, facts: &Facts, permissions: &Permissions, found: &mut Found) {
     let workload = &case.workload;
     let Some(schema) = found.take(schema::find(session, workload.schema.as_deref())) else { return };
     let mut of_role = Found::default();
     of_role.take(schema::expect_creatable(session, &schema, &facts.place));
-    let problems = load::problems(session, workload, &schema, site.consent());
+    let problems = load::problems(session, workload, &schema, permissions.consent());
     of_role.take(problems).into_iter().flatten().for_each(|why| of_role.say(why));
     match as_they_are(session, workload, &schema, &of_role.0) {
         Some(way) => found.say(way),
         None => of_role.0.into_iter().for_each(|why| found.say(why)),
     }
-    if matches!(workload.data, CaseData::Files(_)) && !site.risks.published {
+    if matches!(workload.data, CaseData::Files(_)) && !permissions.risks.published {
         // They may create tables in any schema.
         let problem = found.take(published::problem(session, None, Creator::Load));
         problem.into_iter().flatten().for_each(|why| found.say(why));
     }
     let Some(dataset) = Dataset::from_case_data(&workload.data) else { return };
-    if !site.replace
+    if !permissions.replace
         && let Some(marker) = complete(session, dataset, &schema)
     {
         found.take(expect_same(&marker, dataset, workload));

@@ -18,9 +18,9 @@ use wire::session::Session;
 
 use super::{Adopted, Detail};
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::{Site, phase_limit};
+use crate::site::{Environment, Permissions, Site, phase_limit};
 use crate::stage::copies::{self, CopyInputs};
-use crate::stage::own_data::Whose;
+use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::reach::reach;
 use crate::stage::{loaded_before, made_under, own_data};
 
@@ -36,35 +36,36 @@ impl Adopted {
         let planned = copies::data_name(case);
         let wish = CopyInputs {
             by: case.prepare.restore_by,
-            n_runs: site.runs_by_data.get(&planned).copied().unwrap_or(1),
+            n_runs: site.environment.runs_by_data.get(&planned).copied().unwrap_or(1),
             is_pooled: self.facts.is_pooled,
-            may_replace: site.replace_databases.contains(&self.conninfo.dbname),
+            may_replace: site.permissions.replace_databases.contains(&self.conninfo.dbname),
             is_archive: copies::is_archive(&case.workload),
         };
         let key = template_key(&mut session, case)?;
         if wish.by != RestoreBy::Load {
-            self.copies.look(&wish, &mut session, &self.conninfo, site, watch)?;
+            self.copies.look(&wish, &mut session, &self.conninfo, &site.environment, watch)?;
         }
         let mut detail: Detail = made_under(case).into_iter().collect();
         let is_kept = self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key));
         if !is_kept {
-            detail.extend(self.expect_unchanged(&wish, site)?);
+            detail.extend(self.expect_unchanged(&wish, &site.environment)?);
             let before = self.holders(case, &wish, &mut session)?;
-            detail.extend(match self.untouched(case, &wish, site, &mut session, watch)? {
+            detail.extend(match self.untouched(case, &wish, &site.permissions, &mut session, watch)? {
                 Some(as_it_is) => as_it_is,
                 None => self.load(case, &mut session, site, watch)?,
             });
-            let (again, facts) = self.keep(&wish, &key, &case.workload, &before, session, site)?;
+            let (again, facts) =
+                self.keep(&wish, &key, &case.workload, &before, session, &site.environment)?;
             session = again;
             detail.extend(facts);
         }
         if self.copies.wanted(&wish).is_some() {
-            let (done, facts) = self.put_back(&wish, &key, session, site)?;
+            let (done, facts) = self.put_back(&wish, &key, session, &site.environment)?;
             detail.extend(facts);
             match done {
                 Some(done) => detail.extend(done),
                 None if is_kept => {
-                    session = session::open(&self.conninfo, site.stop)?;
+                    session = session::open(&self.conninfo, site.environment.stop)?;
                     detail.extend(self.load(case, &mut session, site, watch)?);
                 }
                 // The database is as it was: just loaded.
@@ -79,12 +80,12 @@ impl Adopted {
 
     /// Before data is loaded while there are templates of other data: objects that somebody created in the database in
     /// the meantime would later be replaced by one of the templates.
-    fn expect_unchanged(&mut self, wish: &CopyInputs, site: &Site) -> Result<Detail> {
+    fn expect_unchanged(&mut self, wish: &CopyInputs, environment: &Environment) -> Result<Detail> {
         let Some(templates) = self.copies.kept() else { return Ok(Detail::new()) };
         match templates.expect_unchanged() {
             Ok(()) => Ok(Detail::new()),
             Err(error) => {
-                site.go_on()?;
+                environment.go_on()?;
                 self.copies.give_up(wish, error)
             }
         }
@@ -107,21 +108,21 @@ impl Adopted {
         wish: &CopyInputs,
         key: &str,
         session: Session,
-        site: &Site,
+        environment: &Environment,
     ) -> Result<(Option<Detail>, Detail)> {
         let Some(templates) = self.copies.wanted(wish) else { return Ok((None, Detail::new())) };
         // No sessions may be connected to the database while it is replaced.
         drop(session);
         self.holder = None;
         let done = templates.restore(key);
-        self.hold_again(site)?;
+        self.hold_again(environment)?;
         let (detail, kept) = match done {
             Ok(Restored { detail, kept }) => (Some(detail), kept),
             Err(error) => (None, Err(error)),
         };
         let mut facts = Detail::new();
         if let Err(error) = kept {
-            site.go_on()?;
+            environment.go_on()?;
             facts = self.copies.give_up(wish, error)?;
         }
         Ok((detail, facts))
@@ -133,12 +134,12 @@ impl Adopted {
         &mut self,
         case: &Case,
         wish: &CopyInputs,
-        site: &Site,
+        permissions: &Permissions,
         session: &mut Session,
         watch: &mut Watch,
     ) -> Result<Option<Detail>> {
         let is_first = !std::mem::replace(&mut self.has_restored, true);
-        if !is_first || wish.by == RestoreBy::Load || site.replace || wish.is_archive {
+        if !is_first || wish.by == RestoreBy::Load || permissions.replace || wish.is_archive {
             return Ok(None);
         }
         let Some(marker) = loaded_before::find(session, &case.workload)? else { return Ok(None) };
@@ -153,11 +154,16 @@ impl Adopted {
     fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
         if let CaseData::Files(files) = &case.workload.data {
             // Looked for before each load: a publication may be new, and a resumed experiment was not examined before.
-            if !site.risks.published {
+            if !site.permissions.risks.published {
                 published::expect_none(session, None, Creator::Load)?;
             }
-            let done =
-                own_data::run_files(session, (files, Whose::ByUrl), case.workload.scale, site.stop, watch)?;
+            let done = own_data::run_files(
+                session,
+                (files, Whose::ByUrl),
+                case.workload.scale,
+                site.environment.stop,
+                watch,
+            )?;
             return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
         }
         if let CaseData::Archive(archive) = &case.workload.data {
@@ -181,13 +187,18 @@ impl Adopted {
         watch: &mut Watch,
     ) -> Result<Detail> {
         copies::expect_empty(session)?;
-        let reach = reach(session, site.risks)?;
+        let reach = reach(session, site.permissions.risks)?;
         ensure!(reach.is_empty(), "{}", reach.join("; "));
-        let scratch = files::trust::make_directory(&site.cache.dir)?;
+        let scratch = files::trust::make_directory(&site.environment.cache.dir)?;
         let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
-        let longest = phase_limit::for_case(case);
-        let what = (&case.workload, archive);
-        let done = own_data::restore_archive(session, what, (&restorer, site, Whose::ByUrl), longest, watch);
+        let restore = ArchiveRestore {
+            workload: &case.workload,
+            archive,
+            restorer: &restorer,
+            whose: Whose::ByUrl,
+            longest: phase_limit::for_case(case),
+        };
+        let done = own_data::restore_archive(session, &restore, &site.environment, watch);
         let done = done.with_context(|| {
             let name = &self.conninfo.dbname;
             format!(
@@ -206,7 +217,7 @@ impl Adopted {
         workload: &WorkloadSpec,
         before: &BTreeSet<u32>,
         mut session: Session,
-        site: &Site,
+        environment: &Environment,
     ) -> Result<(Session, Detail)> {
         let Some(templates) = self.copies.wanted(wish) else {
             // Other data may have templates, whose next restore has to take this load into account.
@@ -221,30 +232,30 @@ impl Adopted {
         drop(session);
         self.holder = None;
         let made = alone.and_then(|()| templates.make(key));
-        self.hold_again(site)?;
+        self.hold_again(environment)?;
         let mut facts = Detail::new();
         if let Err(error) = made {
-            site.go_on()?;
+            environment.go_on()?;
             facts = self.copies.give_up(wish, error.context("cannot make a template of the data"))?;
         }
-        Ok((session::open(&self.conninfo, site.stop)?, facts))
+        Ok((session::open(&self.conninfo, environment.stop)?, facts))
     }
 
     /// Takes the locks on the database again whose sessions have ended, as they do when the server is restarted.
-    pub(super) fn hold_all(&mut self, site: &Site) -> Result<()> {
+    pub(super) fn hold_all(&mut self, environment: &Environment) -> Result<()> {
         if self.holder.as_mut().is_some_and(|holder| holder.query("select 1").is_err()) {
             self.holder = None;
-            self.hold_again(site)?;
+            self.hold_again(environment)?;
         }
         self.copies.kept().map_or(Ok(()), template::Templates::hold)
     }
 
     /// Takes the lock on the database again, after it was released for a copy.
-    fn hold_again(&mut self, site: &Site) -> Result<()> {
+    fn hold_again(&mut self, environment: &Environment) -> Result<()> {
         if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {
             return Ok(());
         }
-        let mut holder = session::open(&self.conninfo, site.stop)?;
+        let mut holder = session::open(&self.conninfo, environment.stop)?;
         lock::take_again(&mut holder)?;
         self.holder = Some(holder);
         Ok(())

@@ -153,23 +153,6 @@ impl PodsSection {
         }
         Ok(())
     }
-
-    /// kubectl's options for cluster and namespace.
-    pub fn options(&self) -> Vec<String> {
-        let option =
-            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name}={value}"));
-        option("context", &self.context).into_iter().chain(option("namespace", &self.namespace)).collect()
-    }
-
-    /// The command that leads into a pod.
-    pub fn way(&self, pod: &str) -> Vec<String> {
-        let mut words = vec!["kubectl".to_string()];
-        words.extend(self.options());
-        words.extend(["exec", "-i", pod].map(str::to_string));
-        words.extend(self.container.as_ref().map(|name| format!("--container={name}")));
-        words.push("--".to_string());
-        words
-    }
 }
 
 /// The hosts of a file: one a line, as after `ssh:` of `--driver`; `#` begins a comment.
@@ -206,16 +189,12 @@ mod tests {
     #[test]
     fn a_file_of_hosts_has_one_a_line_and_mistakes_have_their_line() {
         let names = |text: &str| -> Result<Vec<String>, String> {
-            Ok(hosts(text)?.into_iter().map(|spec| spec.words("drive")[7..].join(" ")).collect())
+            Ok(hosts(text)?.into_iter().map(|spec| spec.via[1..].join(" ") + " " + &spec.program).collect())
         };
         let text = "# clients\nclient1\n\n  me@client2:2222=/opt/pgdyno  # the slow one\r\nssh:client3\n";
         assert_eq!(
             names(text).unwrap(),
-            [
-                "-- client1 exec pgdyno drive",
-                "-p2222 -- me@client2 exec /opt/pgdyno drive",
-                "-- client3 exec pgdyno drive"
-            ]
+            ["-- client1 pgdyno", "-p2222 -- me@client2 /opt/pgdyno", "-- client3 pgdyno"]
         );
         for (text, expected) in [
             ("a\nb c\n", "2: `b c` is no host"),
@@ -238,7 +217,7 @@ mod tests {
         let pods = read("kubectl:bench/app=pgdyno,tier in (a,b)").unwrap();
         let DriverSource::Pods(pods) = pods.listed().unwrap() else { panic!("{pods:?}") };
         assert_eq!(pods.selector, "app=pgdyno,tier in (a,b)");
-        assert_eq!(pods.way("load-0").join(" "), "kubectl --namespace=bench exec -i load-0 --");
+        assert_eq!(pods.namespace.as_deref(), Some("bench"));
         for text in ["@", "kubectl:app=x", "kubectl:/app=x", "kubectl:bench/", "kubectl:-n/app=x", "client1"]
         {
             let error = read(text).unwrap_err();

@@ -12,7 +12,7 @@ use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
 use experiment::site::hands::HostAgents;
 use experiment::site::progress::ProgressEvent;
-use experiment::site::{Risks, Site, stored_words};
+use experiment::site::{Callbacks, Environment, Permissions, Risks, Site, SystemChanges, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{ResolvedServer, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
@@ -135,28 +135,32 @@ impl Order<'_> {
             budget.origin
         );
         let site = Site {
-            cache: &cache,
-            plan: None,
-            n_servers: 1,
-            memory_bytes: server::settings::defaults::memory_bytes(),
-            most_clients: 1,
-            servers: &[],
-            runs_by_data: BTreeMap::new(),
-            os: None,
-            hands: HostAgents::new(own_program()?),
-            settings: &restore_report::SETTINGS,
-            allowed: AllowedChange::Nothing,
-            replace: args.replace,
-            replace_databases: &[],
-            risks: Risks::default(),
-            stop,
-            spot: None,
-            pending_undo: &job::PENDING_UNDO,
-            now: &now,
-            is_enough: None,
-            referee: None,
-            in_turn: None,
-            seat: None,
+            environment: Environment {
+                cache: &cache,
+                plan: None,
+                n_servers: 1,
+                memory_bytes: server::settings::defaults::memory_bytes(),
+                most_clients: 1,
+                servers: &[],
+                runs_by_data: BTreeMap::new(),
+                in_turn: None,
+                seat: None,
+                stop,
+                now: &now,
+            },
+            permissions: Permissions {
+                replace: args.replace,
+                replace_databases: &[],
+                risks: Risks::default(),
+                allowed: AllowedChange::Nothing,
+            },
+            changes: SystemChanges {
+                os: None,
+                hands: HostAgents::new(own_program()?),
+                settings: &restore_report::SETTINGS,
+                pending_undo: &job::PENDING_UNDO,
+            },
+            callbacks: Callbacks::default(),
         };
         if let Some(name) = &args.schema {
             schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
@@ -164,7 +168,7 @@ impl Order<'_> {
         let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.schema = args.schema.clone();
         let mut watch = |progress| screen.show(progress);
-        let stage = ResolvedServer::resolve(&case, &site, &mut watch)
+        let stage = ResolvedServer::resolve(&case, &site.environment, &mut watch)
             .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
         screen.close();
         let mut stage = stage?;

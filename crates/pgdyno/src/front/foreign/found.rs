@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use experiment::run::hooks::levels_for_hooks;
+use fleet::run_there;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, REPOSITORY, ServerSource};
 use model::experiment::driver::DriverSpec;
@@ -30,7 +31,7 @@ pub(super) fn hooks(case: &Case) -> Vec<String> {
 
 pub(super) fn way(driver: &DriverSpec) -> String {
     let upload = if driver.upload { " (after a copy of pgdyno was put there)" } else { "" };
-    named::command(&driver.words("drive")) + upload
+    named::command(&run_there(driver, "drive")) + upload
 }
 
 /// A text with its name, each line indented. It is whole, however long: a command may be on its last line.

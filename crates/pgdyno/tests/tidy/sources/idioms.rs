@@ -1,0 +1,72 @@
+//! Plain forms of expressions: an `if` is written as an `if`, and a constructor is called `new` or `from_` something.
+
+use regex_lite::Regex;
+
+use crate::tree::{self, SourceFile};
+use crate::{assert_none, assert_one};
+
+/// How often production code still drops a value by `filter(|_| …)`. The number may only become smaller.
+const DROPPED_BY_FILTER: usize = 69;
+
+/// Each `match` over a bool: an `if` says it with fewer words.
+fn matches_a_bool(file: &SourceFile) -> Vec<String> {
+    let pairs = [
+        r"\{\s*true => [^\n]*\n?\s*(false|_) =>",
+        r"\{\s*false => [^\n]*\n?\s*(true|_) =>",
+        r"\{\s*(true|false) => \{\n",
+    ];
+    let found = |pattern: &&str| {
+        let pattern = Regex::new(pattern).expect("it is valid");
+        let n = pattern.find_iter(&file.text).count();
+        (n > 0).then(|| format!("{}: {n} times `match` over a bool; write an `if`", file.path))
+    };
+    pairs.iter().filter_map(found).collect()
+}
+
+/// Constructors called `of`. A method of that name asks something of its `self`.
+fn constructs_by_of(file: &SourceFile) -> Vec<String> {
+    let of = Regex::new(r"\bfn of(<[^>]*>)?\(\s*([^,)]*)").expect("it is valid");
+    let is_query = |first: &str| ["self", "&self", "&mut self", "mut self"].contains(&first.trim());
+    if file.is_test {
+        return Vec::new();
+    }
+    let found = of.captures_iter(file.production_text()).filter(|found| !is_query(&found[2]));
+    found.map(|_| format!("{}: `fn of`; a constructor is `new` or `from_` something", file.path)).collect()
+}
+
+fn dropped_by_filter(file: &SourceFile) -> usize {
+    if file.is_test { 0 } else { file.production_text().matches(".filter(|_| ").count() }
+}
+
+#[test]
+fn nothing_matches_a_bool() {
+    assert_none(&tree::rust().iter().flat_map(matches_a_bool).collect::<Vec<String>>());
+}
+
+#[test]
+fn constructors_are_called_new_or_from() {
+    assert_none(&tree::rust().iter().flat_map(constructs_by_of).collect::<Vec<String>>());
+}
+
+#[test]
+fn values_are_dropped_by_an_if() {
+    let n: usize = tree::rust().iter().map(dropped_by_filter).sum();
+    assert!(n == DROPPED_BY_FILTER, "`.filter(|_| …)` {n} times; the list says {DROPPED_BY_FILTER}");
+}
+
+#[test]
+fn other_forms_are_found() {
+    let file = |text: &str| SourceFile::new("crates/wire/src/a.rs", text);
+    assert_one(&matches_a_bool(&file("match a {\n    true => 1,\n    false => 2,\n}")), "write an `if`");
+    assert_one(&matches_a_bool(&file("match a {\n    false => 1,\n    _ => 2,\n}")), "write an `if`");
+    assert_one(
+        &matches_a_bool(&file("match a {\n    true => {\n 1\n }\n    false => 2,\n}")),
+        "write an `if`",
+    );
+    assert_none(&matches_a_bool(&file("match a {\n    true if b => 1,\n    true => 2,\n    false => 3,\n}")));
+    assert_one(&constructs_by_of(&file("pub fn of(text: &str) -> Self {}")), "`fn of`");
+    assert_one(&constructs_by_of(&file("fn of<'a>(text: &'a str) -> A<'a> {}")), "`fn of`");
+    assert_none(&constructs_by_of(&file("fn of(&self) {}\nfn of<T>(self, a: T) {}\nfn offer(a: u8) {}")));
+    assert_none(&constructs_by_of(&file("#[cfg(test)]\nmod tests {\n fn of(a: u8) {}\n}")));
+    assert_eq!(dropped_by_filter(&file("a.filter(|_| b)?; c.filter(|x| x)")), 1);
+}
