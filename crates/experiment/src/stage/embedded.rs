@@ -268,7 +268,7 @@ impl Embedded {
         if !is_preloaded {
             return Ok(());
         }
-        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        let mut session = session::open(&self.conninfo()?, site.environment.stop)?;
         if session.extension(NAME)?.is_none() {
             let sql = format!(
                 "create schema if not exists pgdyno_statements; create extension {NAME} schema pgdyno_statements"
