@@ -82,13 +82,13 @@ pub struct Examined<'a> {
     /// Client sessions on it, those of this look included.
     pub n_sessions: Option<u32>,
     /// Names that fixes need.
-    pub names: &'a Names,
+    pub names: &'a FixNames,
 }
 
 /// Role, database and schema of the session that looked, which stand in statements that mend something. What is not known stays a
 /// placeholder: `ROLE`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct FixNames {
     /// Name of the role.
     pub role: Option<String>,
     /// Name of the database, as the server has it.

@@ -274,21 +274,20 @@ fn no_two_cases_look_alike() {
 #[test]
 fn findings_of_an_attempt_that_was_repeated_are_notes() {
     let (mut study, _) = synthetic::make(&Shape::default());
+    let (id, severity, advice) = ("run-incomplete", Severity::Void, String::new());
     let evidence = "the run ended early".to_string();
-    let finding = Finding { id: "run-incomplete", severity: Severity::Void, evidence, advice: String::new() };
-    study.runs[0].findings.push(finding);
-    let lines_of = |study: &Study| {
+    study.runs[0].findings.push(Finding { id, severity, evidence, advice });
+    let line_of = |study: &Study| {
         let table = report::terminal_table_in_full(study, 100, false);
-        table.lines().filter(|line| line.contains("planned end")).map(str::to_string).collect::<Vec<_>>()
+        table.lines().find(|line| line.contains("planned end")).unwrap_or_default().to_string()
     };
-    assert!(lines_of(&study)[0].starts_with("void"), "{:?}", lines_of(&study));
+    assert!(line_of(&study).starts_with("void"));
     study.runs[0].replaced_by = Some(2);
-    assert!(lines_of(&study)[0].starts_with("note"), "{:?}", lines_of(&study));
-    let of_case = |study: &Study| report::terminal_table(study, 200, false);
-    assert!(of_case(&study).contains("run 1 replaced by run 2"), "{}", of_case(&study));
+    assert!(line_of(&study).starts_with("note"));
+    let has = |study: &Study, words| report::terminal_table(study, 200, false).contains(words);
+    assert!(has(&study, "run 1 replaced by run 2"));
     (study.runs[0].replaced_by, study.runs[1].replaced_by) = (None, Some(1));
-    let words = "run 2 was no better than run 1, which it repeats";
-    assert!(of_case(&study).contains(words), "{}", of_case(&study));
+    assert!(has(&study, "run 2 was no better than run 1, which it repeats"));
 }
 
 /// Reads RFC 4180 back.
@@ -529,8 +528,7 @@ fn searches_that_disagree_are_reported_the_same_everywhere() {
         for text in [terminal.clone(), markdown] {
             assert_eq!(text.matches(expected).count(), 1, "the headline only: {text}");
         }
-        assert!(terminal.contains("No number: "), "{terminal}");
-        assert!(!terminal.contains("none of"), "{terminal}");
+        assert!(terminal.contains("No number: ") && !terminal.contains("none of"), "{terminal}");
     };
     check([None; 3], "no rate met p99 <= 10ms");
     check([None, Some(1208.0), None], "in 2 of 3 runs no rate met p99 <= 10ms; the other found 1,208/s");

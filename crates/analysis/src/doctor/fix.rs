@@ -5,7 +5,7 @@
 use model::release::privileges;
 use model::run::server::ServerRecord;
 
-use super::{Examined, Names};
+use super::{Examined, FixNames};
 
 /// How a new value of ALTER SYSTEM takes effect, in the words of rows.
 const TAKES_EFFECT: [&str; 2] = ["select pg_reload_conf();", "and restart the server"];
@@ -75,7 +75,7 @@ pub(super) fn effective(id: &str, fix: String, e: &Examined) -> String {
 }
 
 /// The words with the names that are known instead of placeholders.
-fn named(fix: &str, names: &Names) -> String {
+fn named(fix: &str, names: &FixNames) -> String {
     let word = |text: &str| {
         let name = match text {
             "ROLE" => names.role.as_deref(),
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn names_that_are_known_stand_in_statements_and_are_not_looked_at_again() {
-        let names = Names {
+        let names = FixNames {
             role: Some("\"DATABASE of\"".to_string()),
             database: Some("shop".to_string()),
             schema: None,
@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(named(fix, &names), expected);
         }
         let fix = "alter database DATABASE set jit = off";
-        assert_eq!(named(fix, &Names::default()), fix);
+        assert_eq!(named(fix, &FixNames::default()), fix);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Case {
             server: self.server.as_ref(),
             rights: &self.rights,
             n_sessions: self.n_sessions,
-            names: &Names::default(),
+            names: &FixNames::default(),
         })
     }
 

@@ -37,7 +37,7 @@ use crate::run::telemetry::{images, import};
 use crate::site::progress::Watch;
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
-use crate::stage::connections::Keeper;
+use crate::stage::connections::HoldingSession;
 use crate::stage::{Stage, connections};
 use crate::survey;
 
@@ -239,9 +239,9 @@ impl Ground for Live<'_> {
         let session = self.session.as_mut().context("no session is open before the connect phase")?;
         // For all cases, so that a lack is known before the first one.
         let keeper = match (self.stage.cluster(), self.stage.backend_pid()) {
-            (Some(_), _) => Keeper::Nobody,
-            (None, None) => Keeper::Later,
-            (None, Some(pid)) => Keeper::Open(pid),
+            (Some(_), _) => HoldingSession::Nobody,
+            (None, None) => HoldingSession::Later,
+            (None, Some(pid)) => HoldingSession::Open(pid),
         };
         connections::check(
             session,

@@ -24,7 +24,7 @@ use workload::{Marker, Schema};
 
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, requirements};
-use crate::stage::connections::Keeper;
+use crate::stage::connections::HoldingSession;
 use crate::stage::copies::Copies;
 use crate::stage::{connections, os};
 
@@ -161,7 +161,7 @@ impl Adopted {
         if facts.flavor == Flavor::Postgres {
             requirements::note_if_newer(other.server_version_num(), watch);
         }
-        let keeper = Keeper::Open(holder.backend_pid());
+        let keeper = HoldingSession::Open(holder.backend_pid());
         connections::check(&mut other, &conninfo, (environment.most_clients, keeper), environment.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {

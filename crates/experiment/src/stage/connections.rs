@@ -32,7 +32,7 @@ struct Limit {
 /// The session that keeps another pgdyno away from an existing server's database while the load runs. It is not counted among those
 /// of others, whether it is open yet or not, so that a plan and a run find the same number of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub(crate) enum HoldingSession {
     /// There is none: the server is ours.
     Nobody,
     /// It will be opened, as before a run.
@@ -41,22 +41,24 @@ pub(crate) enum Keeper {
     Open(i32),
 }
 
-impl Keeper {
+impl HoldingSession {
     /// Connections that pgdyno needs during the load: one observes the server.
     fn n_own(self) -> i64 {
-        if self == Keeper::Nobody { 1 } else { 2 }
+        if self == HoldingSession::Nobody { 1 } else { 2 }
     }
 
     /// Server processes that are not those of others: that of the session that asks, which ends before the load, and its own.
     fn excluded(self) -> String {
         match self {
-            Keeper::Open(pid) => format!("pid not in (pg_catalog.pg_backend_pid(), {pid})"),
-            Keeper::Nobody | Keeper::Later => "pid <> pg_catalog.pg_backend_pid()".to_string(),
+            HoldingSession::Open(pid) => format!("pid not in (pg_catalog.pg_backend_pid(), {pid})"),
+            HoldingSession::Nobody | HoldingSession::Later => {
+                "pid <> pg_catalog.pg_backend_pid()".to_string()
+            }
         }
     }
 }
 
-fn room_sql(keeper: Keeper) -> String {
+fn room_sql(keeper: HoldingSession) -> String {
     format!(
         "select current_setting('max_connections')::bigint, \
          case when (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then 0 \
@@ -68,7 +70,7 @@ fn room_sql(keeper: Keeper) -> String {
 }
 
 /// Limits are checked for ordinary roles only, and autovacuum workers, which have no user, do not count (`InitPostgres`, `CountDBConnections`).
-fn limits_sql(keeper: Keeper) -> String {
+fn limits_sql(keeper: HoldingSession) -> String {
     format!(
         "with me as (select r.oid, rolname, rolconnlimit from pg_catalog.pg_roles r \
            where rolname = session_user and not rolsuper), \
@@ -98,7 +100,7 @@ const DEVIATIONS: f64 = 4.0;
 pub(crate) fn check(
     session: &mut Session,
     conninfo: &Conninfo,
-    (n_clients, keeper): (u32, Keeper),
+    (n_clients, keeper): (u32, HoldingSession),
     stop: &'static AtomicBool,
 ) -> Result<()> {
     let hosts = conninfo.spread_hosts();
@@ -109,7 +111,7 @@ pub(crate) fn check(
     for host in &hosts {
         let Ok(mut session) = session::open(host, stop) else { continue };
         // Process ids of one server say nothing at another.
-        check_one(&mut session, host, (n_at_one, Keeper::Later), stop).with_context(|| {
+        check_one(&mut session, host, (n_at_one, HoldingSession::Later), stop).with_context(|| {
             format!(
                 "`{host}`, to which chance may bring {n_at_one} of {n_clients} clients that are spread over {} hosts",
                 hosts.len()
@@ -122,12 +124,12 @@ pub(crate) fn check(
 fn check_one(
     session: &mut Session,
     conninfo: &Conninfo,
-    (n_clients, keeper): (u32, Keeper),
+    (n_clients, keeper): (u32, HoldingSession),
     stop: &'static AtomicBool,
 ) -> Result<()> {
     let n_clients = i64::from(n_clients);
     if is_pooled(session)? {
-        let limits = Limits::of(conninfo, stop);
+        let limits = Limits::from_console(conninfo, stop);
         let refusal = limits.and_then(|limits| limits.refusal(n_clients, keeper.n_own()));
         return refusal.map_or(Ok(()), |why| Err(anyhow!(why)));
     }
@@ -156,14 +158,14 @@ pub(crate) fn jobs(session: &mut Session, n_wanted: usize) -> Result<usize> {
     if is_pooled(session)? {
         return Ok(n_wanted);
     }
-    Ok(room(session, Keeper::Nobody)?.map_or(n_wanted, |room| fitting(&room, n_wanted)))
+    Ok(room(session, HoldingSession::Nobody)?.map_or(n_wanted, |room| fitting(&room, n_wanted)))
 }
 
 fn fitting(room: &Room, n_wanted: usize) -> usize {
     usize::try_from(room.least_free() - SPARED).unwrap_or(0).min(n_wanted).max(1)
 }
 
-fn room(session: &mut Session, keeper: Keeper) -> Result<Option<Room>> {
+fn room(session: &mut Session, keeper: HoldingSession) -> Result<Option<Room>> {
     let Ok(rows) = session.query(&room_sql(keeper)) else { return Ok(None) };
     let number = |column: usize| rows.rows.first()?.get(column)?.as_deref()?.parse().ok();
     let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else {

@@ -22,7 +22,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Those of the pooler at `conninfo`; `None` if it shows none to our role, or is another pooler.
-    pub(super) fn of(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Limits> {
+    pub(super) fn from_console(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Limits> {
         let console = Conninfo { dbname: CONSOLE.to_string(), ..conninfo.clone() };
         let mut session = Session::connect_unless(&console, stop).ok()??;
         if !is_console(&session) {

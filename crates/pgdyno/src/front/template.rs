@@ -46,7 +46,7 @@ fn commented(written: &str) -> String {
             section = name;
         }
         let key = line.split_once(" = ").map(|(name, _)| format!("{section}.{name}"));
-        let row = key.filter(|_| line.ends_with(" #")).and_then(|key| keys::find(&key));
+        let row = if line.ends_with(" #") { key.and_then(|key| keys::find(&key)) } else { None };
         text.push_str(line);
         if let Some(row) = row {
             text.push_str(&format!(" {}", words(row)));

@@ -39,7 +39,7 @@ impl<'a> LevelChoice<'a> {
 
     /// What the case carries as it was chosen.
     pub(crate) fn carried(&self) -> Carried {
-        Carried::of(self.experiment, &|name| Some(self.levels.get(name)?.0))
+        Carried::from_experiment(self.experiment, &|name| Some(self.levels.get(name)?.0))
     }
 
     /// Whether the key varies or could.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use model::experiment::keys;
-use model::experiment::keys::bounds::Given;
+use model::experiment::keys::bounds::GivenValue;
 use model::experiment::keys::row::KeyRow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -33,7 +33,8 @@ pub(super) fn refusals(file: &DeTable) -> Vec<OutOfBounds> {
 /// The tables of a section: targets have some of their own.
 fn tables<'a>(file: &'a DeTable<'a>, section: &'a str) -> impl Iterator<Item = &'a DeTable<'a>> {
     let targets = file.get(keys::TARGET).and_then(|targets| targets.get_ref().as_array());
-    let targets = targets.filter(|_| section == "limits").into_iter().flat_map(|targets| targets.iter());
+    let targets = if section == "limits" { targets } else { None };
+    let targets = targets.into_iter().flat_map(|targets| targets.iter());
     let all = std::iter::once(file).chain(targets.filter_map(|target| target.get_ref().as_table()));
     all.filter_map(move |table| table.get(section)?.get_ref().as_table())
 }
@@ -41,9 +42,9 @@ fn tables<'a>(file: &'a DeTable<'a>, section: &'a str) -> impl Iterator<Item = &
 fn refuse(row: &KeyRow, value: &Spanned<DeValue>, found: &mut Vec<OutOfBounds>) {
     let given = match value.get_ref() {
         DeValue::Array(levels) => return levels.iter().for_each(|level| refuse(row, level, found)),
-        DeValue::Integer(n) => i128::from_str_radix(n.as_str(), n.radix()).ok().map(Given::Whole),
-        DeValue::Float(n) => n.as_str().parse().ok().map(Given::Number),
-        DeValue::String(text) => Some(Given::Text(text)),
+        DeValue::Integer(n) => i128::from_str_radix(n.as_str(), n.radix()).ok().map(GivenValue::Whole),
+        DeValue::Float(n) => n.as_str().parse().ok().map(GivenValue::Number),
+        DeValue::String(text) => Some(GivenValue::Text(text)),
         _ => None,
     };
     let why = given.and_then(|given| row.refusal(given));

@@ -26,7 +26,7 @@ use workload::Schema;
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::{Permissions, Site};
 use crate::site::{requirements, settings};
-use crate::stage::connections::Keeper;
+use crate::stage::connections::HoldingSession;
 use crate::stage::reach::reach;
 use crate::stage::{connections, copies, standbys};
 use crate::survey;
@@ -82,7 +82,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     found.take(connections::check(
         &mut session,
         conninfo,
-        (most_clients, Keeper::Later),
+        (most_clients, HoldingSession::Later),
         site.environment.stop,
     ));
     let standbys = found.take(standbys::problem(&mut session, cases));

@@ -30,7 +30,7 @@ pub fn rows() -> impl Iterator<Item = (&'static KeyRow, &'static str, Differs)> 
 
 impl Carried {
     /// What a combination has, given the number of the level that it has of a key that varies or could.
-    pub fn of(experiment: &Experiment, level: &dyn Fn(&str) -> Option<usize>) -> Carried {
+    pub fn from_experiment(experiment: &Experiment, level: &dyn Fn(&str) -> Option<usize>) -> Carried {
         let value = |(row, name, _): (&KeyRow, &'static str, Differs)| {
             let value = (row.chosen)(experiment, level);
             (value != (row.chosen)(&SILENT, &|_| None)).then_some((name, value))

@@ -5,7 +5,7 @@ use crate::text::units::Span;
 
 /// A value as it is given.
 #[derive(Debug, Clone, Copy)]
-pub enum Given<'a> {
+pub enum GivenValue<'a> {
     /// A whole number.
     Whole(i128),
     /// Another number.
@@ -16,23 +16,25 @@ pub enum Given<'a> {
 
 impl KeyRow {
     /// Why the key cannot have this value; `None` if it can, or if its type says why not.
-    pub fn refusal(&self, given: Given) -> Option<String> {
+    pub fn refusal(&self, given: GivenValue) -> Option<String> {
         // A machine takes what its kernel takes, which it says itself.
         let is_of_machine = self.parts().is_some_and(|(section, _)| section == "os");
         if is_of_machine { None } else { refusal(&self.kind, given) }
     }
 }
 
-fn refusal(kind: &KeyKind, given: Given) -> Option<String> {
+fn refusal(kind: &KeyKind, given: GivenValue) -> Option<String> {
     match (kind, given) {
-        (KeyKind::Whole(least, most), Given::Whole(n)) => of_whole(n, i128::from(*least), i128::from(*most)),
-        (KeyKind::Positive, Given::Whole(n)) => of_positive(n as f64),
-        (KeyKind::Positive, Given::Number(n)) => of_positive(n),
-        (KeyKind::Seconds(least), Given::Text(text)) => of_seconds(text, *least),
+        (KeyKind::Whole(least, most), GivenValue::Whole(n)) => {
+            of_whole(n, i128::from(*least), i128::from(*most))
+        }
+        (KeyKind::Positive, GivenValue::Whole(n)) => of_positive(n as f64),
+        (KeyKind::Positive, GivenValue::Number(n)) => of_positive(n),
+        (KeyKind::Seconds(least), GivenValue::Text(text)) => of_seconds(text, *least),
         // Nothing needs no unit.
-        (KeyKind::Seconds(least), Given::Whole(n)) => of_seconds(&n.to_string(), *least),
-        (KeyKind::Seconds(least), Given::Number(n)) => of_seconds(&n.to_string(), *least),
-        (KeyKind::Name, Given::Text(text)) => of_name(text),
+        (KeyKind::Seconds(least), GivenValue::Whole(n)) => of_seconds(&n.to_string(), *least),
+        (KeyKind::Seconds(least), GivenValue::Number(n)) => of_seconds(&n.to_string(), *least),
+        (KeyKind::Name, GivenValue::Text(text)) => of_name(text),
         (KeyKind::Or(kinds), _) => kinds.iter().find_map(|kind| refusal(kind, given)),
         _ => None,
     }
@@ -77,8 +79,8 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_row() {
-        let refused = |key: &str, given: Given| find(key).unwrap().refusal(given).unwrap_or_default();
-        let whole = |key: &str, n: i128| refused(key, Given::Whole(n));
+        let refused = |key: &str, given: GivenValue| find(key).unwrap().refusal(given).unwrap_or_default();
+        let whole = |key: &str, n: i128| refused(key, GivenValue::Whole(n));
         assert_eq!(whole(workload::CLIENTS.name, 1), "");
         assert_eq!(whole(workload::CLIENTS.name, 0), "0 is not in 1..100000");
         assert_eq!(whole(workload::TRANSACTIONS.name, 0), "0 is not in 1..");
@@ -86,11 +88,11 @@ mod tests {
         assert_eq!(whole(os::SWAPPINESS.name, 201), "", "the machine decides");
         assert_eq!(whole(limits::DATA_IOPS.name, 0), "0 is not a positive number; example: 3000");
         for wrong in [-1.5, f64::NAN, f64::INFINITY] {
-            let refusal = refused(limits::DATA_IOPS.name, Given::Number(wrong));
+            let refusal = refused(limits::DATA_IOPS.name, GivenValue::Number(wrong));
             assert_eq!(refusal, format!("{wrong} is not a positive number; example: 3000"));
         }
 
-        let text = |key: &str, text: &str| refused(key, Given::Text(text));
+        let text = |key: &str, text: &str| refused(key, GivenValue::Text(text));
         assert_eq!(text(run::MEASURE.name, "2s"), "");
         assert_eq!(text(run::MEASURE.name, "1s"), "1s is too short; give at least 2s");
         assert_eq!(whole(run::MEASURE.name, 0), "0s is too short; give at least 2s");

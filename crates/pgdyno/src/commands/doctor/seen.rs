@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use analysis::doctor::{Examined, HostOf, Names};
+use analysis::doctor::{Examined, FixNames, HostOf};
 use anyhow::{Context, Result};
 use dataset::{schema, session};
 use fleet::HostObserver;
@@ -39,7 +39,7 @@ pub(super) struct SeenHere {
     dirs: BTreeMap<String, PathBuf>,
     postmaster_pid: Option<u32>,
     rights: RoleRights,
-    names: Names,
+    names: FixNames,
 }
 
 /// The server.
@@ -83,7 +83,7 @@ impl SeenHere {
             dirs,
             postmaster_pid: None,
             rights: RoleRights::new(),
-            names: Names::default(),
+            names: FixNames::default(),
         })
     }
 
@@ -185,12 +185,12 @@ impl SeenHere {
 }
 
 /// As the server quotes them where that is necessary; what it does not say stays a placeholder.
-fn names(session: &mut Session, schema: Option<&workload::Schema>) -> Names {
+fn names(session: &mut Session, schema: Option<&workload::Schema>) -> FixNames {
     let mut ask = |name: &str| {
         let rows = session.query(&format!("select pg_catalog.quote_ident({name})")).ok()?;
         rows.scalar().map(str::to_string)
     };
-    Names {
+    FixNames {
         role: ask("current_user"),
         database: ask("pg_catalog.current_database()"),
         schema: schema.and_then(|schema| ask(&quote_literal(schema.name()))),
