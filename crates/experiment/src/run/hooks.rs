@@ -292,13 +292,18 @@ mod tests {
     fn what_no_hook_can_set_or_name_is_refused() {
         let refused = |text: &str, expected: &str| {
             let text = format!("[experiment]\nname = \"x\"\n{text}");
-            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
-            let message = crate::plan::expand::check(&experiment).unwrap_err();
+            let message = match crate::plan::file::parse("x.toml", &text, &[]) {
+                Ok(experiment) => crate::plan::expand::check(&experiment).unwrap_err(),
+                Err(error) => error.to_string(),
+            };
             assert!(message.contains(expected), "{message}");
         };
         refused("[factors]\nkernel = [\"a\", \"b\"]\n", "factors.kernel varies, but no hook sets it");
         refused("[factors]\nKernel = \"a\"\n", "factors.Kernel: a name has lower-case letters");
-        refused("[hooks]\ntimeout = \"0s\"\n", "hooks.timeout: 0s is not");
+        refused(
+            "[hooks]\ntimeout = \"0s\"\n",
+            "x.toml:4:11: hooks.timeout: 0s is too short; give at least 1s",
+        );
         refused("[hooks]\nafter_run = [\"\"]\n", "hooks.after_run: not a command");
     }
 }

@@ -63,7 +63,7 @@ fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
         "view public.balances",
         "on table public.visits",
         "--no-restore",
-        "need 10001 connections",
+        "need 10002 connections",
     ];
     let planned = server.pgdyno("plan", Some(&role), &["-c", "10000"]).expect(1);
     let ran = server.pgdyno("run", Some(&role), &["-c", "10000", "-o", "out"]).expect(1);

@@ -178,10 +178,11 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, permissions: &Perm
     let workload = &case.workload;
     let Some(schema) = found.take(schema::find(session, workload.schema.as_deref())) else { return };
     let mut of_role = Found::default();
-    of_role.take(schema::expect_creatable(session, &schema, &facts.place));
+    let may_create = of_role.take(schema::expect_creatable(session, &schema, &facts.place)).is_some();
     let problems = load::problems(session, workload, &schema, permissions.consent());
     of_role.take(problems).into_iter().flatten().for_each(|why| of_role.say(why));
-    match as_they_are(session, workload, &schema, &of_role.0) {
+    let way = if may_create { None } else { as_they_are(session, workload, &schema, &of_role.0) };
+    match way {
         Some(way) => found.say(way),
         None => of_role.0.into_iter().for_each(|why| found.say(why)),
     }
@@ -206,9 +207,6 @@ fn as_they_are(
     schema: &Schema,
     problems: &[String],
 ) -> Option<String> {
-    if problems.is_empty() {
-        return None;
-    }
     let dataset = Dataset::from_case_data(&workload.data)?;
     let home = WorkloadTables { dataset, schema: schema.clone() };
     let state = state::inspect(session, dataset, schema).ok()?;
