@@ -120,9 +120,9 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     let before = LevelsBefore::new(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
-    // A slow machine shortens runs and drops no figure; a fast one keeps more levels. Data that is here lengthens runs.
-    let usual =
-        Limits { speed: limits.speed.usual_at_least(), present: Present::default(), ..limits.clone() };
+    // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure, and data that is here
+    // lengthens them.
+    let usual = Limits { speed: MachineSpeed::default(), present: Present::default(), ..limits.clone() };
     let fits =
         |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;
     let whole = experiment.clone();

@@ -79,11 +79,6 @@ impl MachineSpeed {
         writeln!(file, "{line}").with_context(context)
     }
 
-    /// This speed, or the usual one if that is higher.
-    pub(super) fn usual_at_least(self) -> MachineSpeed {
-        MachineSpeed(self.0.max(1.0))
-    }
-
     /// As a factor of how much is done in a second.
     pub fn relative(self) -> f64 {
         self.0

@@ -98,7 +98,7 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
 }
 
 #[test]
-fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
+fn the_speed_of_a_machine_decides_no_level() {
     let busy = MachineSpeed::new(0.3);
     for (name, budget_s) in
         [("m5-metal", 1800.0), ("piops", 600.0), ("five-clouds", 900.0), ("low-variation", 300.0)]
@@ -109,10 +109,6 @@ fn a_slow_machine_drops_no_level_and_a_fast_one_keeps_more() {
         assert_eq!(calm.0.workload.scale, busy.0.workload.scale, "{name}");
         assert!(calm.0.run.measure.all()[0] >= busy.0.run.measure.all()[0], "{name}");
     }
-    let of =
-        |speed| fitted("piops", &Limits { budget_s: 240.0, speed: MachineSpeed::new(speed), ..here() }).0;
-    let n_levels = |speed| of(speed).workload.transactions.map_or(0, |levels| levels.all().len());
-    assert!(n_levels(1.0) >= 2 && n_levels(3.0) > n_levels(1.0), "{} and {}", n_levels(1.0), n_levels(3.0));
 }
 
 #[test]
