@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use model::experiment::case::Case;
-use wire::Session;
+use server::database::facts::in_recovery;
+use wire::{Session, quote_literal};
 
 const NAMES: &str = "synchronous_standby_names";
 const COMMIT: &str = "synchronous_commit";
@@ -13,22 +14,19 @@ const COMMIT: &str = "synchronous_commit";
 /// # Errors
 /// When the server fails.
 pub(crate) fn problem(session: &mut Session, cases: &[&Case]) -> Result<Option<String>> {
-    let rows = session.query(
-        "select pg_catalog.current_setting('synchronous_standby_names'), pg_catalog.current_setting('synchronous_commit'), \
-         pg_catalog.pg_is_in_recovery()::text",
-    )?;
-    let of_server =
-        |column: usize| rows.rows.first().and_then(|row| row.get(column)?.clone()).unwrap_or_default();
-    if of_server(2) == "true" {
+    if in_recovery(session) {
         return Ok(None);
     }
-    let of_case = |case: &Case, name: &str, column: usize| {
-        case.server.settings.get(name).cloned().unwrap_or_else(|| of_server(column))
+    let mut of_server = |name: &str| -> Result<String> {
+        let rows = session.query(&format!("select pg_catalog.current_setting({})", quote_literal(name)))?;
+        Ok(rows.scalar().unwrap_or_default().to_string())
     };
-    let mut asked: Vec<String> = cases
+    let (names, commit) = (of_server(NAMES)?, of_server(COMMIT)?);
+    let mut asked: Vec<&String> = cases
         .iter()
-        .filter(|case| waits(&of_case(case, COMMIT, 1)))
-        .map(|case| of_case(case, NAMES, 0))
+        .map(|case| &case.server.settings)
+        .filter(|settings| waits(settings.get(COMMIT).unwrap_or(&commit)))
+        .map(|settings| settings.get(NAMES).unwrap_or(&names))
         .filter(|names| !names.trim().is_empty())
         .collect();
     asked.dedup();
@@ -54,7 +52,8 @@ pub(crate) fn problem_of_own(case: &Case) -> Option<String> {
 
 /// Whether commits wait for standbys.
 fn waits(synchronous_commit: &str) -> bool {
-    !["off", "local", "false", "no", "0"].contains(&synchronous_commit)
+    let never = ["off", "local", "false", "no", "0"];
+    !never.iter().any(|word| word.eq_ignore_ascii_case(synchronous_commit))
 }
 
 /// Why these connections do not suffice; one without a name is of a standby that the role cannot see.
@@ -88,6 +87,20 @@ fn wanted(names: &str) -> (usize, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_that_is_local_or_off_waits_for_nobody() {
+        for (value, expected) in [
+            ("on", true),
+            ("remote_apply", true),
+            ("off", false),
+            ("OFF", false),
+            ("local", false),
+            ("No", false),
+        ] {
+            assert_eq!(waits(value), expected, "{value}");
+        }
+    }
 
     #[test]
     fn commits_need_as_many_standbys_as_the_setting_says() {
