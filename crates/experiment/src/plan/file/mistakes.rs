@@ -101,7 +101,7 @@ pub(super) fn words(message: &str) -> String {
     );
     let message =
         message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    misplaced(&message).or_else(|| suggested(&message)).or_else(|| listed(&message)).unwrap_or(message)
+    meant(&message).or_else(|| listed(&message)).unwrap_or(message)
 }
 
 /// A number below 0, which is whole, but never meant.
@@ -120,18 +120,13 @@ fn listed(message: &str) -> Option<String> {
     Some(format!("{unknown} is none of {known}"))
 }
 
-/// Of a key that another section has: which one.
-fn misplaced(message: &str) -> Option<String> {
-    let (unknown, _) = message.split_once(", expected ")?;
-    let key = unknown.strip_prefix("unknown field `")?.strip_suffix('`')?;
-    let section = keys::all().filter_map(KeyRow::parts).find(|(_, name)| *name == key)?.0;
-    Some(format!("{unknown}; `{key}` belongs to [{section}]"))
-}
-
-/// Of an unknown key: the key that was probably meant, instead of all there are.
-fn suggested(message: &str) -> Option<String> {
+/// Of an unknown key: the section that has it, or else the key that was probably meant, instead of all there are.
+fn meant(message: &str) -> Option<String> {
     let (unknown, expected) = message.split_once(", expected ")?;
     let key = unknown.strip_prefix("unknown field `")?.strip_suffix('`')?;
+    if let Some((section, _)) = keys::all().filter_map(KeyRow::parts).find(|(_, name)| *name == key) {
+        return Some(format!("{unknown}; `{key}` belongs to [{section}]"));
+    }
     let known = expected.split('`').skip(1).step_by(2);
     Some(format!("{unknown}; did you mean `{}`?", nearest(key, known)?))
 }
