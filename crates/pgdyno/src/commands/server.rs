@@ -65,9 +65,7 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
             print(&format!("{}\n", text(entry)))?
         }
     }
-    let clusters = plural(entries.len(), "cluster");
-    let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
-    say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
+    say(&format!("{} in `{}`", sum(&entries), workspace.dir.display()));
     say(&of_budget(Holdings::read(cache)?.bytes, &CacheBudget::read(cache)?));
     Ok(())
 }
@@ -75,14 +73,15 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
 /// The clusters that are kept for later runs, and how to remove them; `None` if there are none.
 pub(crate) fn kept(cache: &Cache) -> Result<Option<String>> {
     let entries = Workspace::look_in_cache(cache)?.list()?;
-    let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
-    Ok((!entries.is_empty()).then(|| {
-        format!(
-            "kept for the next runs: {}, {}; `pgdyno server remove --all` removes them",
-            plural(entries.len(), "cluster"),
-            bytes(sum)
-        )
-    }))
+    let words =
+        || format!("kept for the next runs: {}; `pgdyno server remove --all` removes them", sum(&entries));
+    Ok((!entries.is_empty()).then(words))
+}
+
+/// `3 clusters, 434 MiB`.
+fn sum(entries: &[WorkspaceCluster]) -> String {
+    let all_bytes = entries.iter().map(bytes_of).fold(0, u64::saturating_add);
+    format!("{}, {}", plural(entries.len(), "cluster"), bytes(all_bytes as f64))
 }
 
 /// Bytes of a cluster over all its directories.
