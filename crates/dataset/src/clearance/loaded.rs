@@ -1,4 +1,4 @@
-//! Tables and routines of a database that carry pgdyno's mark: what `clean` leaves, because somebody may want their data.
+//! Tables and routines of a database that carry pgdyno's mark: what `clean` leaves, because somebody could still need the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -188,8 +188,7 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
-/// Names the tables that pgdyno loaded into the database, and the routines that it made there: they stay, because somebody may want
-/// their data.
+/// Lists what pgdyno has loaded into the database, and the statements that drop it. It stays: somebody could still need the data.
 fn say_loaded(conninfo: &Conninfo) {
     let doors = Doors::new(conninfo, signals::stop_flag());
     let looked = doors.open(&conninfo.dbname).and_then(|mut session| {
