@@ -33,8 +33,9 @@ use crate::front::ask::AllowedCommands;
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
 use crate::front::foreign::Ours;
-use crate::front::{foreign, hiding, setup};
+use crate::front::{foreign, hiding};
 use crate::job::{self, Conducted, Job, Terms, preview};
+use crate::planning;
 use crate::{Exit, print_exact, say, signals};
 
 /// Ramp-up of a what-if: data is in memory when it begins, and a pair has the same one.
@@ -94,7 +95,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     store::expect_ours(&of.dir)?;
     let (explained, author) = accepted(of, args)?;
     let summary = chosen(&explained, of)?;
-    let servers = setup::servers_of(&explained.data.experiment_toml)?;
+    let servers = planning::servers_of(&explained.data.experiment_toml)?;
     job::expect_same_servers(
         &explained.data.plan,
         &store::read_records(&of.dir)?,
