@@ -28,7 +28,7 @@ use store::Author;
 use wire::Conninfo;
 
 use crate::front::cli::ExperimentArgs;
-use crate::front::setup::{dir_of, overrides, read_scripts, resolve, source, toml_text};
+use crate::front::setup::{ExperimentText, dir_of, overrides, read_scripts, resolve, source, toml_text};
 use crate::front::{foreign, hiding, secrets};
 use crate::planning::place::{expect_machines, memory_of, place, refuse_os};
 use crate::signals;
@@ -57,21 +57,22 @@ pub(crate) struct ReadyExperiment {
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
-    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
+    let given = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
+    let name = given.name.as_str();
     let changes = overrides(args)?;
-    let mut experiment = file::parse(&name, &text, &changes)?;
+    let mut experiment = file::parse(name, &given.text, &changes)?;
     let allowed = args.allow_commands.as_ref();
-    let author = foreign::expect_file_allowed((&name, &text), (&experiment, &changes), allowed)?;
-    hiding::expect_all_given(&name, &experiment)?;
+    let author = foreign::expect_file_allowed(&given, &experiment, &changes, allowed)?;
+    hiding::expect_all_given(name, &experiment)?;
     if args.upload {
         upload(&mut experiment)?;
     }
     agents::choose(&mut experiment)?;
-    complete(&mut experiment, args, (&name, &text), &changes)?;
+    complete(&mut experiment, args, &given, &changes)?;
     if let Some(budget) = &args.fit {
         fitting::fit(&mut experiment, budget, n_cpus)?;
     }
-    expect_machines(&name, &experiment)?;
+    expect_machines(name, &experiment)?;
     if let Some(note) = &args.labels.note {
         say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
     }
@@ -84,7 +85,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         now_unix_ns,
         // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
-        versions: origin::versions(&experiment).with_context(|| name.clone())?,
+        versions: origin::versions(&experiment).with_context(|| name.to_string())?,
         ..place(&experiment, None, conninfo.as_ref())?
     };
     let mut all_here = site.memory_bytes.is_some();
@@ -102,13 +103,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         site.targets.insert(target.name.clone(), PlanResources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
-    let server_place = match (servers.is_empty(), all_here) {
-        (true, _) => ServerPlace::Own,
-        (false, true) => ServerPlace::Here,
-        (false, false) => ServerPlace::Away,
-    };
     let mut plan =
-        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
+        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(name, &message)))?;
     let has_name =
         args.experiment.is_some() || changes.iter().any(|change| change.key == keys::header::NAME.name);
     if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS))
@@ -117,15 +113,24 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         experiment.experiment.name.clone_from(&made);
         plan.name = made;
     }
-    refuse_os(&plan, server_place)?;
+    refuse_os(&plan, server_place(&servers, all_here))?;
     let is_build_asked = experiment.server.build.is_some();
-    let is_protocol_asked = experiment.workload.protocol.is_some();
-    let (notes, failed) = decided(&mut plan, &servers, (is_protocol_asked, is_build_asked));
+    let is_asked = AskedFor { protocol: experiment.workload.protocol.is_some(), build: is_build_asked };
+    let (notes, failed) = decided(&mut plan, &servers, is_asked);
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
+}
+
+/// Where the servers are, of which those by URL are all on this machine or not.
+fn server_place(servers: &[Conninfo], all_here: bool) -> ServerPlace {
+    match (servers.is_empty(), all_here) {
+        (true, _) => ServerPlace::Own,
+        (false, true) => ServerPlace::Here,
+        (false, false) => ServerPlace::Away,
+    }
 }
 
 /// Names the servers by keywords without passwords.
@@ -137,21 +142,24 @@ fn take_passwords_out(experiment: &mut Experiment, servers: &[Conninfo]) {
     }
 }
 
+/// What the user has decided, so that nothing else is.
+#[derive(Debug, Clone, Copy)]
+struct AskedFor {
+    protocol: bool,
+    build: bool,
+}
+
 /// Decides in the plan what the user has left open; the experiment stays as it was written. Returns what to say about that, and the
 /// servers that could not be asked.
-fn decided(
-    plan: &mut Plan,
-    servers: &[Conninfo],
-    (is_protocol_asked, is_build_asked): (bool, bool),
-) -> (Vec<String>, Vec<Failed>) {
-    let FellBack { note, failed } = if is_protocol_asked {
+fn decided(plan: &mut Plan, servers: &[Conninfo], is_asked: AskedFor) -> (Vec<String>, Vec<Failed>) {
+    let FellBack { note, failed } = if is_asked.protocol {
         FellBack::default()
     } else {
         protocol::fall_back(plan, servers, signals::stop_flag())
     };
     // So that the results say it, too.
     note.iter().for_each(|note| say_more(&mut plan.description, note));
-    let of_build = if is_build_asked { None } else { origin::fetched_though_installed(&plan.cases) };
+    let of_build = if is_asked.build { None } else { origin::fetched_though_installed(&plan.cases) };
     (note.into_iter().chain(of_build).collect(), failed)
 }
 
@@ -182,11 +190,11 @@ fn upload(experiment: &mut Experiment) -> Result<()> {
 fn complete(
     experiment: &mut Experiment,
     args: &ExperimentArgs,
-    (name, text): (&str, &str),
+    given: &ExperimentText,
     changes: &[Override],
 ) -> Result<()> {
     let mut problems: Vec<String> = Vec::new();
-    let read = read_scripts(experiment, args, (name, text), changes);
+    let read = read_scripts(experiment, args, given, changes);
     problems.extend(read.err().map(|error| format!("{error:#}")));
     let found = inventory::look_up(experiment, dir_of(args), signals::stop_flag());
     let checked = match &found {
@@ -194,7 +202,8 @@ fn complete(
         // Without its drivers: lists that were not looked up say nothing of their number.
         Err(_) => expand::check(&without_drivers(experiment)),
     };
-    problems.extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(name, &all)));
+    problems
+        .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }

@@ -80,7 +80,7 @@ pub(crate) fn show(
     };
     expect_named(&asked.plan, consent.allowed)?;
     let results = output.unwrap_or(Path::new(RESULTS));
-    let look = look((&asked.plan, n_servers), (&asked.servers, &asked.failed), consent, results)?;
+    let look = look(&asked.plan, n_servers, &asked.servers, &asked.failed, consent, results)?;
     let obstacles = look.obstacles;
     if as_json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;

@@ -130,8 +130,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     // What an earlier one has left is not taken for the servers' own.
     job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
-    let servers = (asked.servers.as_slice(), asked.failed.as_slice());
-    job::expect_possible((&asked.plan, 1), servers, consent, args.output.as_deref())?;
+    job::expect_possible(&asked.plan, 1, &asked.servers, &asked.failed, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len())
         && !args.yes
     {
@@ -139,7 +138,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     }
     announce(&asked.plan, &asked.servers, consent)?;
     asked.notes.iter().for_each(|note| say(note));
-    Job::begin(asked.plan, (&asked.experiment_toml, asked.author), asked.servers, args.output.as_deref())
+    Job::begin(asked.plan, &asked.experiment_toml, asked.author, asked.servers, args.output.as_deref())
 }
 
 /// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.
@@ -156,7 +155,7 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     preview::expect_changes(&plan, &servers, consent)?;
     // Otherwise nothing will be done to the servers.
     if !is_all_done {
-        job::expect_same_servers(&plan, &records, &servers, (&moved, args.leave.risks))?;
+        job::expect_same_servers(&plan, &records, &servers, &moved, args.leave.risks)?;
         announce(&plan, &servers, consent)?;
     }
     preview::expect_copies(&plan, &servers)?;

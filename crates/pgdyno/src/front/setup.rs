@@ -27,10 +27,10 @@ use crate::{say, signals};
 /// When file, options or scripts cannot be read.
 pub(crate) fn secrets_of(args: &ExperimentArgs) -> Result<Revealed> {
     let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
-    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), 1)?;
+    let given = source(args.experiment.as_deref().unwrap_or(default), 1)?;
     let changes = overrides(args)?;
-    let mut experiment = file::parse(&name, &text, &changes)?;
-    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    let mut experiment = file::parse(&given.name, &given.text, &changes)?;
+    read_scripts(&mut experiment, args, &given, &changes)?;
     Ok(Revealed::of_json(&serde_json::to_string(&experiment)?))
 }
 
@@ -38,13 +38,17 @@ pub(crate) fn secrets_of(args: &ExperimentArgs) -> Result<Revealed> {
 pub(crate) fn read_scripts(
     experiment: &mut Experiment,
     args: &ExperimentArgs,
-    (name, text): (&str, &str),
+    given: &ExperimentText,
     changes: &[Override],
 ) -> Result<()> {
     let dir = dir_of(args);
     let is_changed = changes.iter().any(|change| change.key == keys::workload::SCRIPTS.name);
-    let origin =
-        ExperimentSource { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
+    let origin = ExperimentSource {
+        name: &given.name,
+        text: if is_changed { "" } else { &given.text },
+        dir,
+        stop: signals::stop_flag(),
+    };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
@@ -101,14 +105,23 @@ pub(crate) fn resolve_to_change(target: &str) -> Result<Conninfo> {
 /// Longest experiment file; one with all of its scripts in it is far shorter.
 const EXPERIMENT_BYTES_MAX: u64 = 64 << 20;
 
+/// The text of an experiment before options change it.
+#[derive(Debug)]
+pub(crate) struct ExperimentText {
+    /// The file, or what built-in experiment it is.
+    pub(crate) name: String,
+    /// The TOML.
+    pub(crate) text: String,
+}
+
 /// An experiment file, or a built-in one.
-pub(crate) fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
+pub(crate) fn source(name: &str, n_cpus: u32) -> Result<ExperimentText> {
     if name.contains("://") || name.contains("password=") || name.contains("host=") {
         bail!("the experiment given looks like a server; name servers with --server");
     }
     let is_path = name.contains('/') || name.ends_with(".toml");
     if !is_path && let Some(text) = experiment::plan::builtin::text(name, n_cpus) {
-        return Ok((format!("built-in experiment `{name}`"), text));
+        return Ok(ExperimentText { name: format!("built-in experiment `{name}`"), text });
     }
     if !is_path && !Path::new(name).exists() {
         let known: Vec<&str> =
@@ -120,7 +133,7 @@ pub(crate) fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     let bytes = read.with_context(|| format!("cannot read the experiment file `{name}`"))?;
     let text = String::from_utf8(bytes)
         .with_context(|| format!("the experiment file `{name}` is not UTF-8 text; convert it"))?;
-    Ok((name.to_string(), unmarked(text)))
+    Ok(ExperimentText { name: name.to_string(), text: unmarked(text) })
 }
 
 /// Fails for a directory; results have an experiment file in it.

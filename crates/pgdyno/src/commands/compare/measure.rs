@@ -128,12 +128,12 @@ pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
     let ReadyExperiment { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
     let consent = args.consent();
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers), (&servers, &failed), consent, args.output.as_deref())?;
+    job::expect_possible(&plan, n_servers, &servers, &failed, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     notes.iter().for_each(|note| say(note));
     say_what_is_compared(&plan, args)?;
     let request = page::request(args, plan.seed);
-    let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;
+    let job = Job::begin(plan, &experiment_toml, author, servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     Ok(job)

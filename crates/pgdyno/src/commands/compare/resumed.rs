@@ -37,7 +37,7 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
     let records = store::read_records(path)?;
-    job::expect_same_servers(&plan, &records, &servers, (&BTreeSet::new(), args.risks))?;
+    job::expect_same_servers(&plan, &records, &servers, &BTreeSet::new(), args.risks)?;
     announce(&plan, &servers, consent)?;
     preview::expect_copies(&plan, &servers)?;
 

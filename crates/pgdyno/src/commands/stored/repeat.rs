@@ -188,11 +188,11 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     describe(&mut plan, original);
     let consent = args.leave.consent(&args.changes, args.yes);
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers(slicing)), (&servers, &[]), consent, args.output.as_deref())
+    job::expect_possible(&plan, n_servers(slicing), &servers, &[], consent, args.output.as_deref())
         .map_err(|error| with_a_way_out(&error, original, &args.results))?;
     announce(&plan, &servers, consent)?;
     say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
-    Job::begin(plan, (&(head(original) + &text), author), servers, args.output.as_deref())
+    Job::begin(plan, &(head(original) + &text), author, servers, args.output.as_deref())
 }
 
 /// Nothing of a repetition can be changed but its servers: whoever cannot measure it is runs the experiment. What was unpacked for
