@@ -1,6 +1,5 @@
 //! From the command line to an experiment: options, secrets, confirmation.
 
-pub(crate) mod agents;
 pub(crate) mod announce;
 pub(crate) mod ask;
 #[cfg(test)]
@@ -8,11 +7,9 @@ mod ci_jobs;
 pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;
-pub(crate) mod fitting;
 pub(crate) mod foreign;
 pub(crate) mod hiding;
 pub(crate) mod moved;
-pub(crate) mod place;
 #[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod schema;

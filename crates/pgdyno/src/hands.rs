@@ -85,7 +85,7 @@ fn serve_as_root() -> Exit {
     let lifted = guard::lift_limits().and_then(|()| guard::leave_terminal());
     let input = BufReader::new(Bounded { input: io::stdin(), n_of_line: 0 });
     let stop = signals::patient_flag();
-    pipe::answer(|outbox| serve(input, outbox, (stop, lifted)))
+    pipe::answer(|outbox| serve(input, outbox, stop, lifted))
 }
 
 /// Standard input up to a line that is longer than any that is meant for us.
@@ -111,7 +111,8 @@ impl Read for Bounded {
 fn serve(
     input: BufReader<Bounded>,
     outbox: &Outbox,
-    (stop, lifted): (&AtomicBool, Result<(), String>),
+    stop: &AtomicBool,
+    lifted: Result<(), String>,
 ) -> Result<(), String> {
     let Begin { order, is_far, commands } =
         begin::<AgentOrder, AgentCommand>(input, WallClock::read(), outbox)?;

@@ -75,7 +75,8 @@ pub(crate) fn expect_same_servers(
     plan: &Plan,
     records: &[RunRecord],
     servers: &[Conninfo],
-    (moved, risks): (&BTreeSet<String>, RiskArgs),
+    moved: &BTreeSet<String>,
+    risks: RiskArgs,
 ) -> Result<()> {
     if risks.allow_another_server {
         return Ok(());
@@ -119,7 +120,8 @@ impl Job {
     /// When the directory cannot be created, or values of the system cannot be set. Then no directory is left.
     pub(crate) fn begin(
         plan: Plan,
-        (experiment_toml, author): (&str, Author),
+        experiment_toml: &str,
+        author: Author,
         servers: Vec<Conninfo>,
         output: Option<&Path>,
     ) -> Result<Job> {
@@ -249,13 +251,15 @@ pub(crate) fn own_program() -> Result<PathBuf> {
 /// # Errors
 /// Lists all known problems, with what to do.
 pub(crate) fn expect_possible(
-    (plan, n_servers): (&Plan, u64),
-    servers: (&[Conninfo], &[Failed]),
+    plan: &Plan,
+    n_servers: u64,
+    servers: &[Conninfo],
+    failed: &[Failed],
     consent: AgreedSteps,
     output: Option<&Path>,
 ) -> Result<()> {
     let results = output.unwrap_or(Path::new(RESULTS));
-    let obstacles = preview::look((plan, n_servers), servers, consent, results)?.obstacles;
+    let obstacles = preview::look(plan, n_servers, servers, failed, consent, results)?.obstacles;
     let problems: Vec<String> =
         obstacles.iter().map(|obstacle| preview::with_cases(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));

@@ -9,6 +9,7 @@ mod job;
 mod output;
 mod pgbench;
 mod pipe;
+mod planning;
 mod restore_report;
 mod signals;
 mod spot;

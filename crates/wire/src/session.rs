@@ -5,6 +5,7 @@ mod extension;
 mod limit;
 mod lock_watch;
 mod own_role;
+mod quoted;
 mod receive;
 mod search_path;
 

@@ -111,6 +111,7 @@ const FREE: &[KeyRow] = &[KeyRow {
     name: "factors.NAME",
     what: "a value that pgdyno does not know and your hooks set (see *Hooks*)",
     may_vary: true,
+    keeps_all: true,
     dimensions: |experiment| FACTORS.of(experiment).dimensions(FACTORS.name),
     ..row::row(row::SETTING, "")
 }];

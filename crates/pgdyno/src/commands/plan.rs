@@ -35,9 +35,9 @@ use crate::front::announce::{AgreedSteps, expect_named, intents};
 use crate::front::cli::RunArgs;
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::stored::RESULTS;
-use crate::front::setup::{self, ReadyExperiment};
 use crate::front::shell;
 use crate::job::preview::{builds, duration, look, order, outlook, size, with_cases};
+use crate::planning::{self, ReadyExperiment};
 use crate::{Exit, print, print_exact, say};
 
 /// Prints the ordered runs, what they need, and what would make them fail. Takes the options of `run`; those for what is shown while
@@ -50,7 +50,7 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
         return stored(dir, args.form.json);
     }
     run::expect_new(args.output.as_deref())?;
-    let asked = setup::ask(&args.experiment)?;
+    let asked = planning::ask(&args.experiment)?;
     let consent = args.leave.consent(&args.changes, args.yes);
     let offered = PlanOffer { consent, changes: &args.changes, output: args.output.as_deref() };
     show(&asked, 1, offered, args.form.json)
@@ -80,7 +80,7 @@ pub(crate) fn show(
     };
     expect_named(&asked.plan, consent.allowed)?;
     let results = output.unwrap_or(Path::new(RESULTS));
-    let look = look((&asked.plan, n_servers), (&asked.servers, &asked.failed), consent, results)?;
+    let look = look(&asked.plan, n_servers, &asked.servers, &asked.failed, consent, results)?;
     let obstacles = look.obstacles;
     if as_json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;

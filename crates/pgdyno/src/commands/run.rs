@@ -17,11 +17,12 @@ use crate::commands::why;
 use crate::front::announce::{AgreedSteps, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
-use crate::front::{fitting, foreign, hiding, moved, setup, shell};
+use crate::front::{foreign, hiding, moved, shell};
 use crate::job::metrics::Metrics;
 use crate::job::referee::{ByFindings, InTime};
 use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
+use crate::planning;
 use crate::{Exit, print, say, signals};
 
 /// Runs the experiment that `args` ask for, and proves what limited it if they ask for that.
@@ -53,7 +54,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if let Some(url) = &args.spot_notice {
         spot::watch(url)?;
     }
-    let budget = args.experiment.fit.as_deref().map(fitting::budget).transpose()?;
+    let budget = args.experiment.fit.as_deref().map(planning::fitting::budget).transpose()?;
     let in_time = budget.map(|budget| InTime::from_now(Duration::from_millis(budget.ms)));
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = match &args.resume {
@@ -124,13 +125,12 @@ fn consent(args: &RunArgs) -> AgreedSteps<'_> {
 
 fn begun(args: &RunArgs) -> Result<Job> {
     expect_new(args.output.as_deref())?;
-    let asked = setup::ask(&args.experiment)?;
+    let asked = planning::ask(&args.experiment)?;
     let consent = consent(args);
     // What an earlier one has left is not taken for the servers' own.
     job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
-    let servers = (asked.servers.as_slice(), asked.failed.as_slice());
-    job::expect_possible((&asked.plan, 1), servers, consent, args.output.as_deref())?;
+    job::expect_possible(&asked.plan, 1, &asked.servers, &asked.failed, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len())
         && !args.yes
     {
@@ -138,7 +138,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     }
     announce(&asked.plan, &asked.servers, consent)?;
     asked.notes.iter().for_each(|note| say(note));
-    Job::begin(asked.plan, (&asked.experiment_toml, asked.author), asked.servers, args.output.as_deref())
+    Job::begin(asked.plan, &asked.experiment_toml, asked.author, asked.servers, args.output.as_deref())
 }
 
 /// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.
@@ -150,12 +150,12 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     let records = store::read_records(path)?;
     let is_all_done = args.moved.is_empty() && resume::is_all_done(path, &plan, &records);
     let os = job::take_os(&plan)?;
-    let servers = setup::servers_of(&text)?;
+    let servers = planning::servers_of(&text)?;
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
     // Otherwise nothing will be done to the servers.
     if !is_all_done {
-        job::expect_same_servers(&plan, &records, &servers, (&moved, args.leave.risks))?;
+        job::expect_same_servers(&plan, &records, &servers, &moved, args.leave.risks)?;
         announce(&plan, &servers, consent)?;
     }
     preview::expect_copies(&plan, &servers)?;
@@ -196,7 +196,7 @@ fn accepted(path: &Path, args: &RunArgs) -> Result<(Plan, String, BTreeSet<Strin
     foreign::expect_allowed(path, &sealed, args.experiment.allow_commands.as_ref(), &ours)?;
     let Sealed { mut plan, experiment_toml, .. } = sealed;
     if !plan.lanes.is_empty() {
-        plan.lanes = setup::lanes_of(&plan, &experiment_toml)?;
+        plan.lanes = planning::lanes_of(&plan, &experiment_toml)?;
     }
     Ok((plan, experiment_toml, moved))
 }

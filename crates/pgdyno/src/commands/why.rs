@@ -33,8 +33,9 @@ use crate::front::ask::AllowedCommands;
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
 use crate::front::foreign::Ours;
-use crate::front::{foreign, hiding, setup};
+use crate::front::{foreign, hiding};
 use crate::job::{self, Conducted, Job, Terms, preview};
+use crate::planning;
 use crate::{Exit, print_exact, say, signals};
 
 /// Ramp-up of a what-if: data is in memory when it begins, and a pair has the same one.
@@ -94,15 +95,16 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     store::expect_ours(&of.dir)?;
     let (explained, author) = accepted(of, args)?;
     let summary = chosen(&explained, of)?;
-    let servers = setup::servers_of(&explained.data.experiment_toml)?;
+    let servers = planning::servers_of(&explained.data.experiment_toml)?;
     job::expect_same_servers(
         &explained.data.plan,
         &store::read_records(&of.dir)?,
         &servers,
-        (&BTreeSet::new(), args.risks),
+        &BTreeSet::new(),
+        args.risks,
     )?;
     let settable = settable(&explained, summary, &servers);
-    let what_ifs = choose(&explained, summary, (args.changes.allow_changes, &settable))?;
+    let what_ifs = choose(&explained, summary, args.changes.allow_changes, &settable)?;
     let base = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     if what_ifs.is_empty() {
         say(&format!(
@@ -237,7 +239,8 @@ fn groups() -> GroupAbilities {
 fn choose(
     explained: &Explained,
     summary: &CaseSummary,
-    (allow_changes, settable): (bool, &BTreeSet<String>),
+    allow_changes: bool,
+    settable: &BTreeSet<String>,
 ) -> Result<Vec<WhatIf>> {
     let limiter = summary.limiter.as_ref().context("the case has no limiter")?;
     let run = what_if::telling_run(&explained.study, summary.case.id);
@@ -330,11 +333,11 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
     let consent = AgreedSteps { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, 1), (&servers, &[]), consent, args.output.as_deref())?;
+    job::expect_possible(&plan, 1, &servers, &[], consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let mut job = match place {
         Some(place) => go_on::take_up(&place, plan, servers)?,
-        None => Job::begin(plan, (&of.data.experiment_toml, author), servers, args.output.as_deref())?,
+        None => Job::begin(plan, &of.data.experiment_toml, author, servers, args.output.as_deref())?,
     };
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {

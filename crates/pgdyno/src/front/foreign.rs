@@ -24,7 +24,7 @@ use store::{Author, Reason, Sealed};
 
 use self::thing::{THINGS, Thing};
 use crate::front::ask::{AllowedCommands, Ask, ConsentLine};
-use crate::front::setup;
+use crate::front::setup::{self, ExperimentText};
 use crate::say;
 
 /// What the command line itself names, and is therefore not foreign.
@@ -110,18 +110,19 @@ pub(crate) fn expect_allowed(
 /// # Errors
 /// As [`decide`].
 pub(crate) fn expect_file_allowed(
-    (path, text): (&str, &str),
-    (asked, options): (&Experiment, &[Override]),
+    given: &ExperimentText,
+    asked: &Experiment,
+    options: &[Override],
     allowed: Option<&AllowedCommands>,
 ) -> Result<Author> {
     // A link to such a file is that file.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+    let path = fs::canonicalize(&given.name).unwrap_or_else(|_| PathBuf::from(&given.name));
     let Some(dir) = path.parent() else { return Ok(Author::Ours) };
     if !path.ends_with(store::names::EXPERIMENT) || !store::is_experiment_dir(dir) {
         return Ok(Author::Ours);
     }
     let author = match store::read_sealed(dir) {
-        Ok(sealed) if sealed.experiment_toml == text => sealed.author,
+        Ok(sealed) if sealed.experiment_toml == given.text => sealed.author,
         _ => Author::Unknown(Reason::Broken),
     };
     let Author::Unknown(reason) = author else { return Ok(author) };
@@ -366,7 +367,8 @@ mod tests {
         std::fs::write(dir.path().join(store::names::PLAN), "{}").unwrap();
         let options: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
         let asked = file::parse("x", &text, &options).unwrap();
-        match expect_file_allowed((path.to_str().unwrap(), &text), (&asked, &options), None) {
+        let given = ExperimentText { name: path.display().to_string(), text };
+        match expect_file_allowed(&given, &asked, &options, None) {
             Ok(_) => Vec::new(),
             Err(error) => error.downcast::<Ask>().unwrap().list.into_iter().map(|line| line.text).collect(),
         }

@@ -31,8 +31,10 @@ use crate::{say, signals};
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
 /// `results`. Servers that have failed before are not asked again.
 pub(crate) fn look(
-    (plan, n_servers): (&Plan, u64),
-    (servers, failed): (&[Conninfo], &[Failed]),
+    plan: &Plan,
+    n_servers: u64,
+    servers: &[Conninfo],
+    failed: &[Failed],
     consent: AgreedSteps,
     results: &Path,
 ) -> Result<Examination> {

@@ -162,34 +162,8 @@ impl Share {
 const OF_AXES: [&str; 4] =
     [keys::TARGET, keys::server::VERSION.name, keys::server::SETTINGS.name, keys::workload::CLIENTS.name];
 
-/// Keys of which all levels are kept: threads follow their clients, and of the others each level is another thing, so that none stands for
-/// two.
-const WHOLE: [&str; 20] = [
-    keys::server::BIN_DIR.name,
-    keys::server::SOURCE.name,
-    keys::server::REVISION.name,
-    keys::server::TLS.name,
-    keys::server::WAL_DIRECTORY.name,
-    keys::server::DATA_CHECKSUMS.name,
-    keys::workload::KIND.name,
-    keys::workload::THREADS.name,
-    keys::workload::DRIVERS.name,
-    keys::workload::POLLER.name,
-    keys::workload::BUSY_POLL_US.name,
-    keys::workload::PARTITION_METHOD.name,
-    keys::workload::TABLESPACE.name,
-    keys::workload::DEFINES.name,
-    keys::workload::CALLS.name,
-    keys::workload::THINK.name,
-    keys::workload::ISOLATION.name,
-    keys::workload::ALL_WAREHOUSES.name,
-    keys::run::TELEMETRY.name,
-    keys::run::COUNTERS.name,
-];
-
 /// Whether the levels of a key are not thinned as those of others are.
 fn is_apart(row: &KeyRow) -> bool {
     let key = row.name.strip_suffix(NAME).map_or(row.name, |start| start.trim_end_matches('.'));
-    let is_free = key == keys::FACTORS.name;
-    !row.may_vary || is_free || OF_AXES.contains(&key) || WHOLE.contains(&key)
+    !row.may_vary || row.keeps_all || OF_AXES.contains(&key)
 }

@@ -18,6 +18,9 @@ pub struct KeyRow {
     pub kind: KeyKind,
     /// Whether a list makes it a factor.
     pub may_vary: bool,
+    /// Whether an experiment that is made to fit into a time keeps all of its levels: it follows another key, as threads follow clients,
+    /// or each level is another thing, so that none stands for two.
+    pub keeps_all: bool,
     /// Whether it executes something or names a file, an address or a value of one machine: then results of somebody
     /// else show it before it has any effect.
     pub is_of_place: bool,
@@ -73,6 +76,11 @@ impl KeyRow {
         KeyRow { carried: Some(differs), ..self }
     }
 
+    /// The same, of which an experiment that is made to fit into a time [keeps all](KeyRow::keeps_all) levels.
+    pub(super) const fn whole(self) -> KeyRow {
+        KeyRow { keeps_all: true, ..self }
+    }
+
     /// Its section, and its name there; `None` for a section of its own.
     pub fn parts(&self) -> Option<(&'static str, &'static str)> {
         self.name.split_once('.')
@@ -87,6 +95,7 @@ pub(super) const fn row(kind: KeyKind, default: &'static str) -> KeyRow {
         default,
         kind,
         may_vary: false,
+        keeps_all: false,
         is_of_place: false,
         option: None,
         dimensions: |_| Vec::new(),

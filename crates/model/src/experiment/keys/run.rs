@@ -67,14 +67,14 @@ section! {
         /// observe host and server while the load runs; without it (`is_unobserved` of a case in `plan.json`) neither
         /// limiter nor findings about them are known, and `run.wal` must be `as-is`
         TELEMETRY = telemetry: Levels<bool> = Levels::one(true),
-            row(KeyKind::Flag, "`true`");
+            row(KeyKind::Flag, "`true`").whole();
 
         /// count instructions, cycles, cache misses, page faults, context switches and more of the server's processes while
         /// the load runs, where the kernel allows and the processors can; needs the server on this machine or eyes on its
         /// host ([METHODOLOGY](METHODOLOGY.md#counters-of-processor-and-kernel))
         #[serde(skip_serializing_if = "Levels::are_off")]
         COUNTERS = counters: Levels<bool> = Levels::one(false),
-            row(KeyKind::Flag, "`false`").carried(Differs::Nothing);
+            row(KeyKind::Flag, "`false`").carried(Differs::Nothing).whole();
 
         /// `true`, or `--perf`: after all runs, make one more of each case, which does not count and during which the
         /// program `perf` samples the server's processes on this machine: functions and their callers, for at most 30 s of

@@ -36,17 +36,17 @@ section! {
         /// as
         #[serde(skip_serializing_if = "Option::is_none")]
         BIN_DIR = bin_dir: Option<Levels<PathBuf>>,
-            of_place(KeyKind::Text, "");
+            of_place(KeyKind::Text, "").whole();
 
         /// PostgreSQL source code for pgdyno to build: a directory, or a local or remote git repository (see *Source*)
         #[serde(skip_serializing_if = "Option::is_none")]
         SOURCE = source: Option<Levels<String>>,
-            of_place(KeyKind::Text, "");
+            of_place(KeyKind::Text, "").whole();
 
         /// tags, branches or commits of that repository
         #[serde(skip_serializing_if = "Option::is_none")]
         REVISION = revision: Option<Levels<String>>,
-            of_place(KeyKind::Text, "the directory as it is");
+            of_place(KeyKind::Text, "the directory as it is").whole();
 
         /// a running server: URL, key=value pairs, a database name, or an empty string for the PG* environment
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,16 +81,16 @@ section! {
         /// `off` encrypts none
         #[serde(skip_serializing_if = "Option::is_none")]
         TLS = tls: Option<Levels<Tls>>,
-            row(KeyKind::Words(&Tls::WORDS), "`off`");
+            row(KeyKind::Words(&Tls::WORDS), "`off`").whole();
 
         /// directory for the WAL of an embedded server; owned by root or by you, and writable by nobody else
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_DIRECTORY = wal_directory: Option<Levels<PathBuf>>,
-            of_place(KeyKind::Text, "in the data directory");
+            of_place(KeyKind::Text, "in the data directory").whole();
 
         /// whether the pages of an embedded server have checksums
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_CHECKSUMS = data_checksums: Option<Levels<bool>>,
-            row(KeyKind::Flag, "initdb's default: on since 18");
+            row(KeyKind::Flag, "initdb's default: on since 18").whole();
     }
 }

@@ -21,7 +21,7 @@ section! {
         /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*). pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
             row(KeyKind::Words(&WorkloadKind::WORDS), "`tpcb`")
-                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too").short('w'));
+                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too").short('w')).whole();
 
         /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)
         SCALE = scale: Levels<Scale> = Levels::one(Scale::Fit),
@@ -43,24 +43,24 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         THREADS = threads: Option<Levels<u32>>,
             row(KeyKind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
-                .given_by(KeyOption::number("threads", ("N,...", "1,4"), "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads"));
+                .given_by(KeyOption::number("threads", ("N,...", "1,4"), "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads")).whole();
 
         /// how many of the drivers take part, the first ones of `[[driver]]`, or of the target's own
         #[serde(skip_serializing_if = "Option::is_none")]
         DRIVERS = drivers: Option<Levels<u32>>,
-            of_place(KeyKind::Whole(1, u32::MAX as u64), "all");
+            of_place(KeyKind::Whole(1, u32::MAX as u64), "all").whole();
 
         /// how the driver waits for its connections: `auto` (io_uring where the kernel allows it, otherwise epoll),
         /// `io_uring`, `epoll`
         POLLER = poller: Levels<PollerChoice> = Levels::one(PollerChoice::Auto),
-            row(KeyKind::Words(&PollerChoice::WORDS), "`auto`");
+            row(KeyKind::Words(&PollerChoice::WORDS), "`auto`").whole();
 
         /// how many microseconds a driver thread polls before it sleeps, and how long before a due time it is awake, 0 to
         /// 1000000: more accurate latencies at the cost of a processor per thread
         /// ([METHODOLOGY](METHODOLOGY.md#our-own-bias))
         BUSY_POLL_US = busy_poll_us: Levels<u32> = Levels::one(0),
             // One second: the driver reports every second.
-            row(KeyKind::Whole(0, 1_000_000), "0");
+            row(KeyKind::Whole(0, 1_000_000), "0").whole();
 
         /// transactions per client. The run ends when they are done: there is no ramp-up, and `run.measure` is a time
         /// limit; a run that reaches the limit is partial. Not in a duet, and not with `run.wal` on a server that pgdyno
@@ -83,7 +83,7 @@ section! {
 
         /// `range` or `hash`
         PARTITION_METHOD = partition_method: Levels<PartitionMethod> = Levels::one(PartitionMethod::Range),
-            row(KeyKind::Words(&PartitionMethod::WORDS), "`range`");
+            row(KeyKind::Words(&PartitionMethod::WORDS), "`range`").whole();
 
         /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a
         /// crash of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
@@ -131,12 +131,12 @@ section! {
         /// URL, and the user needs CREATE on it. Each level has data of its own. Not available for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         TABLESPACE = tablespace: Option<Levels<String>>,
-            of_place(KeyKind::Text, "the server's `default_tablespace`");
+            of_place(KeyKind::Text, "the server's `default_tablespace`").whole();
 
         /// the first value of a variable of the scripts; a variable that nothing has set is never sent
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         DEFINES = defines: BTreeMap<String, Levels<SettingValue>>,
-            of_place(SETTING, "");
+            of_place(SETTING, "").whole();
 
         /// the data that scripts run on: `"tpcb"`, `"none"`, or `{files = ["schema.sql"]}`
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,21 +160,21 @@ section! {
         /// (one call per transaction; procedures need PostgreSQL 11)
         #[serde(skip_serializing_if = "Option::is_none")]
         CALLS = calls: Option<Levels<Calls>>,
-            row(KeyKind::Words(&Calls::WORDS), "`tpcc`: `statements`; `tproc-c`: `functions`");
+            row(KeyKind::Words(&Calls::WORDS), "`tpcc`: `statements`; `tproc-c`: `functions`").whole();
 
         /// for `tpcc`: `none`, or `spec` for keying times, think times and deferred deliveries
         #[serde(skip_serializing_if = "Option::is_none")]
         THINK = think: Option<Levels<Think>>,
-            row(KeyKind::Words(&Think::WORDS), "`none`");
+            row(KeyKind::Words(&Think::WORDS), "`none`").whole();
 
         /// for `tpcc`: `read committed`, `repeatable read`, `serializable`
         #[serde(skip_serializing_if = "Option::is_none")]
         ISOLATION = isolation: Option<Levels<Isolation>>,
-            row(KeyKind::Words(&Isolation::WORDS), "`read committed`");
+            row(KeyKind::Words(&Isolation::WORDS), "`read committed`").whole();
 
         /// for `tproc-c`: each client cycles through its share of all warehouses instead of staying in one
         #[serde(skip_serializing_if = "Option::is_none")]
         ALL_WAREHOUSES = all_warehouses: Option<Levels<bool>>,
-            row(KeyKind::Flag, "`false`");
+            row(KeyKind::Flag, "`false`").whole();
     }
 }

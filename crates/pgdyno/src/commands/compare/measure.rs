@@ -22,9 +22,9 @@ use crate::commands::report;
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::announce::{announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
-use crate::front::setup::{self, ReadyExperiment};
 use crate::job::metrics::Metrics;
 use crate::job::{self, Conducted, Job, Terms, preview};
+use crate::planning::{self, ReadyExperiment};
 use crate::{Exit, say};
 
 /// Default measurement window of each round of a duet: dozens of pairs of slices.
@@ -128,12 +128,12 @@ pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
     let ReadyExperiment { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
     let consent = args.consent();
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers), (&servers, &failed), consent, args.output.as_deref())?;
+    job::expect_possible(&plan, n_servers, &servers, &failed, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     notes.iter().for_each(|note| say(note));
     say_what_is_compared(&plan, args)?;
     let request = page::request(args, plan.seed);
-    let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;
+    let job = Job::begin(plan, &experiment_toml, author, servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     Ok(job)
@@ -141,11 +141,11 @@ pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
 
 /// Plans both sides, in pairs of runs or in rounds of a duet.
 fn planned(args: &CompareArgs) -> Result<Planned> {
-    let mut a = setup::ask(&experiment_args(args, "--a", &args.a))?;
+    let mut a = planning::ask(&experiment_args(args, "--a", &args.a))?;
     // B's server is usually the same, and would be waited for again.
     let failed: Vec<&str> = a.failed.iter().map(|failed| failed.reason.as_str()).collect();
     ensure!(failed.is_empty(), "A: {}", failed.join("\npgdyno: error: A: "));
-    let mut b = setup::ask(&experiment_args(args, "--b", &args.b))?;
+    let mut b = planning::ask(&experiment_args(args, "--b", &args.b))?;
     if !(a.is_build_asked || b.is_build_asked) {
         origin::make_alike([&mut a.plan, &mut b.plan]);
     }

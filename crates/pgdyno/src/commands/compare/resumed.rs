@@ -16,8 +16,9 @@ use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::announce::announce;
 use crate::front::cli::{CompareArgs, ExperimentArgs};
 use crate::front::foreign::Ours;
-use crate::front::{foreign, hiding, setup};
+use crate::front::{foreign, hiding};
 use crate::job::{self, Job, preview};
+use crate::planning;
 use crate::say;
 
 /// Takes a comparison up; returns the job, and the records of its complete pairs.
@@ -36,7 +37,7 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
     let records = store::read_records(path)?;
-    job::expect_same_servers(&plan, &records, &servers, (&BTreeSet::new(), args.risks))?;
+    job::expect_same_servers(&plan, &records, &servers, &BTreeSet::new(), args.risks)?;
     announce(&plan, &servers, consent)?;
     preview::expect_copies(&plan, &servers)?;
 
@@ -92,9 +93,9 @@ fn servers_of_sides(text: &str) -> Result<Vec<Conninfo>> {
     let (a, b) = text.split_once(page::SIDE_B).unwrap_or((text, ""));
     let b: Vec<&str> =
         b.lines().map(|line| line.strip_prefix("# ").unwrap_or(line.trim_start_matches('#'))).collect();
-    let mut servers = setup::servers_of(a)?;
+    let mut servers = planning::servers_of(a)?;
     if !b.is_empty() {
-        servers.extend(setup::servers_of(&b.join("\n"))?);
+        servers.extend(planning::servers_of(&b.join("\n"))?);
     }
     Ok(servers)
 }

@@ -186,10 +186,7 @@ impl SeenHere {
 
 /// As the server quotes them where that is necessary; what it does not say stays a placeholder.
 fn names(session: &mut Session, schema: Option<&workload::Schema>) -> FixNames {
-    let mut ask = |name: &str| {
-        let rows = session.query(&format!("select pg_catalog.quote_ident({name})")).ok()?;
-        rows.scalar().map(str::to_string)
-    };
+    let mut ask = |name: &str| session.quoted_if_needed(name).ok().flatten();
     FixNames {
         role: ask("current_user"),
         database: ask("pg_catalog.current_database()"),

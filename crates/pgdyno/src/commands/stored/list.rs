@@ -14,8 +14,8 @@ use crate::commands::compare::page;
 use crate::commands::report::for_terminal;
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::front::cli::stored::{ListArgs, RESULTS};
-use crate::front::setup::NOTE;
 use crate::front::shell;
+use crate::planning::NOTE;
 use crate::{Exit, print, print_exact, say};
 
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.

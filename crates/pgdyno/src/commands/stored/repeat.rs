@@ -36,6 +36,7 @@ use crate::front::{foreign, hiding, moved, setup, shell};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Companion, Conducted, Job, Terms, preview};
+use crate::planning;
 use crate::{Exit, print, print_exact, say, signals};
 
 /// Measures the experiment of other results again, and compares. With `--json`, a consent that is missing is printed too: pages ask
@@ -180,18 +181,18 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     }
     let text =
         setup::toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    let servers = if by_url.is_empty() { setup::servers_of(&text)? } else { by_url };
+    let servers = if by_url.is_empty() { planning::servers_of(&text)? } else { by_url };
     if !plan.lanes.is_empty() {
-        plan.lanes = setup::lanes_of(&plan, &text)?;
+        plan.lanes = planning::lanes_of(&plan, &text)?;
     }
     describe(&mut plan, original);
     let consent = args.leave.consent(&args.changes, args.yes);
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers(slicing)), (&servers, &[]), consent, args.output.as_deref())
+    job::expect_possible(&plan, n_servers(slicing), &servers, &[], consent, args.output.as_deref())
         .map_err(|error| with_a_way_out(&error, original, &args.results))?;
     announce(&plan, &servers, consent)?;
     say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
-    Job::begin(plan, (&(head(original) + &text), author), servers, args.output.as_deref())
+    Job::begin(plan, &(head(original) + &text), author, servers, args.output.as_deref())
 }
 
 /// Nothing of a repetition can be changed but its servers: whoever cannot measure it is runs the experiment. What was unpacked for

@@ -8,6 +8,9 @@ use crate::{assert_none, assert_one};
 /// How often production code still drops a value by `filter(|_| …)`. The number may only become smaller.
 const DROPPED_BY_FILTER: usize = 69;
 
+/// How many parameters of production code are still tuples that are taken apart. The number may only become smaller.
+const TUPLE_PARAMETERS: usize = 58;
+
 /// Each `match` over a bool: an `if` says it with fewer words.
 fn matches_a_bool(file: &SourceFile) -> Vec<String> {
     let pairs = [
@@ -38,6 +41,12 @@ fn dropped_by_filter(file: &SourceFile) -> usize {
     if file.is_test { 0 } else { file.production_text().matches(".filter(|_| ").count() }
 }
 
+/// Parameters that are tuples: several in one, past the lint that counts them.
+fn tuple_parameters(file: &SourceFile) -> usize {
+    let tuple = Regex::new(r"[(,]\s*\((\w+, )+\w+\): &?\(").expect("it is valid");
+    if file.is_test { 0 } else { tuple.find_iter(file.production_text()).count() }
+}
+
 #[test]
 fn nothing_matches_a_bool() {
     assert_none(&tree::rust().iter().flat_map(matches_a_bool).collect::<Vec<String>>());
@@ -55,6 +64,12 @@ fn values_are_dropped_by_an_if() {
 }
 
 #[test]
+fn parameters_are_no_tuples() {
+    let n: usize = tree::rust().iter().map(tuple_parameters).sum();
+    assert!(n == TUPLE_PARAMETERS, "{n} parameters are tuples; the list says {TUPLE_PARAMETERS}");
+}
+
+#[test]
 fn other_forms_are_found() {
     let file = |text: &str| SourceFile::new("crates/wire/src/a.rs", text);
     assert_one(&matches_a_bool(&file("match a {\n    true => 1,\n    false => 2,\n}")), "write an `if`");
@@ -68,5 +83,7 @@ fn other_forms_are_found() {
     assert_one(&constructs_by_of(&file("fn of<'a>(text: &'a str) -> A<'a> {}")), "`fn of`");
     assert_none(&constructs_by_of(&file("fn of(&self) {}\nfn of<T>(self, a: T) {}\nfn offer(a: u8) {}")));
     assert_none(&constructs_by_of(&file("#[cfg(test)]\nmod tests {\n fn of(a: u8) {}\n}")));
+    let tuples = "fn a(\n    (b, c): (u8, u8),\n    d: (u8, u8),\n    (e, f): &(u8, u8),\n) {\n    let (g, h): (u8, u8) = d;\n}";
+    assert_eq!(tuple_parameters(&file(tuples)), 2);
     assert_eq!(dropped_by_filter(&file("a.filter(|_| b)?; c.filter(|x| x)")), 1);
 }

@@ -80,8 +80,7 @@ pub fn create_database(maintenance: &mut Session, name: &str) -> Result<bool> {
 
 /// What lets our role create databases.
 fn needs_createdb(session: &mut Session) -> String {
-    let role = session.query("select pg_catalog.quote_ident(current_user)");
-    let role = role.ok().and_then(|rows| rows.scalar().map(str::to_string)).unwrap_or("ROLE".to_string());
+    let role = session.quoted_if_needed("current_user").ok().flatten().unwrap_or("ROLE".to_string());
     format!(
         " needs a role that may: alter role {role} createdb, as a superuser or a role with CREATEROLE; or let one of them create it, and \
          leave --create-database out"

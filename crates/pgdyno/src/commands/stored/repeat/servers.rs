@@ -49,8 +49,8 @@ pub(super) fn choose(
     Chosen { moved, args, ours }: Chosen,
 ) -> Result<Vec<Conninfo>> {
     expect_addresses(plan, moved)?;
-    own(plan, experiment, (args, ours))?;
-    let servers = by_url(plan, experiment, (args, ours))?;
+    own(plan, experiment, args, ours)?;
+    let servers = by_url(plan, experiment, args, ours)?;
     forget_others(plan, experiment);
     Ok(servers)
 }
@@ -91,7 +91,7 @@ fn forget_others(plan: &Plan, experiment: &mut Experiment) {
 }
 
 /// Servers that pgdyno runs.
-fn own(plan: &mut Plan, experiment: &mut Experiment, (args, ours): (&RepeatArgs, &mut Ours)) -> Result<()> {
+fn own(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs, ours: &mut Ours) -> Result<()> {
     let (option, source) = match (&args.version, &args.bin_dir) {
         (Some(version), _) => {
             let version = version.parse().map_err(|message| anyhow::anyhow!("--version: {message}"))?;
@@ -137,7 +137,8 @@ fn own(plan: &mut Plan, experiment: &mut Experiment, (args, ours): (&RepeatArgs,
 fn by_url(
     plan: &mut Plan,
     experiment: &mut Experiment,
-    (args, ours): (&RepeatArgs, &mut Ours),
+    args: &RepeatArgs,
+    ours: &mut Ours,
 ) -> Result<Vec<Conninfo>> {
     let mut theirs: Vec<ServerSource> = Vec::new();
     for case in plan.cases.iter().filter(|case| is_by_url(case)) {

@@ -1,39 +1,18 @@
 //! From `[agents]` to the drivers of an experiment: those agents that answer now.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use experiment::plan::file::Override;
 use model::experiment::Experiment;
 use model::experiment::agents::AgentsSection;
 use model::experiment::driver::inventory::DriverSection;
 use model::text::prose::plural;
 use relay::AnsweringAgent;
-use toml::{Table, Value};
 
-use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::say;
 
 /// How long agents that are busy are asked again: one whose caller was killed notices within 5 s, and ends its process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// `--agents` and its server as changes to the experiment file.
-pub(crate) fn overrides(wanted: Option<&AgentsWanted>, nats: &NatsArgs) -> Vec<Override> {
-    let Some(wanted) = wanted else { return Vec::new() };
-    let labels = wanted.labels.iter().map(|(key, value)| (key.clone(), Value::String(value.clone())));
-    let mut table = Table::from_iter([("labels".to_string(), Value::Table(labels.collect()))]);
-    table.extend(wanted.count.map(|count| ("count".to_string(), Value::Integer(count.into()))));
-    let path = |file: &Option<PathBuf>| file.as_ref().map(|file| file.display().to_string());
-    let server = [("nats", nats.nats.clone()), ("creds", path(&nats.creds)), ("ca", path(&nats.ca))];
-    let given = server.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::String(value?))));
-    table.extend(given);
-    vec![Override {
-        key: "agents".into(),
-        value: Value::Table(table),
-        origin: format!("--agents {}", wanted.text),
-    }]
-}
 
 /// Replaces `[agents]` by the drivers that they are.
 ///

@@ -9,7 +9,7 @@ use model::experiment::keys::levels::Levels;
 use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
 
-use crate::front::setup::say_more;
+use crate::planning::say_more;
 use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.

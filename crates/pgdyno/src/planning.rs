@@ -1,0 +1,280 @@
+//! From an experiment that was asked for to its plan: agents and machines are looked up, the experiment is made to fit, and what the user
+//! has left open is decided. It asks the user nothing.
+
+mod agents;
+pub(crate) mod fitting;
+mod place;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use experiment::forecast::preflight::Failed;
+use experiment::forecast::protocol::{self, FellBack};
+use experiment::plan::expand::{self, PlanResources};
+use experiment::plan::file::{self, Override};
+use experiment::plan::targets::lanes;
+use experiment::plan::{inventory, question};
+use experiment::site::lanes::server_host::ServerHost;
+use experiment::stage::origin;
+use experiment::stage::os::ServerPlace;
+use model::experiment::Experiment;
+use model::experiment::driver::DriverSpec;
+use model::experiment::driver::inventory::DriverSection;
+use model::experiment::keys;
+use model::experiment::plan::Plan;
+use model::experiment::target::lane::Lane;
+use model::secret;
+use store::Author;
+use wire::Conninfo;
+
+use crate::front::cli::ExperimentArgs;
+use crate::front::setup::{ExperimentText, dir_of, overrides, read_scripts, resolve, source, toml_text};
+use crate::front::{foreign, hiding, secrets};
+use crate::planning::place::{expect_machines, memory_of, place, refuse_os};
+use crate::signals;
+
+/// What stands before the user's note in a description.
+pub(crate) const NOTE: &str = "Note: ";
+
+/// An experiment ready to run.
+pub(crate) struct ReadyExperiment {
+    pub(crate) plan: Plan,
+    /// The experiment after all options, as TOML without secrets.
+    pub(crate) experiment_toml: String,
+    /// The servers by URL, with their passwords.
+    pub(crate) servers: Vec<Conninfo>,
+    /// Whether the kind of build was asked for.
+    pub(crate) is_build_asked: bool,
+    /// The author of the text.
+    pub(crate) author: Author,
+    /// What was decided for the user, to be said before anything is done.
+    pub(crate) notes: Vec<String>,
+    /// Servers that could not be examined.
+    pub(crate) failed: Vec<Failed>,
+}
+
+/// Reads the experiment, applies the options, and makes the plan.
+pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
+    let given = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
+    let name = given.name.as_str();
+    let changes = overrides(args)?;
+    let mut experiment = file::parse(name, &given.text, &changes)?;
+    let allowed = args.allow_commands.as_ref();
+    let author = foreign::expect_file_allowed(&given, &experiment, &changes, allowed)?;
+    hiding::expect_all_given(name, &experiment)?;
+    if args.upload {
+        upload(&mut experiment)?;
+    }
+    agents::choose(&mut experiment)?;
+    complete(&mut experiment, args, &given, &changes)?;
+    if let Some(budget) = &args.fit {
+        fitting::fit(&mut experiment, budget, n_cpus)?;
+    }
+    expect_machines(name, &experiment)?;
+    if let Some(note) = &args.labels.note {
+        say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
+    }
+    let now = jiff::Timestamp::now();
+    let now_unix_ns = now.as_nanosecond().max(0) as u64;
+    let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    let mut servers: Vec<Conninfo> = conninfo.iter().cloned().collect();
+    let mut site = PlanResources {
+        n_cpus,
+        now_unix_ns,
+        // People type seeds to repeat an experiment: they are short and no secret.
+        fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
+        versions: origin::versions(&experiment).with_context(|| name.to_string())?,
+        ..place(&experiment, None, conninfo.as_ref())?
+    };
+    let mut all_here = site.memory_bytes.is_some();
+    for target in &experiment.target {
+        let within = || format!("{name}: target `{}`", target.name);
+        let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
+        let versions = site.versions.clone();
+        let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
+        let here = PlanResources { versions, ..place };
+        all_here &= here.memory_bytes.is_some();
+        let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
+        let memory_bytes = labelled.or(here.memory_bytes);
+        let host = if experiment.run.parallel_targets { conninfo.as_ref() } else { None };
+        let host = host.map(ServerHost::find).transpose().with_context(within)?;
+        site.targets.insert(target.name.clone(), PlanResources { n_cpus, memory_bytes, host, ..here });
+        servers.extend(conninfo);
+    }
+    let mut plan =
+        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(name, &message)))?;
+    let has_name =
+        args.experiment.is_some() || changes.iter().any(|change| change.key == keys::header::NAME.name);
+    if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS))
+        && !has_name
+    {
+        experiment.experiment.name.clone_from(&made);
+        plan.name = made;
+    }
+    refuse_os(&plan, server_place(&servers, all_here))?;
+    let is_build_asked = experiment.server.build.is_some();
+    let is_asked = AskedFor { protocol: experiment.workload.protocol.is_some(), build: is_build_asked };
+    let (notes, failed) = decided(&mut plan, &servers, is_asked);
+    experiment.experiment.seed = Some(plan.seed);
+    take_passwords_out(&mut experiment, &servers);
+    let experiment_toml =
+        toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
+    Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
+}
+
+/// Where the servers are, of which those by URL are all on this machine or not.
+fn server_place(servers: &[Conninfo], all_here: bool) -> ServerPlace {
+    match (servers.is_empty(), all_here) {
+        (true, _) => ServerPlace::Own,
+        (false, true) => ServerPlace::Here,
+        (false, false) => ServerPlace::Away,
+    }
+}
+
+/// Names the servers by keywords without passwords.
+fn take_passwords_out(experiment: &mut Experiment, servers: &[Conninfo]) {
+    let mut texts = servers.iter().map(secrets::keyword_text);
+    let urls = experiment.target.iter_mut().map(|target| &mut target.url);
+    for url in std::iter::once(&mut experiment.server.url).chain(urls).filter(|url| url.is_some()) {
+        *url = texts.next();
+    }
+}
+
+/// What the user has decided, so that nothing else is.
+#[derive(Debug, Clone, Copy)]
+struct AskedFor {
+    protocol: bool,
+    build: bool,
+}
+
+/// Decides in the plan what the user has left open; the experiment stays as it was written. Returns what to say about that, and the
+/// servers that could not be asked.
+fn decided(plan: &mut Plan, servers: &[Conninfo], is_asked: AskedFor) -> (Vec<String>, Vec<Failed>) {
+    let FellBack { note, failed } = if is_asked.protocol {
+        FellBack::default()
+    } else {
+        protocol::fall_back(plan, servers, signals::stop_flag())
+    };
+    // So that the results say it, too.
+    note.iter().for_each(|note| say_more(&mut plan.description, note));
+    let of_build = if is_asked.build { None } else { origin::fetched_though_installed(&plan.cases) };
+    (note.into_iter().chain(of_build).collect(), failed)
+}
+
+/// Has a copy of this program put on all other machines of the experiment.
+///
+/// # Errors
+/// When it has none.
+fn upload(experiment: &mut Experiment) -> Result<()> {
+    let mut drivers: Vec<&mut DriverSection> = experiment.driver.iter_mut().collect();
+    let mut hosts: Vec<&mut DriverSpec> = experiment.server.host.iter_mut().collect();
+    for target in &mut experiment.target {
+        drivers.extend(&mut target.driver);
+        hosts.extend(&mut target.host);
+    }
+    ensure!(
+        !drivers.is_empty() || !hosts.is_empty(),
+        "--upload is for the machines of drivers (--driver) and of observed servers (server.host); the experiment has none"
+    );
+    drivers.into_iter().for_each(|driver| driver.upload = true);
+    hosts.into_iter().for_each(|host| host.upload = true);
+    Ok(())
+}
+
+/// Reads the files that the experiment names, and checks all that depends on no server.
+///
+/// # Errors
+/// With all problems, one a line.
+fn complete(
+    experiment: &mut Experiment,
+    args: &ExperimentArgs,
+    given: &ExperimentText,
+    changes: &[Override],
+) -> Result<()> {
+    let mut problems: Vec<String> = Vec::new();
+    let read = read_scripts(experiment, args, given, changes);
+    problems.extend(read.err().map(|error| format!("{error:#}")));
+    let found = inventory::look_up(experiment, dir_of(args), signals::stop_flag());
+    let checked = match &found {
+        Ok(()) => expand::check(experiment),
+        // Without its drivers: lists that were not looked up say nothing of their number.
+        Err(_) => expand::check(&without_drivers(experiment)),
+    };
+    problems
+        .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+fn without_drivers(experiment: &Experiment) -> Experiment {
+    let mut without = experiment.clone();
+    without.workload.drivers = None;
+    without.driver.clear();
+    without.target.iter_mut().for_each(|target| target.driver.clear());
+    without
+}
+
+/// Each line of `problems` with the name of the file in which they are.
+fn each_with(name: &str, problems: &str) -> String {
+    problems.lines().map(|problem| format!("{name}: {problem}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Adds a paragraph; reports show the first one as the question.
+pub(crate) fn say_more(description: &mut String, paragraph: &str) {
+    if !description.is_empty() {
+        description.push_str("\n\n");
+    }
+    description.push_str(paragraph);
+}
+
+/// The servers by URL that a stored experiment names, with passwords from where libpq takes them.
+pub(crate) fn servers_of(experiment_toml: &str) -> Result<Vec<Conninfo>> {
+    let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
+    let targets = experiment.target.iter().filter_map(|target| target.url.as_deref());
+    experiment.server.url.as_deref().into_iter().chain(targets).map(resolve).collect()
+}
+
+/// The lanes of a stored plan, with the addresses that its servers have now.
+///
+/// # Errors
+/// When an address cannot be looked up, or targets share a machine now.
+pub(crate) fn lanes_of(plan: &Plan, experiment_toml: &str) -> Result<Vec<Lane>> {
+    let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
+    let mut hosts = BTreeMap::new();
+    for target in &experiment.target {
+        let host = match &target.url {
+            Some(url) => resolve(url).and_then(|conninfo| ServerHost::find(&conninfo)),
+            None => Ok(ServerHost::here()),
+        };
+        let host = host.with_context(|| format!("target `{}`", target.name))?;
+        hosts.insert(target.name.clone(), host);
+    }
+    lanes::of_cases(&plan.cases, &hosts).map_err(anyhow::Error::msg)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::front::cli::Cli;
+
+    #[test]
+    fn upload_is_meant_for_all_other_machines_of_the_experiment() {
+        let of_file =
+            "[experiment]\nname = \"x\"\n[server]\nurl = \"host=h\"\nhost = {via = [\"ssh\", \"h\"]}\n";
+        let options = ["ssh:a", "ssh:b=/opt/pgdyno"].map(|text| text.parse().unwrap()).into();
+        let args = ExperimentArgs { drivers: options, ..ExperimentArgs::default() };
+        let mut experiment = file::parse("x.toml", of_file, &overrides(&args).unwrap()).unwrap();
+        upload(&mut experiment).unwrap();
+        assert_eq!(experiment.driver.iter().map(|driver| driver.upload).collect::<Vec<_>>(), [true; 2]);
+        assert!(experiment.server.host.unwrap().upload);
+        let mut alone = file::parse("x.toml", "[experiment]\nname = \"x\"\n", &[]).unwrap();
+        assert!(upload(&mut alone).unwrap_err().to_string().contains("the experiment has none"));
+        let compare =
+            ["pgdyno", "compare", "--aa", "--upload", "--set", "server.host={via=[\"ssh\", \"h\"]}"];
+        Cli::try_parse_from(compare).unwrap();
+    }
+}
