@@ -1,5 +1,7 @@
 //! Distribution functions of the normal, Student's t, chi-squared and binomial distributions, and inverses.
 
+pub mod propagation;
+
 use std::f64::consts::PI;
 
 /// The quantile `p` of the standard normal distribution; `None` unless `0 < p < 1`.

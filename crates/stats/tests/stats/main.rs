@@ -4,6 +4,7 @@ mod capacity;
 mod inference;
 mod inference_vectors;
 mod levels;
+mod propagation;
 mod simulation;
 mod vectors;
 mod warm_up;
