@@ -57,4 +57,18 @@ pub struct Finding {
     pub evidence: String,
     /// Advice: one sentence.
     pub advice: String,
+    /// What it can have done to the throughput: it would be a doubt if the uncertainty's budget did not bound it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// What a disturbance can have done to the throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Effect {
+    /// The row of the budget: `steal`.
+    pub row: &'static str,
+    /// The smallest ratio of the undisturbed throughput to the measured one.
+    pub low: f64,
+    /// The largest one.
+    pub high: f64,
 }

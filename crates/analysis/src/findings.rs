@@ -7,7 +7,7 @@ mod builds;
 mod capacity;
 mod cases;
 mod comparisons;
-mod format;
+pub(crate) mod format;
 mod host;
 mod load;
 mod platform;
@@ -21,9 +21,9 @@ mod window;
 
 pub(crate) use crate::comparison::build::level;
 pub use cases::ROWS_ARE_SHARED;
-pub(crate) use host::FOREIGN_STRETCH;
+pub(crate) use host::{FOREIGN_STRETCH, pauses as driver_pauses};
 pub(crate) use platform::{FAST_CLOCKS, STEADY_GOVERNORS};
-pub(crate) use server::{forgetful, statement_records};
+pub(crate) use server::{foreign_transactions, forgetful, statement_records};
 
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
@@ -96,7 +96,7 @@ impl Rule {
             Some(rows) => format!("{} {rows}", self.advice),
             None => self.advice.to_string(),
         };
-        Finding { id: self.id, severity, evidence: evidence.into(), advice }
+        Finding { id: self.id, severity, evidence: evidence.into(), advice, effect: None }
     }
 
     /// Which rows of `pgdyno doctor` judge before a run what this rule finds after it.

@@ -4,6 +4,7 @@
 //! them. `run`, `case` and `comparison` compute figures; `findings` says whether to trust them, in one small file per
 //! group of rules.
 
+pub mod budget;
 pub mod case;
 pub mod comparison;
 pub mod doctor;

@@ -14,6 +14,7 @@ pub mod scalability;
 mod study;
 mod top_statement;
 pub mod tpcc;
+pub mod uncertainty;
 pub mod variation;
 
 pub use case::CaseSummary;

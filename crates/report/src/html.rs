@@ -16,6 +16,7 @@ mod tables;
 pub(crate) mod thinning;
 pub(crate) mod timeline;
 mod tpcc;
+mod uncertainty;
 mod variation;
 
 use crate::axis::Axis;
@@ -202,6 +203,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         cases(is_one),
         Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
+        Section { id: "uncertainty", name: "How far off", body: uncertainty::section(study, axis) },
         Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },

@@ -12,6 +12,7 @@ use model::text::visible::{is_hidden, visible};
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, AgainstBaseline, CaseRow};
+use crate::prose::variation::uncertainty;
 use crate::prose::{
     capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
 };
@@ -82,17 +83,13 @@ pub(crate) fn text(input: &Input) -> String {
 
 fn cases(input: &Input) -> String {
     let mut text = String::from(
-        "| case | runs | median tps | CV | p50 ms | p95 ms | p99 ms | limiter | verdict |\n\
-         |:-----|-----:|-----------:|---:|-------:|-------:|-------:|:--------|:--------|\n",
+        "| case | runs | median tps | good to | p50 ms | p99 ms | good to | limiter | mostly from |\n\
+         |:-----|-----:|-----------:|--------:|-------:|-------:|--------:|:--------|:------------|\n",
     );
     for case in &input.study.cases {
         let cells = terminal::cells(case).map(|cell| escape(&cell));
-        let reasons = condense::reasons(input.study, case).join("; ");
-        let verdict = match reasons.as_str() {
-            "" => case.verdict().to_string(),
-            reasons => format!("**{}**: {}", case.verdict(), escape(reasons)),
-        };
-        text.push_str(&format!("| {} | {} | {verdict} |\n", cells.join(" | "), terminal::limiter_name(case)));
+        let remarks = escape(&uncertainty::remarks(input.study, case));
+        text.push_str(&format!("| {} | {} | {remarks} |\n", cells.join(" | "), terminal::limiter_name(case)));
     }
     text
 }

@@ -6,6 +6,7 @@ use model::text::columns;
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
+use crate::prose::variation::uncertainty::{self, Quality};
 use crate::prose::{
     capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
 };
@@ -20,10 +21,10 @@ const MAX_SPREADS: usize = 8;
 const GAP: &str = "  ";
 /// Indentation of all lines of a name but the first.
 const NAME_INDENT: &str = "  ";
-/// Column heads before the verdict; all but the first are right-aligned.
-const HEADS: [&str; 7] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms"];
+/// Column heads before the remarks; all but the first are right-aligned.
+const HEADS: [&str; 7] = ["case", "runs", "median tps", "good to", "p50 ms", "p99 ms", "good to"];
 const LIMITER: &str = "limiter";
-const VERDICT: &str = "verdict";
+const REMARKS: &str = "mostly from";
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,25 +124,24 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
     let widths = widths(std::iter::once(&head).chain(&rows), MAX_LABEL);
     let numbers: usize = widths.iter().map(|w| w + GAP.len()).sum();
-    let verdict = study.cases.iter().map(|case| case.verdict().len()).max().unwrap_or(0).max(VERDICT.len());
-    let limiters = limiter_width(study).filter(|limiters| numbers + limiters + GAP.len() + verdict <= width);
+    let limiters =
+        limiter_width(study).filter(|limiters| numbers + limiters + GAP.len() + REMARKS.len() <= width);
     let left = numbers + limiters.map_or(0, |limiters| limiters + GAP.len());
     let limiter = |name: &str| limiters.map_or(String::new(), |width| columns::left(name, width) + GAP);
-    let heads = format!("{}{}{VERDICT}", aligned(&head, &widths), limiter(LIMITER));
+    let heads = format!("{}{}{REMARKS}", aligned(&head, &widths), limiter(LIMITER));
     text.push_str(&format!("{}\n", paint.on(&heads, TerminalStyle::Dim)));
     for (row, case) in rows.iter().zip(&study.cases) {
-        let reasons = condense::reasons(study, case).join("; ");
-        let verdict = case.verdict();
-        text.push_str(&format!("{}{}", aligned(row, &widths), limiter(limiter_name(case))));
-        text.push_str(&paint.on(verdict, TerminalStyle::of_grade(case.grade)));
-        if reasons.is_empty() {
-            text.push('\n');
-        } else if left + verdict.len() + 2 + reasons.chars().count() <= width {
-            text.push_str(&format!(": {reasons}\n"));
+        let remarks = uncertainty::remarks(study, case);
+        let line = format!("{}{}", aligned(row, &widths), limiter(limiter_name(case)));
+        if left + remarks.chars().count() <= width {
+            text.push_str(&format!("{line}{}\n", paint.on(&remarks, TerminalStyle::of_case(case))));
         } else {
-            text.push('\n');
-            push_wrapped(text, paint, TerminalStyle::Plain, &reasons, "    ", width);
+            text.push_str(&format!("{}\n", line.trim_end()));
+            push_wrapped(text, paint, TerminalStyle::of_case(case), &remarks, "    ", width);
         }
+    }
+    if let Some(line) = uncertainty::undisturbed(study) {
+        push_wrapped(text, paint, TerminalStyle::Plain, &line, "", width);
     }
 }
 
@@ -214,14 +214,15 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     let ms = |of: fn(&analysis::summary::LatencySummary) -> u64| {
         case.latency.as_ref().map_or_else(dash, |latency| format::ms(of(latency) as f64))
     };
+    let known = case.uncertainty.as_ref();
     [
         phrases::one_line(&case.label),
         case.n_runs.to_string(),
         case.tps_median.map_or_else(dash, format::tps),
-        case.tps_cv.map_or_else(dash, format::percent),
+        uncertainty::good_to(known.map(|known| &known.throughput)),
         ms(|latency| latency.p50_ns),
-        ms(|latency| latency.p95_ns),
         ms(|latency| latency.p99_ns),
+        uncertainty::good_to(known.and_then(|known| known.p99.as_ref())),
     ]
 }
 
@@ -404,11 +405,14 @@ pub(crate) enum TerminalStyle {
 }
 
 impl TerminalStyle {
-    fn of_grade(grade: Grade) -> TerminalStyle {
-        match grade {
-            Grade::Valid => TerminalStyle::Green,
-            Grade::Doubtful => TerminalStyle::Amber,
-            Grade::Void => TerminalStyle::Red,
+    fn of_case(case: &CaseSummary) -> TerminalStyle {
+        let quality = case.uncertainty.as_ref().map(|known| uncertainty::quality(&known.throughput));
+        match (case.grade, quality) {
+            (Grade::Void, _) => TerminalStyle::Red,
+            (Grade::Doubtful, _) => TerminalStyle::Amber,
+            (Grade::Valid, None | Some(Quality::Precise)) => TerminalStyle::Green,
+            (Grade::Valid, Some(Quality::Fair)) => TerminalStyle::Amber,
+            (Grade::Valid, Some(Quality::Rough)) => TerminalStyle::Red,
         }
     }
 

@@ -75,6 +75,8 @@ pub struct LevelResult {
     pub n_runs: usize,
     /// Coefficient of variation of the deciding figure, from two runs on; none with a search in which no rate met the target.
     pub cv: Option<f64>,
+    /// How far off the throughput can be, as a share of it; `None` where another figure decides, and for a rate that was searched for.
+    pub good_to: Option<f64>,
     /// This level against the best one; none for the best itself, and with fewer than two common blocks.
     pub against_best: Option<AgainstBest>,
     /// Grade of the case.
@@ -292,9 +294,16 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         is_envelope: capacity.is_some_and(CaseCapacity::is_envelope),
         n_runs: capacity.map_or(values.len(), |capacity| capacity.n_runs),
         cv: stats::cv(&values).filter(|_| capacity.is_none_or(|capacity| capacity.n_unreachable == 0)),
+        good_to: good_to(case, median),
         against_best: None,
         grade: case.grade,
     })
+}
+
+fn good_to(case: &CaseSummary, median: f64) -> Option<f64> {
+    let decides = case.tps_median == Some(median) && case.capacity.is_none();
+    let known = case.uncertainty.as_ref()?;
+    decides.then(|| known.throughput.good_to())
 }
 
 /// The 95 % interval of the centre of a case's throughput; of a search, that of its rate. `None` below three runs.

@@ -48,6 +48,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         // It is not known how far searches without a rate are from the others.
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
+        uncertainty: None,
         variation: variation::of_case(runs),
         latency: if is_search {
             LatencySummary::from_histogram(&confirmed)

@@ -5,8 +5,9 @@ use model::load::drive::Done;
 use model::run::{RunData, RunRecord};
 use model::telemetry::event::EventKind;
 
+use crate::budget;
 use crate::explain::disturbance;
-use crate::finding::Grade;
+use crate::finding::{Finding, Grade};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
@@ -22,7 +23,8 @@ use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
 use crate::summary::limiter::Limiter;
-use crate::summary::{ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries};
+use crate::summary::uncertainty::DisturbanceBounds;
+use crate::summary::{Disturbance, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries};
 
 /// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
 pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
@@ -76,6 +78,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
             top_statements::of_run(&usage, span, &record.statements, &record.telemetry_unavailable)
         }),
         fairness: record.done.as_ref().and_then(fairness),
+        bounds: Vec::new(),
         findings: Vec::new(),
         grade: Grade::Valid,
     };
@@ -89,12 +92,27 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         unreadable: &counted.unreadable,
         recorded: &counted.recorded,
     };
-    let found = findings::of_run(&context);
-    let disturbance = disturbance::find(&context, &found);
-    summary.findings = found;
-    summary.disturbance = disturbance;
-    summary.grade = Grade::from_findings(&summary.findings);
+    let judgement = judge(&context);
+    summary.disturbance = judgement.disturbance;
+    summary.bounds = judgement.bounds;
+    summary.grade = Grade::from_findings(&judgement.findings);
+    summary.findings = judgement.findings;
     ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
+}
+
+/// What the rules and the budget say of a run.
+struct RunJudgement {
+    findings: Vec<Finding>,
+    disturbance: Option<Disturbance>,
+    bounds: Vec<DisturbanceBounds>,
+}
+
+fn judge(context: &RunContext) -> RunJudgement {
+    let mut findings = findings::of_run(context);
+    let disturbance = disturbance::find(context, &findings);
+    let bounds = budget::of_run(context);
+    budget::bound_findings(&mut findings, &bounds);
+    RunJudgement { findings, disturbance, bounds }
 }
 
 fn series_of(

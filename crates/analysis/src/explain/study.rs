@@ -4,6 +4,7 @@ use model::experiment::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData, RunRecord};
 
 use super::run;
+use crate::budget::{self, RunSpread};
 use crate::case::scalability;
 use crate::explain::case;
 use crate::explain::disturbance;
@@ -11,7 +12,7 @@ use crate::explain::encryption::encryption;
 use crate::explain::fetched::fetched_servers;
 use crate::findings::{self, StudyContext};
 use crate::run::ExplainedRun;
-use crate::summary::{CaseSummary, Study};
+use crate::summary::{CaseSummary, RunSummary, Study};
 
 /// Explains an experiment in any state: nothing completed, nothing started, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
@@ -31,7 +32,8 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
         let begun: Vec<(&RunData, &ExplainedRun)> = begun.map(|(data, run)| (*data, run)).collect();
         case::summarize(case, &begun)
     });
-    let cases: Vec<CaseSummary> = cases.collect();
+    let mut cases: Vec<CaseSummary> = cases.collect();
+    state_uncertainties(&mut cases, &runs);
     let partial = partial(data);
     Study {
         findings: findings::of_study(&StudyContext { data, partial: partial.as_deref() }),
@@ -42,6 +44,25 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
         fetched: fetched_servers(data),
         encryption: encryption(data),
         partial,
+    }
+}
+
+/// How far off the figures of each case can be, which the other cases help to know.
+fn state_uncertainties(cases: &mut [CaseSummary], runs: &[(&RunData, ExplainedRun)]) {
+    let stated: Vec<_> = cases
+        .iter()
+        .enumerate()
+        .map(|(index, case)| {
+            let counting =
+                runs.iter().filter(|(_, run)| run.summary.case == case.case.id && run.summary.counts());
+            let (records, summaries): (Vec<&RunData>, Vec<&RunSummary>) =
+                counting.map(|(data, run)| (*data, &run.summary)).unzip();
+            let spread = RunSpread::for_case(index, cases, &records);
+            budget::of_case(case, &summaries, &spread)
+        })
+        .collect();
+    for (case, uncertainty) in cases.iter_mut().zip(stated) {
+        case.uncertainty = uncertainty;
     }
 }
 

@@ -111,7 +111,7 @@ fn runs_repeated(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD: Rule = Rule {
     id: "spread",
     title: "The runs do not agree",
-    severity: "Doubt when the coefficient of variation of three or more runs exceeds 2 %, or two runs differ by more than \
+    severity: "Note when the coefficient of variation of three or more runs exceeds 2 %, or two runs differ by more than \
                5.5 % of their mean",
     source: "A/A study: identical runs on a shared machine spread by 15 to 35 %, on a quiet one by less than 2 %; at 2 %, \
              two runs differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994, critical range)",
@@ -153,13 +153,13 @@ fn spread(context: &CaseContext) -> Option<Finding> {
             (n >= MIN_RUNS && cv > SPREAD_MAX).then(text)
         }
     };
-    Some(SPREAD.finds(Severity::Doubt, evidence?))
+    Some(SPREAD.finds(Severity::Note, evidence?))
 }
 
 pub(super) const SPREAD_ORIGIN: Rule = Rule {
     id: "spread-origin",
     title: "Where the spread comes from",
-    severity: "Note with the doubt about the spread of three or more runs, if each has 20 seconds or more and slow swings within them do \
+    severity: "Note with the note about the spread of three or more runs, if each has 20 seconds or more and slow swings within them do \
                not look like differences between runs",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
@@ -217,7 +217,7 @@ fn outlier_run(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     id: "spread-unknown",
     title: "Too few runs to know their spread",
-    severity: "Doubt when one or two runs count, unless the two already disagree (spread)",
+    severity: "Note when one or two runs count, unless the two already disagree (spread)",
     source: "Kalibera and Jones 2013: repetition is needed where the uncertainty arises",
     advice: "Repeat each case three times or more.",
     evidence: "The number of runs that count.",
@@ -230,7 +230,7 @@ fn spread_unknown(context: &CaseContext) -> Option<Finding> {
     let n = context.summary.n_runs;
     let evidence = || format!("{} only", plural(n, "run"));
     (0 < n && n < MIN_RUNS && spread(context).is_none())
-        .then(|| SPREAD_UNKNOWN.finds(Severity::Doubt, evidence()))
+        .then(|| SPREAD_UNKNOWN.finds(Severity::Note, evidence()))
 }
 
 pub(super) const CACHE_FIT: Rule = Rule {

@@ -264,7 +264,7 @@ pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
 }
 
 /// Seconds in which at least one of the driver's threads stood still, and when the first pause began.
-fn pauses(context: &RunContext) -> Option<(f64, f64)> {
+pub(crate) fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     let span = context.line.measured_span()?;
     let marks = context.summary.marks.iter();
     let mut pauses: Vec<(f64, f64)> = marks

@@ -280,7 +280,7 @@ fn not_steady(context: &RunContext) -> Option<Finding> {
 pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     id: "too-short-to-judge",
     title: "Too short to judge whether it was steady",
-    severity: "Doubt below 8 measured seconds",
+    severity: "Note below 8 measured seconds",
     source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
     advice: "Measure for 30 s or more.",
     evidence: "The number of measured seconds.",
@@ -292,7 +292,7 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
 fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     let n = context.summary.seconds.iter().filter(|second| second.measured).count();
     let short = n > 0 && n < stats::series::trend::STEADINESS_MIN;
-    short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Doubt, format!("{n} s were measured")))
+    short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
 }
 
 /// Measured seconds from which on their effective number is judged.

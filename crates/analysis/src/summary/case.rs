@@ -9,6 +9,7 @@ use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
+use super::uncertainty::CaseUncertainty;
 use super::variation::Variation;
 use crate::finding::{Finding, Grade};
 
@@ -29,6 +30,9 @@ pub struct CaseSummary {
     pub tps_median: Option<f64>,
     /// Coefficient of variation of `tps` (standard deviation over mean); `None` below two runs.
     pub tps_cv: Option<f64>,
+    /// How far off its figures can be; `None` without a run that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncertainty: Option<CaseUncertainty>,
     /// How much `tps` varies, and why.
     pub variation: Variation,
     /// Latency over all runs that count, from added histograms; for searches, from the confirming probes that did not

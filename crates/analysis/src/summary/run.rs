@@ -14,6 +14,7 @@ use super::limiter::Limiter;
 use super::resources::ResourceUsage;
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
+use super::uncertainty::DisturbanceBounds;
 use crate::finding::{Finding, Grade, Severity};
 
 /// The finding of a search in which no rate met the target.
@@ -100,6 +101,9 @@ pub struct RunSummary {
     /// The statements that it spent its time in, as the server saw it; those with the most sessions first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_statements: Vec<TopStatement>,
+    /// What disturbances can have done to its figures, as far as the budget of the uncertainty bounds it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<DisturbanceBounds>,
     /// Findings of the run.
     pub findings: Vec<Finding>,
     /// The worst grade that follows from the findings.

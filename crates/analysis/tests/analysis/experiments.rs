@@ -30,7 +30,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("runs-excluded", Severity::Note, "run 2 (connection-lost)", |data| {
         data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
     }),
-    ("spread", Severity::Doubt, "of 3 runs is 5.", |data| {
+    ("spread", Severity::Note, "of 3 runs is 5.", |data| {
         set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
     }),
     ("spread-origin", Severity::Note, "of the variance lies between runs", |data| {
@@ -43,7 +43,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
             set_committed(run, 5..35, |t| tps(t) + more);
         }
     }),
-    ("spread-unknown", Severity::Doubt, "2 runs only", |data| data.runs.truncate(2)),
+    ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
     ("cache-fit", Severity::Note, "the data (1.46 GiB) fits in memory, not in shared buffers", |_| {}),
     ("cache-fit", Severity::Note, "fits in shared buffers", |data| {
         setting(&mut data.runs[0], "shared_buffers", "2GB");

@@ -95,10 +95,13 @@ fn the_first_undisturbed_attempt_counts_whatever_it_measured() {
 }
 
 #[test]
-fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
+fn the_least_disturbed_attempt_counts_with_what_disturbed_it() {
     let study = study(&one(&[0.8, 0.5, 0.6]));
     assert_eq!(counting(&study), [2]);
-    assert_eq!(study.runs[1].grade, Grade::Doubtful);
+    let found = study.runs[1].findings.iter().find(|finding| finding.id == "foreign-cpu").unwrap();
+    let known = &study.cases[0].uncertainty.as_ref().unwrap().throughput;
+    let row = known.budget.iter().find(|row| row.id == "foreign-cpu").unwrap();
+    assert_eq!(found.effect.map(|effect| effect.high), Some(row.high), "{known:?}");
     let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
     assert!(finding.evidence.contains("no attempt at run 2 was undisturbed"), "{}", finding.evidence);
 }
@@ -139,7 +142,13 @@ fn a_void_finding_of_a_counting_run_or_the_experiment_voids_the_study() {
     assert!(!whole.is_void() && whole.has_result());
     let advice = String::new();
     let severity = Severity::Void;
-    whole.findings.push(Finding { id: "data-differs", severity, evidence: String::new(), advice });
+    whole.findings.push(Finding {
+        id: "data-differs",
+        severity,
+        evidence: String::new(),
+        advice,
+        effect: None,
+    });
     assert!(whole.is_void());
     let mut no_rate = one(&[0.0]);
     find_no_rate(&mut no_rate.runs[0]);

@@ -19,8 +19,10 @@ fn two_runs_are_doubted_only_beyond_what_chance_gives_at_the_limit() {
     for (more, is_found) in [(0, false), (50, false), (65, true), (1000, true)] {
         let case = study(&two_runs(more)).cases.remove(0);
         assert_eq!(case.findings.iter().any(|finding| finding.id == "spread"), is_found, "{more}");
-        // The spread of two runs is unknown, which is a doubt by itself.
-        assert_eq!(case.grade, Grade::Doubtful, "{more}");
+        let known = case.uncertainty.unwrap().throughput;
+        assert_eq!((case.grade, known.budget[0].id), (Grade::Valid, "runs-differ"), "{more}");
+        let differ = if is_found { 0.06..2.0 } else { 0.01..0.06 };
+        assert!(differ.contains(&known.good_to()), "{more}: {known:?}");
     }
 }
 

@@ -135,7 +135,7 @@ fn a_case_without_a_run_is_not_measured_and_one_of_void_runs_is_void() {
 #[test]
 fn a_doubtful_run_makes_its_case_doubtful() {
     let mut runs: Vec<RunData> = (1..=3).map(quiet::run).collect();
-    runs[1].events.push(event(12.0, EventKind::AutovacuumSeen, "1 worker"));
+    runs[1].events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
     assert_eq!(explain(&quiet::experiment(3, runs)).cases[0].grade, Grade::Doubtful);
 }
 

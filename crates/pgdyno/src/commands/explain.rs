@@ -1,5 +1,6 @@
 //! `pgdyno explain`: the page of a finding or of a limiter, or the list of all findings.
 
+use analysis::budget::bounded_by;
 use analysis::findings::{CATALOGUE, Rule, rule};
 use analysis::summary::limiter::Bottleneck;
 use anyhow::{Result, bail};
@@ -15,11 +16,16 @@ pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
         None => list(),
         Some(name) => match limiter(name) {
             Some(limiter) => page_of(limiter),
-            None => find(name)?.page(),
+            None => page_of_finding(find(name)?),
         },
     };
     print(&for_terminal(&text))?;
     Ok(Exit::Done)
+}
+
+fn page_of_finding(rule: &Rule) -> String {
+    let bounded = bounded_by(rule).map_or(String::new(), |words| format!("\nuncertainty\n    {words}\n"));
+    rule.page() + &bounded
 }
 
 fn list() -> String {

@@ -139,10 +139,10 @@ fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
     let args: Vec<&str> =
         options.split(' ').filter(|word| !word.is_empty()).chain([bin_dir.as_str()]).collect();
     let result = json(&place.run(&args));
-    expect(&words(&result["cases"][0]["findings"]), "spread-unknown doubt", "1 run only");
+    expect(&words(&result["cases"][0]["findings"]), "spread-unknown note", "1 run only");
     expect(&words(&result["findings"]), "closed-loop note", "1 of 1 case uses a closed loop");
     let found = words(&result["runs"][0]["findings"]);
-    expect(&found, "too-short-to-judge doubt", "3 s were measured");
+    expect(&found, "too-short-to-judge note", "3 s were measured");
     expect(&found, "autovacuum-in-window doubt", "during the measurement");
     expect(&found, "statements-logged doubt", "log_duration = on, auto_explain in session_preload_libraries");
     place.expect_clean();

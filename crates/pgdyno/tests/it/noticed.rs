@@ -31,7 +31,8 @@ fn finding<'a>(run: &'a RunSummary, id: &str) -> Option<&'a Finding> {
 #[track_caller]
 fn expect(run: &RunSummary, id: &str, words: &[&str]) {
     let found = finding(run, id).unwrap_or_else(|| panic!("no {id}: {:#?}", run.findings));
-    assert_eq!(found.severity, Severity::Doubt, "{found:?}");
+    // A doubt, unless the uncertainty bounds what it can have done.
+    assert!(found.severity == Severity::Doubt || found.effect.is_some(), "{found:?}");
     for word in words {
         assert!(found.evidence.contains(word), "`{}` lacks `{word}`", found.evidence);
     }

@@ -1,6 +1,7 @@
 //! Parts of the documents that are made from the code, between `<!-- generated: NAME -->` and `<!-- end -->`, and
 //! names that the code stores, each of which FORMAT.md or a page of the experiment file must explain.
 
+use analysis::budget::{BUDGET, BudgetRow, bounded_by};
 use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{DoctorRow, ROWS};
 use analysis::findings::{CATALOGUE, Rule};
@@ -15,8 +16,23 @@ use super::{assert_none, assert_one};
 fn findings_table(rules: &[Rule]) -> String {
     let mut table = "| finding | what it says | when, and how much it weighs | advice | source |\n|---|---|---|---|---|\n".to_string();
     for rule in rules {
-        let cells = [rule.title, rule.severity, rule.advice, rule.source].map(cell).join(" | ");
+        let bounded = bounded_by(rule).map_or(String::new(), |words| format!(". {words}"));
+        let when = format!("{}{bounded}", rule.severity);
+        let cells = [rule.title, &when, rule.advice, rule.source].map(cell).join(" | ");
         table.push_str(&format!("| `{}` | {cells} |\n", rule.id));
+    }
+    table
+}
+
+/// The rows of the uncertainty's budget as a table.
+fn budget_table(rows: &[BudgetRow]) -> String {
+    let mut table =
+        "| row | what it is | bounds of ln(undisturbed / measured) throughput | source | findings that it bounds |\n|---|---|---|---|---|\n"
+            .to_string();
+    for row in rows {
+        let cells = [row.title, row.formula, row.source].map(cell).join(" | ");
+        let findings: Vec<String> = row.findings.iter().map(|id| format!("`{id}`")).collect();
+        table.push_str(&format!("| `{}` | {cells} | {} |\n", row.id, findings.join(", ")));
     }
     table
 }
@@ -217,6 +233,11 @@ fn a_name_that_is_not_explained_is_found() {
 fn the_catalogue_of_findings_is_that_of_the_code() {
     check("docs/findings.md", "findings", &findings_table(CATALOGUE));
     assert_none(&untested(CATALOGUE, &tree::rust()));
+}
+
+#[test]
+fn the_budget_is_that_of_the_code() {
+    check("docs/methodology/uncertainty.md", "budget", &budget_table(BUDGET));
 }
 
 #[test]

@@ -18,6 +18,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("Study", "crates/analysis/src/summary/study.rs"),
     ("Target", "crates/server/src/database/target.rs"),
     ("Terminal", "crates/workload/src/tpcc/terminal.rs"),
+    ("Uncertainty", "crates/analysis/src/summary/uncertainty.rs"),
     ("Transaction", "crates/workload/src/tpcc/transaction.rs"),
 ];
 

@@ -45,6 +45,19 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     put("tps_low", number(interval.map(|(low, _)| low)));
     put("tps_high", number(interval.map(|(_, high)| high)));
     put("tps_cv", number(case.tps_cv));
+    let known = case.uncertainty.as_ref();
+    for (figure, uncertainty) in [
+        ("", known.map(|known| &known.throughput)),
+        ("p50_", known.and_then(|known| known.p50.as_ref())),
+        ("p99_", known.and_then(|known| known.p99.as_ref())),
+    ] {
+        put(&format!("{figure}uncertainty_low"), number(uncertainty.map(|one| one.low)));
+        put(&format!("{figure}uncertainty_high"), number(uncertainty.map(|one| one.high)));
+    }
+    put(
+        "mostly_from",
+        known.and_then(|one| one.throughput.budget.first()).map_or(String::new(), |row| row.id.to_string()),
+    );
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
     }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use analysis::finding::{Grade, Severity};
-use analysis::summary::{LatencySummary, Study};
+use analysis::summary::{CaseSummary, LatencySummary, Study};
 use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
 use super::comparison;
 use super::escape::{escape_html, unbroken};
 use crate::prose::condense::{self, FindingGroup};
+use crate::prose::variation::uncertainty::{self, Quality};
 use crate::prose::{conditions, format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
 
@@ -96,11 +97,11 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
     parts.join(" <i>·</i> ")
 }
 
-/// The answer with its verdict as a badge.
+/// The answer, with its verdict as a badge unless it is valid.
 fn answer(study: &Study) -> String {
     let headline::Headline { text: sentence, grade } = headline::from_study(study);
-    match grade {
-        None => format!("<p class=\"answer\">{}.</p>\n", escape_html(&sentence)),
+    match grade.filter(|grade| *grade != Grade::Valid) {
+        None => format!("<p class=\"answer\">{}.</p>\n", escape_html(&kept_together(&sentence))),
         Some(grade) => {
             format!("<p class=\"answer\">{} {}</p>\n", escape_html(&kept_together(&sentence)), badge(grade))
         }
@@ -133,6 +134,20 @@ pub(super) fn badge_of(grade: Grade, words: &str) -> String {
     format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{words}</span>")
 }
 
+/// How far off a case's throughput can be, in the colour of its quality; the verdict in its place if it is not valid.
+pub(super) fn quality_badge(case: &CaseSummary) -> String {
+    let known = case.uncertainty.as_ref().map(|known| &known.throughput);
+    let (Some(known), Grade::Valid) = (known, case.grade) else {
+        return badge_of(case.grade, case.verdict());
+    };
+    let grade = match uncertainty::quality(known) {
+        Quality::Precise => Grade::Valid,
+        Quality::Fair => Grade::Doubtful,
+        Quality::Rough => Grade::Void,
+    };
+    badge_of(grade, &uncertainty::good_to(Some(known)))
+}
+
 /// A text whose paths break after their slashes on a narrow screen.
 fn breakable(raw: &str) -> String {
     escape_html(raw).replace('/', "/<wbr>")
@@ -157,12 +172,14 @@ fn figures(study: &Study) -> String {
         }
     };
     let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {when}"));
+    let known = best.uncertainty.as_ref().map(|known| &known.throughput);
+    let good_to = known.map(|known| uncertainty::good_to(Some(known)).replace(" %", ""));
     let figures = [
         (throughput.0, throughput.1, throughput_name.as_str()),
         (ms(|l| l.p50_ns), "ms", p50.as_str()),
         (ms(|l| l.p95_ns), "ms", p95.as_str()),
         (ms(|l| l.p99_ns), "ms", p99.as_str()),
-        (best.tps_cv.map(|cv| format::percent(cv).replace(" %", "")), "%", "spread of runs (CV)"),
+        (good_to, "%", "throughput good to"),
         (Some(completed.to_string()), of_runs.as_str(), "runs that count"),
     ];
     let shown = figures.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name)));

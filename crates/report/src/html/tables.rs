@@ -6,12 +6,13 @@ use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 use super::escape::escape_html;
 use super::factors::scalability;
-use super::lead::{badge, badge_of};
+use super::lead::{self, badge};
 use super::{ChartFigure, folded, table};
 use crate::axis::Axis;
 use crate::csv;
 use crate::prose::counters as told;
-use crate::prose::{condense, format, headline, phrases};
+use crate::prose::variation::uncertainty;
+use crate::prose::{format, headline, phrases};
 
 /// Placeholder for a missing number.
 const NONE: &str = "<span class=\"none\">-</span>";
@@ -163,33 +164,33 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             };
             let mut row = vec![
                 case_name(axis, case),
-                badge_of(case.grade, case.verdict()),
                 case.n_runs.to_string(),
                 median,
-                number(case.tps_cv, format::percent),
+                lead::quality_badge(case),
                 ms(|l| l.p50_ns),
                 ms(|l| l.p95_ns),
                 ms(|l| l.p99_ns),
+                uncertainty::good_to(case.uncertainty.as_ref().and_then(|known| known.p99.as_ref())),
             ];
             row.extend(has_ipc.then(|| number(told::ipc(case), format::ratio)));
-            row.push(why(&condense::reasons(study, case)));
+            row.push(why(&uncertainty::remarks(study, case)));
             row
         })
         .collect();
-    let mut heads = vec!["Case", "Verdict", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms"];
+    let mut heads = vec!["Case", "Runs", "Median tps", "Good to", "p50 ms", "p95 ms", "p99 ms", "Good to"];
     heads.extend(has_ipc.then_some("IPC"));
-    heads.push("Why");
+    heads.push("Mostly from");
     let all_plain = rows.iter().all(|row| row.last().is_none_or(String::is_empty));
     let (rows, heads) =
         if all_plain { (without_last(rows), &heads[..heads.len() - 1]) } else { (rows, &heads[..]) };
     format!("{}\n", table("cases", heads, &rows))
 }
 
-fn why(reasons: &[String]) -> String {
-    if reasons.is_empty() {
+fn why(remarks: &str) -> String {
+    if remarks.is_empty() {
         return String::new();
     }
-    format!("<span class=\"why\">{}</span>", escape_html(&reasons.join("; ")))
+    format!("<span class=\"why\">{}</span>", escape_html(remarks))
 }
 
 fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {

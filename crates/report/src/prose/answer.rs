@@ -8,6 +8,7 @@ use analysis::case::answer::{
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
+use crate::prose::variation::uncertainty;
 use crate::prose::{format, phrases};
 use model::experiment::keys;
 use model::text::prose::shown;
@@ -419,9 +420,9 @@ impl Words<'_> {
         let number =
             |value: f64| if self.answer.by == Decider::P99 { format::ms(value) } else { format::tps(value) };
         let kind = if level.is_envelope { "interval" } else { "95 % interval" };
-        level
-            .interval
-            .map_or(String::new(), |(low, high)| format!("{kind} {} to {}, ", number(low), number(high)))
+        // How far off it can be says more than how much its runs differ.
+        let interval = if level.good_to.is_none() { level.interval } else { None };
+        interval.map_or(String::new(), |(low, high)| format!("{kind} {} to {}, ", number(low), number(high)))
     }
 
     /// A figure with its unit.
@@ -490,14 +491,17 @@ fn so_far(group: &Group) -> String {
     fewest.map_or(String::new(), |n| format!(" so far ({})", phrases::plural(n, "block")))
 }
 
-/// `median of 3 runs, CV 1.2 %`.
+/// `median of 3 runs, good to ±5 %`.
 fn of_runs(level: &LevelResult) -> String {
     let of = match level.n_runs {
         0 | 1 => "one run".to_string(),
         n => format!("median of {n} runs"),
     };
-    let cv = level.cv.map_or(String::new(), |cv| format!(", CV {}", format::percent(cv)));
-    format!("{of}{cv}")
+    match (level.good_to, level.cv) {
+        (Some(good_to), _) => format!("{of}, good to ±{}", uncertainty::share(good_to)),
+        (None, Some(cv)) => format!("{of}, CV {}", format::percent(cv)),
+        (None, None) => of,
+    }
 }
 
 /// The interval of a ratio as a change: `+8.1 to +16.0 %`, or `2.2 to 2.4 times`.

@@ -6,6 +6,7 @@ use analysis::case::answer;
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
+use crate::prose::variation::uncertainty;
 use crate::prose::{self, format, phrases};
 use model::experiment::keys;
 
@@ -31,10 +32,13 @@ pub(crate) struct Headline {
     pub(crate) grade: Option<Grade>,
 }
 
-/// The answer: `8 clients: 4,812 tps (median of 3 runs, CV 1.2 %), p99 3.40 ms - valid`.
+/// The answer: `8 clients: 4,812 tps (median of 3 runs, good to ±5 %), p99 3.40 ms`, and its grade unless it is valid.
 pub(crate) fn sentence(study: &Study) -> String {
     let Headline { text, grade } = from_study(study);
-    grade.map_or_else(|| text.clone(), |grade| format!("{text} - {}", grade.as_str()))
+    match grade.filter(|grade| *grade != Grade::Valid) {
+        Some(grade) => format!("{text} - {}", grade.as_str()),
+        None => text,
+    }
 }
 
 /// The answer to the question of the experiment: that of its factor, or the figures of its only case.
@@ -70,8 +74,12 @@ fn of_case(study: &Study, case: &CaseSummary) -> String {
         1 => "one run".to_string(),
         n => format!("median of {n} runs"),
     };
-    if let Some(cv) = case.tps_cv {
-        spread.push_str(&format!(", CV {}", format::percent(cv)));
+    match (&case.uncertainty, case.tps_cv) {
+        (Some(known), _) => {
+            spread.push_str(&format!(", good to {}", uncertainty::good_to(Some(&known.throughput))));
+        }
+        (None, Some(cv)) => spread.push_str(&format!(", CV {}", format::percent(cv))),
+        (None, None) => {}
     }
     let p99 = case
         .latency

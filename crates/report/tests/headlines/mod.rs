@@ -26,7 +26,7 @@ fn study(versions: &[&str], clients: &[u32], tps: &[&[f64]]) -> Study {
     }
     for (case, tps) in study.cases.iter_mut().zip(tps) {
         (case.tps, case.tps_median, case.tps_cv) = (tps.to_vec(), stats::median(tps), stats::cv(tps));
-        (case.n_runs, case.grade, case.latency) = (tps.len(), Grade::Valid, None);
+        (case.n_runs, case.grade, case.latency, case.uncertainty) = (tps.len(), Grade::Valid, None, None);
     }
     study.findings.clear();
     study
@@ -60,43 +60,43 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
     let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
     check(
         &two(&NOISY[..3], &NOISY_TOO[..3]),
-        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %), too much for more repeats to show a difference of 5 % - valid",
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %), too much for more repeats to show a difference of 5 %",
     );
     check(
         &two(&[1000.0, 1030.0, 990.0], &[1010.0, 1005.0, 1020.0]),
         "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 2.1 %); 3 more blocks would settle a difference of 5 % \
-         (--repeats 6) - valid",
+         (--repeats 6)",
     );
     check(
         &two(&[1000.0, 1010.0, 990.0], &[1130.0, 1120.0, 1125.0]),
         "PostgreSQL 18 is 13 % faster than 13 (95 % interval +9.0 to +16.1 %, in 3 of 3 blocks): 1,125 tps against 1,000 \
-         tps; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         tps; provisional: 3 more blocks for a verdict (--repeats 6)",
     );
     check(
         &two(
             &[1000.0, 1010.0, 990.0, 1005.0, 1001.0, 999.0],
             &[1130.0, 1120.0, 1125.0, 1118.0, 1131.0, 1127.0],
         ),
-        "PostgreSQL 18 is 12 % faster than 13 (95 % interval +10.9 to +13.6 %, 6 blocks): 1,126 tps against 1,000 tps - valid",
+        "PostgreSQL 18 is 12 % faster than 13 (95 % interval +10.9 to +13.6 %, 6 blocks): 1,126 tps against 1,000 tps",
     );
     check(
         &two(
             &[1000.0, 1002.0, 999.0, 1005.0, 1001.0, 999.0],
             &[1001.0, 1000.0, 1002.0, 1003.0, 1000.0, 1003.0],
         ),
-        "PostgreSQL 13 and 18 differ by less than 2 % (95 % interval -0.20 to +0.40 %, 6 blocks) - valid",
+        "PostgreSQL 13 and 18 differ by less than 2 % (95 % interval -0.20 to +0.40 %, 6 blocks)",
     );
     check(
         &two(&[100.0, 101.0, 99.0], &[310.0, 312.0, 309.0]),
         "PostgreSQL 18 is 3.10 times as fast as 13 (95 % interval 3.06 to 3.14 times, in 3 of 3 blocks): 310 tps against 100 \
-         tps; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         tps; provisional: 3 more blocks for a verdict (--repeats 6)",
     );
 }
 
 #[test]
 fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
     let (slow, fast): (&[f64], &[f64]) = (&[120.0, 188.0], &[900.0, 628.0]);
-    let verdict = "two runs each give no verdict: it takes 4 more blocks at least (--repeats 6) - valid";
+    let verdict = "two runs each give no verdict: it takes 4 more blocks at least (--repeats 6)";
     check(
         &study(&["13", "18"], &[4], &[slow, fast]),
         &format!(
@@ -106,7 +106,7 @@ fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
     check(
         &study(&["13", "18"], &[4], &[&[1000.0, 1010.0, 1020.0], &[1050.0, 1400.0, 1900.0]]),
         "PostgreSQL 18 is 39.4 % faster than 13 in 3 of 3 blocks: 1,400 tps against 1,010 tps; three runs each give no verdict: it \
-         takes 3 more blocks at least (--repeats 6) - valid",
+         takes 3 more blocks at least (--repeats 6)",
     );
     check(
         &study(&["13", "15", "18"], &[4], &[slow, &[700.0, 500.0], fast]),
@@ -130,7 +130,7 @@ fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
     check(
         &study(&["13", "18"], &[4], &[&[150.0, 158.0, 800.0], &[760.0, 768.0, 790.0]]),
         "PostgreSQL 13 and 18 cannot be distinguished here: 18 is 2.9 times as fast in 2 of 3 blocks (runs vary by 101 %), too much for \
-         more repeats to show a difference of 5 % - valid",
+         more repeats to show a difference of 5 %",
     );
 }
 
@@ -142,10 +142,10 @@ fn only_a_difference_that_more_blocks_would_settle_is_named() {
     };
     // The interval is narrower than 1 % to either side, and neither excludes 0 nor lies within 2 %.
     let settled = two(&[-0.002, 0.004, 0.006, 0.008, 0.010, 0.0205]);
-    assert_eq!(settled, "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 0.7 %) - valid");
+    assert_eq!(settled, "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 0.7 %)");
     // 40 blocks are enough for 5 %.
     let wide = two(&(0..40).map(|n| 0.0125 * f64::from(n) - 0.244).collect::<Vec<f64>>());
-    assert!(wide.ends_with(", too much for more repeats to show a difference of 2 % - valid"), "{wide}");
+    assert!(wide.ends_with(", too much for more repeats to show a difference of 2 %"), "{wide}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_ratio_that_the_medians_contradict_says_where_it_comes_from() {
     check(
         &study(&["13", "18"], &[4], &[&[654.0, 885.0, 1100.0], &[1560.0, 2555.0, 2369.0]]),
         "PostgreSQL 18 is 2.46 times as fast as 13 (95 % interval 1.70 to 3.56 times, in 3 of 3 blocks), block by block; the \
-         medians are 2,369 tps and 885 tps; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         medians are 2,369 tps and 885 tps; provisional: 3 more blocks for a verdict (--repeats 6)",
     );
 }
 
@@ -171,7 +171,7 @@ fn the_best_level_is_that_of_the_blocks_not_of_the_medians() {
     check(
         &two,
         "PostgreSQL 18 is 3.0 % faster than 17 (95 % interval +3.0 to +3.0 %, 6 blocks), block by block; the medians are 1,082 \
-         tps and 1,099 tps - valid",
+         tps and 1,099 tps",
     );
     let mut three = study(&["16", "17", "18"], &[4], &[&a.map(|tps| 0.5 * tps), &a, &b]);
     fast(&mut three, 3);
@@ -186,12 +186,11 @@ fn the_best_level_is_that_of_the_blocks_not_of_the_medians() {
 fn one_run_of_each_level_ranks_nothing() {
     check(
         &study(&["13", "18"], &[4], &[&[3572.0], &[2400.0]]),
-        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13; use --repeats 3 or more - \
-         valid",
+        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13; use --repeats 3 or more",
     );
     check(
         &study(&["18"], &[1, 8, 64], &[&[500.0], &[4812.0], &[4700.0]]),
-        "One run each ranks nothing: 500 tps with 1 client, 4,812 tps with 8 clients; use --repeats 3 or more - valid",
+        "One run each ranks nothing: 500 tps with 1 client, 4,812 tps with 8 clients; use --repeats 3 or more",
     );
 }
 
@@ -203,14 +202,14 @@ fn several_versions_have_a_fastest_group() {
     check(
         &study(&["13", "14", "17", "18"], &[4], &of),
         "PostgreSQL 17 and 18 are fastest and cannot be distinguished here (runs vary by 0.4 %); 3 more blocks would settle a difference of \
-         5 % (--repeats 6); PostgreSQL 13 and 14 are lower - valid",
+         5 % (--repeats 6); PostgreSQL 13 and 14 are lower",
     );
     let rows = [row(800.0), row(900.0), row(1000.0)];
     let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
     check(
         &study(&["13", "14", "18"], &[4], &of),
         "PostgreSQL 18 is fastest: 1,000 tps, 11 % above 14, the next (95 % interval +11.1 to +11.1 %, in 3 of 3 blocks); \
-         provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         provisional: 3 more blocks for a verdict (--repeats 6)",
     );
 }
 
@@ -227,17 +226,17 @@ fn clients_have_a_peak_with_its_plateau() {
     check(
         &study(&["18"], &[1, 4, 16, 32, 64], &of),
         "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); 32 clients cannot be \
-         distinguished from it here (runs vary by 0.5 %); 3 more blocks would settle a difference of 5 % (--repeats 6) - valid",
+         distinguished from it here (runs vary by 0.5 %); 3 more blocks would settle a difference of 5 % (--repeats 6)",
     );
     check(
         &study(&["18"], &[1, 4, 16], &of[..3]),
         "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); it is the most that were \
-         measured, and more may be faster - valid",
+         measured, and more may be faster",
     );
     check(
         &study(&["18"], &[1, 16, 64], &[of[0], of[2], of[4]]),
         "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); all others are lower so \
-         far (3 blocks) - valid",
+         far (3 blocks)",
     );
 }
 
@@ -249,7 +248,7 @@ fn with_clients_as_second_factor_the_first_is_answered_at_each_client_count() {
     check(
         &study(&["13", "18"], &[1, 16], &of),
         "At 16 clients, PostgreSQL 18 is 10 % faster than 13 (95 % interval +9.8 to +10.4 %, in 3 of 3 blocks): 4,400 tps \
-         against 4,000 tps; provisional: 3 more blocks for a verdict (--repeats 6); not distinguished at 1 client - valid",
+         against 4,000 tps; provisional: 3 more blocks for a verdict (--repeats 6); not distinguished at 1 client",
     );
     let mut doubtful = study(&["13", "18"], &[1, 16], &of);
     doubtful.cases[0].grade = Grade::Doubtful;
@@ -271,7 +270,7 @@ fn where_the_rate_is_given_latency_is_ranked() {
     check(
         &study,
         "PostgreSQL 18 has a p99 50 % lower than 13 (95 % interval -50.0 to -50.0 %, in 3 of 3 blocks): p99 4.08 ms against \
-         p99 8.16 ms; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         p99 8.16 ms; provisional: 3 more blocks for a verdict (--repeats 6)",
     );
 }
 
@@ -294,7 +293,7 @@ fn the_verdict_on_a_rate_is_the_headline() {
             report::html(&report::Input { study: &one, data: &data, commands: &[], tool_version: "0.1.0" })
         });
         let first = html.split("<p class=\"answer\">").nth(1).unwrap().replace('\u{a0}', " ");
-        let words = text.trim_end_matches(" - valid").trim_end_matches(" - doubtful").to_string();
+        let words = text.trim_end_matches(" - doubtful").to_string();
         assert!(first.starts_with(&words), "{first}");
         let terminal = report::terminal_table(&one, 100, false);
         assert!(terminal.contains(&words), "{terminal}");
@@ -311,13 +310,13 @@ fn the_verdict_on_a_rate_is_the_headline() {
     run.service.as_mut().unwrap().p50_ns = 15_000_000;
     let before = std::mem::replace(&mut run.lag, lag);
     assert_eq!(
-        headline(&one).trim_end_matches(" - valid"),
+        headline(&one),
         "8 clients: 500/s was sustained, but transactions queued: half of them waited 774 ms or longer for a free client; p99 8.00 ms"
     );
     one.runs[0].lag = before;
     let kept = |pace: &str| {
         one.cases[0].case.workload.pace = pace.parse().unwrap();
-        headline(&one).trim_end_matches(" - valid").trim_start_matches("8 clients: ").to_string()
+        headline(&one).trim_start_matches("8 clients: ").to_string()
     };
     let [within, beyond] = ["500/s with p99 <= 20ms", "500/s with p99 <= 7ms"].map(kept);
     assert_eq!(within, "500/s was sustained; p99 8.00 ms, within 20.0 ms");
@@ -332,6 +331,7 @@ fn clients_that_wait_for_each_others_rows_are_the_first_finding_and_never_folded
         severity,
         evidence: evidence.to_string(),
         advice: "Do something.".to_string(),
+        effect: None,
     };
     one.runs[0].findings.push(finding("foreign-cpu", Severity::Doubt, "others used 12 % of the processors"));
     one.cases[0].findings = vec![
@@ -361,7 +361,7 @@ fn an_answer_says_where_the_rate_was_not_sustained() {
         run.counts = Default::default();
         run.counts.committed = (run.tps.unwrap() * run.measured_s) as u64;
     }
-    assert!(headline(&two).contains("; 1,000/s was not sustained in 1 of 2 cases - "), "{}", headline(&two));
+    assert!(headline(&two).contains("; 1,000/s was not sustained in 1 of 2 cases"), "{}", headline(&two));
     let terminal = report::terminal_table(&two, 120, false);
     assert!(terminal.contains("was not sustained: 800/s (median of 3 runs)"), "{terminal}");
 }
@@ -379,13 +379,13 @@ fn levels_without_a_number_are_named_and_grades_are_the_worst() {
 
 #[test]
 fn a_single_run_says_that_it_is_one() {
-    check(&study(&["18"], &[8], &[&[4812.0]]), "8 clients: 4,812 tps (one run) - valid");
+    check(&study(&["18"], &[8], &[&[4812.0]]), "8 clients: 4,812 tps (one run)");
     let mut doubtful = study(&["18"], &[8], &[&[4812.0]]);
     doubtful.cases[0].grade = Grade::Doubtful;
     check(&doubtful, "8 clients: 4,812 tps (one run) - doubtful");
     check(
         &study(&["18"], &[8], &[&[4812.0, 4790.0, 4840.0]]),
-        "8 clients: 4,812 tps (median of 3 runs, CV 0.5 %) - valid",
+        "8 clients: 4,812 tps (median of 3 runs, CV 0.5 %)",
     );
 }
 
@@ -402,7 +402,7 @@ fn a_setting_keeps_its_name_at_the_start_of_a_sentence() {
     check(
         &study,
         "synchronous_commit off is 2.74 times as fast as on (95 % interval 2.74 to 2.75 times, 6 blocks): 1,640 tps against \
-         598 tps - valid",
+         598 tps",
     );
 }
 
@@ -422,11 +422,8 @@ fn a_search_gives_its_rate_with_its_interval() {
         headline(&study)
     };
     let found = "8 clients: highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs; of the rates tried, 2,300/s held)";
-    assert_eq!(search(0).replace("&lt;", "<"), format!("{found} - valid"));
-    assert_eq!(
-        search(3).replace("&lt;", "<"),
-        format!("{found}; throughput is the limit, not the latency - valid")
-    );
+    assert_eq!(search(0).replace("&lt;", "<"), found);
+    assert_eq!(search(3).replace("&lt;", "<"), format!("{found}; throughput is the limit, not the latency"));
 }
 
 #[test]
@@ -471,7 +468,7 @@ fn tpcc_is_answered_in_new_orders() {
     };
     let mut one = study(&["18"], &[8], &[&[362.0, 361.0, 363.0]]);
     one.cases[0].tpcc = Some(tpcc(10_833.0));
-    check(&one, "8 clients: 10,833 NOPM, 362 tps (median of 3 runs, CV 0.3 %) - valid");
+    check(&one, "8 clients: 10,833 NOPM, 362 tps (median of 3 runs, CV 0.3 %)");
     let mut two = study(&["13", "18"], &[8], &[&[362.0, 361.0, 363.0], &[402.0, 401.0, 403.0]]);
     for case in &mut two.cases {
         case.tpcc = Some(tpcc(10_833.0));
@@ -483,7 +480,7 @@ fn tpcc_is_answered_in_new_orders() {
     check(
         &two,
         "PostgreSQL 18 is 15 % faster than 13 (95 % interval +14.6 to +14.6 %, in 3 of 3 blocks): 10,855 NOPM against 9,472 \
-         NOPM; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+         NOPM; provisional: 3 more blocks for a verdict (--repeats 6)",
     );
 }
 
@@ -496,6 +493,7 @@ fn without_a_number_the_headline_says_why() {
             severity: Severity::Void,
             evidence: "618 transactions (26 %) failed".to_string(),
             advice: "See the errors.".to_string(),
+            effect: None,
         });
         run.grade = Grade::Void;
     }

@@ -14,16 +14,21 @@ fn tables_name_the_limiter_of_each_case_where_it_fits() {
     let line =
         |text: &str, start: &str| text.lines().find(|line| line.starts_with(start)).unwrap().to_string();
     let wide = table(100);
-    assert!(line(&wide, "case ").ends_with("  p99 ms  limiter   verdict"), "{wide}");
-    assert!(line(&wide, "1 client ").ends_with("  -         valid"), "{wide}");
-    assert!(line(&wide, "64 clients ").ends_with("  row-lock  valid"), "{wide}");
+    assert!(line(&wide, "case ").ends_with("  p99 ms  good to  limiter   mostly from"), "{wide}");
+    assert!(line(&wide, "1 client ").ends_with("  -"), "{wide}");
+    assert!(line(&wide, "64 clients ").ends_with("  row-lock"), "{wide}");
+    assert!(
+        line(&table(130), "64 clients ").ends_with("  row-lock  runs differ (2 %), steal (1 %)"),
+        "{wide}"
+    );
     let narrow = table(70);
-    assert!(line(&narrow, "case ").ends_with("  p99 ms  verdict"), "{narrow}");
+    assert!(line(&narrow, "case ").ends_with("  p99 ms  good to  mostly from"), "{narrow}");
     assert!(line(&narrow, "64 clients: ").contains("row-lock (medium confidence)"), "{narrow}");
     let text = report::markdown(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-    assert!(rows[0].contains("| limiter | verdict |"), "{text}");
-    assert!(rows[2].ends_with("| - | valid |") && rows[3].ends_with("| row-lock | valid |"), "{text}");
+    assert!(rows[0].contains("| good to | limiter | mostly from |"), "{text}");
+    assert!(rows[2].contains("| - | runs differ (1 %)"), "{text}");
+    assert!(rows[3].ends_with("| row-lock | runs differ (2 %), steal (1 %) |"), "{text}");
     let rows = fields(&report::runs_csv(&study));
     let column = rows[0].iter().position(|name| name == "limiter").unwrap();
     let case = rows[0].iter().position(|name| name == "case").unwrap();

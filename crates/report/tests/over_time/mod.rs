@@ -85,7 +85,8 @@ fn of_a_finding_of_many_runs_some_places_are_listed_and_the_others_counted() {
     for run in &mut study.runs {
         let evidence = format!("evidence {} of 90", run.run);
         let advice = String::new();
-        run.findings = vec![Finding { id: "foreign-cpu", severity: Severity::Doubt, evidence, advice }];
+        run.findings =
+            vec![Finding { id: "foreign-cpu", severity: Severity::Doubt, evidence, advice, effect: None }];
     }
     let html = own_markup(&page(&(study, data)));
     assert!(html.contains("and 30 more, which <code>pgdyno report DIR --json</code> prints"));

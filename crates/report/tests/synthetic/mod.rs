@@ -2,6 +2,7 @@
 
 mod compared;
 mod records;
+mod uncertainty;
 
 use std::collections::BTreeMap;
 
@@ -222,6 +223,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
             .to_vec(),
         fairness: Some(0.9991),
         grade: Grade::from_findings(&findings),
+        bounds: Vec::new(),
         findings,
     }
 }
@@ -445,6 +447,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
             severity: Severity::Doubt,
             evidence: format!("the runs of {} differ by a CV of {:.1} %", case.label(), cv * 100.0),
             advice: "Repeat more often, or find what differs between the runs.".to_string(),
+            effect: None,
         })
         .into_iter()
         .collect();
@@ -458,6 +461,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         n_runs: of_case.len(),
         tps_median: stats::median(&tps),
         tps_cv: cv,
+        uncertainty: cv.map(uncertainty::of_runs),
         variation: Variation {
             tps: cv.map(|cv| Spread { cv, interval: Some([0.5 * cv, 2.1 * cv]) }),
             per_cpu_s: Some(2_400.0),
@@ -492,6 +496,7 @@ fn trouble(runs: &mut [RunSummary], text: &str) {
             severity: Severity::Doubt,
             evidence: format!("other processes used {}.3 % of the host's processor time", 3 + i),
             advice: "Stop what else runs on the host, or measure when it is quiet.".to_string(),
+            effect: None,
         });
         run.resources.foreign_cpu = Some(0.04 * (3 + i) as f64);
     }
@@ -513,6 +518,7 @@ fn trouble(runs: &mut [RunSummary], text: &str) {
             severity: Severity::Void,
             evidence: "the server was restarted 30.2 s after the start of the load".to_string(),
             advice: "Read the server's log, then run again.".to_string(),
+            effect: None,
         });
     }
     if let Some(run) = runs.last_mut() {
@@ -527,7 +533,8 @@ fn trouble(runs: &mut [RunSummary], text: &str) {
 }
 
 fn note(id: &'static str, evidence: &str, advice: &str) -> Finding {
-    Finding { id, severity: Severity::Note, evidence: evidence.to_string(), advice: advice.to_string() }
+    let (evidence, advice) = (evidence.to_string(), advice.to_string());
+    Finding { id, severity: Severity::Note, evidence, advice, effect: None }
 }
 
 fn mark(from_s: f64, to_s: f64, kind: &str, text: &str) -> TimelineMark {

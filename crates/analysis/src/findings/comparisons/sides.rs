@@ -33,6 +33,8 @@ fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
     by_severity(context, &ONE_SIDED, Tally::is_one_sided, |tally| match tally.id {
         _ if is_asked_for(context, tally) => Severity::Note,
         id if id == NOT_DURABLE.id => Severity::Void,
+        // Within one side's uncertainty, and all of it within the difference.
+        _ if tally.is_bounded => tally.severity.max(Severity::Doubt),
         _ => tally.severity,
     })
 }
@@ -79,6 +81,8 @@ struct Tally {
     id: &'static str,
     /// The highest severity that it has in a run.
     severity: Severity,
+    /// Whether a run's uncertainty contains its effect, and it would be a doubt otherwise.
+    is_bounded: bool,
     /// The evidence of the first run of A and of B that has it.
     evidence: [Option<String>; 2],
     /// Runs of A and of B that have it.
@@ -148,6 +152,7 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
                 tallies.push(Tally {
                     id: finding.id,
                     severity: finding.severity,
+                    is_bounded: false,
                     evidence: [None, None],
                     n: [0, 0],
                     of,
@@ -155,6 +160,7 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
                 tallies.len() - 1
             });
             tallies[i].severity = tallies[i].severity.max(finding.severity);
+            tallies[i].is_bounded |= finding.effect.is_some();
             tallies[i].evidence[side].get_or_insert_with(|| finding.evidence.clone());
             tallies[i].n[side] += 1;
         }

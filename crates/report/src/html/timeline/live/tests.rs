@@ -57,6 +57,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         fairness: None,
         limiter: None,
         top_statements: Vec::new(),
+        bounds: Vec::new(),
         findings: Vec::new(),
         grade: analysis::finding::Grade::Valid,
     }

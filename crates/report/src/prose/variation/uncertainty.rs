@@ -1,0 +1,92 @@
+//! How far off a figure can be, in words: `±5 %, mostly from steal`.
+
+use analysis::budget;
+use analysis::finding::Grade;
+use analysis::summary::uncertainty::{Contribution, Uncertainty};
+use analysis::summary::{CaseSummary, Study};
+
+use crate::prose::{condense, format, headline, phrases};
+
+/// Up to this share of the figure it is good enough for most decisions; up to [`ROUGH`] times that it is not precise, beyond it is rough.
+pub(crate) const PRECISION: f64 = 0.05;
+/// See [`PRECISION`].
+pub(crate) const ROUGH: f64 = 4.0;
+/// Causes that are named after a figure, at most, and the smallest part of the largest one that is worth it.
+const CAUSES_MAX: usize = 2;
+const WORTH_NAMING: f64 = 0.25;
+
+/// How good a figure is for most decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Quality {
+    /// Within the precision.
+    Precise,
+    /// Up to four times that.
+    Fair,
+    /// Beyond.
+    Rough,
+}
+
+/// The quality of a figure that is good to this share of itself.
+pub(crate) fn quality(uncertainty: &Uncertainty) -> Quality {
+    match uncertainty.good_to() {
+        share if share <= PRECISION => Quality::Precise,
+        share if share <= ROUGH * PRECISION => Quality::Fair,
+        _ => Quality::Rough,
+    }
+}
+
+/// `±5 %`; a dash if it is unknown.
+pub(crate) fn good_to(uncertainty: Option<&Uncertainty>) -> String {
+    uncertainty.map_or_else(|| "-".to_string(), |known| format!("±{}", share(known.good_to())))
+}
+
+/// A share with one digit below 1 % and above it none: an uncertainty has no more.
+pub(crate) fn share(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent < 0.95 => format!("{percent:.1} %"),
+        percent if percent < 995.0 => format!("{percent:.0} %"),
+        _ => "1,000 %".to_string(),
+    }
+}
+
+/// `runs differ (9 %), steal (6 %)`; empty if the case has no figure.
+pub(crate) fn causes(case: &CaseSummary) -> String {
+    let Some(known) = &case.uncertainty else { return String::new() };
+    let budget = &known.throughput.budget;
+    let largest = budget.first().map_or(0.0, Contribution::good_to);
+    let worth = budget.iter().filter(|row| row.good_to() >= WORTH_NAMING * largest);
+    let words = |row: &Contribution| format!("{} ({})", title(row), share(row.good_to()));
+    worth.take(CAUSES_MAX).map(words).collect::<Vec<String>>().join(", ")
+}
+
+/// What a row of a budget is in a few words.
+pub(crate) fn title(row: &Contribution) -> &'static str {
+    budget::row(row.id).map_or("the search", |row| row.title)
+}
+
+/// What stands behind a case's figures: its verdict and the reasons, if it is not valid; what its uncertainty comes from; and which of its
+/// runs are left out.
+pub(crate) fn remarks(study: &Study, case: &CaseSummary) -> String {
+    let reasons = condense::reasons(study, case).join("; ");
+    let is_valid = case.grade == Grade::Valid;
+    let verdict = match (is_valid, reasons.as_str()) {
+        (true, _) => String::new(),
+        (false, "") => case.verdict().to_string(),
+        (false, reasons) => format!("{}: {reasons}", case.verdict()),
+    };
+    let left_out = if is_valid { reasons } else { String::new() };
+    let parts = [verdict, causes(case), left_out];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>().join("; ")
+}
+
+/// `undisturbed, 16 clients: 2,250 to 2,480 tps`, for the best case of a study.
+pub(crate) fn undisturbed(study: &Study) -> Option<String> {
+    let best = headline::best(study).filter(|best| best.grade != Grade::Void)?;
+    let (known, median) = best.uncertainty.as_ref().map(|known| &known.throughput).zip(best.tps_median)?;
+    let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
+    let unit = if best.capacity.is_some() { "transactions per second" } else { "tps" };
+    let of =
+        if study.cases.len() > 1 { format!(", {}", phrases::one_line(&best.label)) } else { String::new() };
+    let why = known.budget.first().map_or(String::new(), |row| format!(" ({})", row.evidence));
+    Some(format!("undisturbed{of}: {low} to {high} {unit}{why}"))
+}
