@@ -159,6 +159,8 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
         n_clients: record.case.workload.n_clients,
         met_its_rate: met_its_rate(data, summary),
         has_pauses: has_pauses(record),
+        tps: summary.tps,
+        service_s: summary.service.map(|service| service.mean_ns / 1e9),
         is_local: record.server_is_local
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),

@@ -30,6 +30,9 @@ const CANDIDATE: f64 = 0.7;
 /// Time of a transaction between driver and server, ms, which no machine takes to wake a process: it is a way.
 const WAY_MS_MIN: f64 = 1.0;
 
+/// How much longer a part, from samples of sessions, may seem than the whole, which the driver timed.
+const ROUNDING: f64 = 1.1;
+
 /// Part of the clients that wait for locks, from which on that is the limit whatever the holders do: our convention.
 const QUEUED_MIN: f64 = 0.5;
 
@@ -103,8 +106,11 @@ fn nothing_near(facts: &MeasurementFacts) -> Limiter {
     // Where clients never pause, what neither the server nor the driver works on is between them.
     let way = facts.on_the_way();
     let each_ms = facts.tps.filter(|tps| *tps > 0.0).map(|tps| 1e3 * way / tps);
-    if let Some(each_ms) =
-        each_ms.filter(|ms| *ms >= WAY_MS_MIN && !facts.has_pauses && way > 0.5 * facts.n_clients)
+    // No part of a transaction is longer than all of it.
+    let is_possible = |ms: &f64| facts.service_s.is_none_or(|whole_s| *ms <= 1e3 * whole_s * ROUNDING);
+    if let Some(each_ms) = each_ms
+        .filter(is_possible)
+        .filter(|ms| *ms >= WAY_MS_MIN && !facts.has_pauses && way > 0.5 * facts.n_clients)
     {
         let evidence = format!(
             "{each_ms:.1} ms of each transaction passed between driver and server, where neither worked on it; {seen}"
@@ -124,6 +130,12 @@ fn nothing_near(facts: &MeasurementFacts) -> Limiter {
              not show, before version 10 for any I/O; {seen}"
         );
         return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
+    }
+    if let Some(contended) = contended(facts) {
+        return contended;
+    }
+    if let Some(between) = in_between(facts) {
+        return between;
     }
     if idle > working {
         // Clients that pause are idle on purpose.
@@ -163,6 +175,34 @@ fn queued(facts: &MeasurementFacts) -> Option<Limiter> {
     let is_most = n >= HAS_ROOM * facts.n_clients && facts.is_sure;
     let confidence = if is_most { Confidence::Medium } else { Confidence::Low };
     Some(limiter((Bottleneck::RowLock, 1.0, evidence), confidence, None))
+}
+
+/// Sessions of which half wait for locks of either kind: more clients would wait likewise, so the load that is offered is not the limit.
+fn contended(facts: &MeasurementFacts) -> Option<Limiter> {
+    let n = facts.sessions_where(|what| what.starts_with("Lock:") || what.starts_with("LWLock:"));
+    if n < QUEUED_MIN * facts.working() || n <= 1.0 {
+        return None;
+    }
+    let evidence = format!(
+        "{n:.1} sessions waited for locks of rows or of the server's memory, and no single one stands out; {}",
+        seen(facts)
+    );
+    Some(limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None))
+}
+
+/// Clients of which most have no session at the server: a pooler keeps them waiting.
+fn in_between(facts: &MeasurementFacts) -> Option<Limiter> {
+    let sessions = facts.sessions_where(|_| true) + facts.hidden;
+    if sessions >= HAS_ROOM * facts.n_clients || facts.n_clients - sessions <= 1.0 {
+        return None;
+    }
+    let evidence = format!(
+        "{:.0} clients had {sessions:.1} sessions at the server on average: the others waited for something in between, \
+         such as a pooler; {}",
+        facts.n_clients,
+        seen(facts)
+    );
+    Some(limiter((Bottleneck::Network, 1.0, evidence), Confidence::Low, None))
 }
 
 /// Where the clients were, in words.

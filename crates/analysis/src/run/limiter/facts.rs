@@ -56,6 +56,8 @@ pub(crate) struct MeasurementFacts {
     pub(crate) driver_threads: f64,
     /// Transactions per second.
     pub(crate) tps: Option<f64>,
+    /// Mean time that one is under way, seconds.
+    pub(crate) service_s: Option<f64>,
     /// Whether clients pause on purpose: `\sleep`, think time.
     pub(crate) has_pauses: bool,
     /// Checkpoints that the amount of WAL requested, per minute of the whole measurement.
@@ -88,6 +90,11 @@ pub(crate) struct Conditions {
     pub(crate) is_local: bool,
     /// Whether clients pause on purpose.
     pub(crate) has_pauses: bool,
+    /// Transactions per second that the driver saw committed. Sessions report theirs up to a second late, and those that touch no table
+    /// later still.
+    pub(crate) tps: Option<f64>,
+    /// Mean time that one was under way, seconds.
+    pub(crate) service_s: Option<f64>,
 }
 
 impl MeasurementFacts {
@@ -157,7 +164,8 @@ impl MeasurementFacts {
             driver: busiest_thread(usage, from_s, to_s),
             driver_delay: driver_delay(usage, (from_s, to_s)),
             driver_threads: driver_threads(usage, (from_s, to_s)),
-            tps: usage.server_transactions(from_s, to_s),
+            tps: conditions.tps,
+            service_s: conditions.service_s,
             has_pauses: conditions.has_pauses,
             steal: share(split.map(|split| split.steal)),
             is_throttled: throttled.is_some_and(|share| share > 0.5),
@@ -206,7 +214,16 @@ impl MeasurementFacts {
     /// Sessions of the load that wait for their client. Others at the server may be idle as well.
     pub(super) fn waiting(&self) -> f64 {
         let idle = self.sessions_where(is_left_to_client);
-        (self.n_clients - self.working()).min(idle).max(0.0)
+        ((self.n_clients - self.working()).min(idle) - self.not_yet_awake()).max(0.0)
+    }
+
+    /// Sessions that have a statement to begin and no processor yet: until they get one, pg_stat_activity shows them as waiting for their
+    /// client. As many as the kernel counted of the server beyond those that are seen at work, if not more than are idle.
+    fn not_yet_awake(&self) -> f64 {
+        let seen = self.sessions_where(|what| what == wait::CPU);
+        let idle = self.sessions_where(is_left_to_client).min(self.n_clients);
+        let beyond = self.ran_or_could().map_or(0.0, |counted| counted - seen);
+        beyond.min(idle).max(0.0)
     }
 
     /// The part of the clients that processors could serve: their sessions run or wait to run, or they wait for a driver on the same
@@ -264,7 +281,7 @@ impl MeasurementFacts {
     /// Sessions that run or wait to run: those that wait for nothing that PostgreSQL knows of, but no more than the kernel counted.
     pub(super) fn runnable(&self) -> f64 {
         let seen = self.sessions_where(|what| what == wait::CPU);
-        self.ran_or_could().map_or(seen, |counted| seen.min(counted))
+        self.ran_or_could().map_or(seen, |counted| seen.min(counted) + self.not_yet_awake())
     }
 
     /// Processes of the server that ran or waited for a processor, on average, as the kernel counted them.

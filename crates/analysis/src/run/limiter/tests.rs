@@ -10,6 +10,8 @@ use crate::summary::limiter::LimiterFigure;
 use super::utilisation::ResourceUse;
 use super::*;
 
+mod idle;
+
 fn facts(
     sessions: &[(&str, f64)],
     occupancy: &[(WaitStage, f64)],
@@ -505,30 +507,6 @@ fn a_driver_that_gets_no_processor_a_long_way_and_a_long_queue_are_named() {
 }
 
 #[test]
-fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
-    let judged = |busy: f64| {
-        let threads = (0..8).map(|thread| (format!("driver.thread_cpu[{thread}]"), busy));
-        let rest = [
-            ("waits.samples", 30.0),
-            ("waits.processes[client/idle]", 360.0),
-            ("waits.processes[client/CPU]", 120.0),
-            ("server.transactions", 5000.0),
-        ];
-        let values = threads.chain(rest.map(|(key, value)| (key.to_string(), value))).collect();
-        let tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1_000_000_000, values };
-        let placed = vec![Placed { from_s: 0.0, to_s: 1.0, tick: &tick }];
-        let usage = Usage::new(placed, Parties { server: true, driver: true, pgdyno: true });
-        let conditions = Conditions { n_clients: 16, met_its_rate: false, is_local: true, has_pauses: false };
-        let facts = MeasurementFacts::from_usage(&usage, (0.0, 1.0)).unwrap();
-        judge(&facts.with(&usage, (0.0, 1.0), &ResourceUsage::default(), &conditions))
-    };
-    let idle = judged(0.01);
-    assert_eq!(idle.name, Bottleneck::Network, "{idle:?}");
-    let busy = judged(0.7);
-    assert_ne!(busy.name, Bottleneck::Network, "{busy:?}");
-}
-
-#[test]
 fn what_a_quota_kept_from_the_server_is_no_queue_for_processors() {
     let check = |delay: f64, throttled: &[(&str, f64)], expected: f64| {
         let groups = throttled.iter().map(|(group, s)| (format!("cgroup.throttled_time[{group}]"), *s));
@@ -553,7 +531,14 @@ fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
     let placed = |_| Placed { from_s: 0.0, to_s: 4.0, tick: &tick };
     let usage =
         Usage::new((0..4).map(placed).collect(), Parties { server: true, driver: true, pgdyno: true });
-    let conditions = Conditions { n_clients: 4, met_its_rate: false, is_local: true, has_pauses: false };
+    let conditions = Conditions {
+        n_clients: 4,
+        met_its_rate: false,
+        is_local: true,
+        has_pauses: false,
+        tps: None,
+        service_s: None,
+    };
     let facts = MeasurementFacts::from_usage(&usage, (0.0, 4.0)).unwrap();
     let facts = facts.with(&usage, (0.0, 4.0), &ResourceUsage::default(), &conditions);
     judge(&MeasurementFacts { cpu: Some(0.2), n_cpus: Some(4.0), ..facts })
