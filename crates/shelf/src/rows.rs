@@ -51,12 +51,16 @@ pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<CopyRow>> {
             .put(case.n_runs)
             .maybe(case.tps_median)
             .maybe(case.tps_cv);
+        let known = case.uncertainty.as_ref().map(|known| &known.throughput);
         let by_url = (!spec.server.source.is_embedded()).then_some(&spec.server.source);
         Ok(latency(row, case.latency)
             .maybe(case.limiter.as_ref().map(|limiter| limiter.name.as_str()))
             .put(case.grade.as_str())
             .put(files::sha256_of(json(&history::asked(spec)).as_bytes())?)
-            .maybe(by_url))
+            .maybe(by_url)
+            .maybe(known.map(|known| known.low))
+            .maybe(known.map(|known| known.high))
+            .maybe(known.and_then(|known| known.budget.first()).map(|row| row.id)))
     };
     study.cases.iter().map(row).collect()
 }

@@ -42,7 +42,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         let pushed = place.run(&["push", &store, "results/out"]).expect(0);
         assert!(pushed.stderr.contains(expected) && !pushed.stderr.contains(PASSWORD), "{}", pushed.stderr);
     };
-    push("schema `pgdyno`: applied migration 2\nresults/out: stored as #1\n");
+    push("schema `pgdyno`: applied migration 3\nresults/out: stored as #1\n");
     push("results/out: is there already, as #1\n");
     // What `why` proves afterwards belongs to the result.
     let proofs = "{\"format\": 1, \"cases\": []}";
