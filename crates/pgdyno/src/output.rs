@@ -27,7 +27,10 @@ pub(crate) const EXITS: [(Exit, &str); 5] = [
         Exit::Partial,
         "partial results: stopped, an error after some had been measured, or a limiter that nothing here can prove",
     ),
-    (Exit::Void, "a finding voids a number and --strict was given, or a row of doctor voids every number"),
+    (
+        Exit::Void,
+        "a finding voids a number and --strict was given, a throughput can be further off than --max-uncertainty, or a row of doctor voids every number",
+    ),
     (Exit::Different, "a comparison found what --fail-on names"),
 ];
 

@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use analysis::summary::Study;
+use analysis::finding::Grade;
+use analysis::summary::{CaseSummary, Study};
 use anyhow::{Context, Result};
 use model::secret;
-use model::text::prose::plural;
+use model::text::prose::{percent, plural};
 use report::Input;
 use store::Writer;
 
@@ -15,6 +16,7 @@ use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::list::{ANSWER, ShortAnswer};
 use crate::commands::stored::shelf;
 use crate::front::cli::stored::{FormArgs, ReportArgs};
+use crate::front::cli::trust::TrustArgs;
 use crate::front::shell;
 use crate::{Exit, print_exact, say};
 
@@ -30,8 +32,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     for dir in &shelf::fetched(args.store.as_deref(), &args.dirs)? {
         let exit = match store::writer_of(dir) {
             Some(writer) => so_far(dir, writer, args)?,
-            None if args.conditions.is_empty() => strict_exit(&explain(dir, form)?, args.strict),
-            None => strict_exit(&explain_some(dir, form, &args.conditions)?, args.strict),
+            None if args.conditions.is_empty() => trust_exit(&explain(dir, form)?, &args.trust),
+            None => trust_exit(&explain_some(dir, form, &args.conditions)?, &args.trust),
         };
         if exit != Exit::Done {
             worst = exit;
@@ -165,13 +167,29 @@ fn show(study: &Study, form: PrintForm) -> Result<()> {
     })
 }
 
-/// The exit code of a study under `--strict`.
-pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
-    if strict && study.is_void() {
+/// The exit code of a study under `--strict` and `--max-uncertainty`.
+pub(crate) fn trust_exit(study: &Study, trust: &TrustArgs) -> Exit {
+    if trust.strict && study.is_void() {
         say("a finding voids a number (--strict)");
         return Exit::Void;
     }
-    Exit::Done
+    let Some(most) = trust.max_uncertainty else { return Exit::Done };
+    let too_unsure: Vec<String> = study.cases.iter().filter_map(|case| too_unsure(case, most)).collect();
+    if too_unsure.is_empty() {
+        return Exit::Done;
+    }
+    say(&format!("--max-uncertainty {}: {}", percent(most), too_unsure.join("; ")));
+    Exit::Void
+}
+
+/// Why a case's throughput does not keep to the largest uncertainty.
+fn too_unsure(case: &CaseSummary, most: f64) -> Option<String> {
+    let known = case.uncertainty.as_ref().map(|known| known.throughput.good_to());
+    match (known, case.grade) {
+        (Some(good_to), Grade::Valid) if good_to <= most => None,
+        (Some(good_to), Grade::Valid) => Some(format!("{} is good to ±{}", case.label, percent(good_to))),
+        _ => Some(format!("{} is {}", case.label, case.verdict())),
+    }
 }
 
 /// Columns of the terminal, or 100 if there is none.

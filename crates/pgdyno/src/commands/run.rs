@@ -243,7 +243,7 @@ fn finish(
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
     let study = report::explain(&path, PrintForm::from_args(&args.form))?;
-    let explained = report::strict_exit(&study, args.strict);
+    let explained = report::trust_exit(&study, &args.trust);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {
         let word = if outcome.stopped { "stopped" } else { "ended early" };

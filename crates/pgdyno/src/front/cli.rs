@@ -13,6 +13,7 @@ mod numbers;
 pub(crate) mod packed;
 pub(crate) mod serve;
 pub(crate) mod stored;
+pub(crate) mod trust;
 pub(crate) mod why;
 
 use std::net::SocketAddr;
@@ -37,6 +38,7 @@ use crate::front::cli::serve::ServeArgs;
 use crate::front::cli::stored::{
     ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, PushArgs, ReportArgs,
 };
+use crate::front::cli::trust::TrustArgs;
 use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
 use crate::front::template::QuestionTemplate;
@@ -305,9 +307,8 @@ pub(crate) struct RunArgs {
     /// Then prove what limited the case with the highest throughput, as `pgdyno why` does.
     #[arg(long)]
     pub(crate) why: bool,
-    /// Exit with 3 if a finding voids a number.
-    #[arg(long)]
-    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// List the built-in experiments.
     #[arg(long)]
     pub(crate) list: bool,
@@ -352,7 +353,7 @@ mod tests {
     #[test]
     fn options_of_run_that_concern_both_sides_are_options_of_compare() {
         // Those that make several cases, ask for another form of report, or go on with an experiment.
-        const OF_RUN_ALONE: [&str; 12] = [
+        const OF_RUN_ALONE: [&str; 13] = [
             "resume",
             "target",
             "repeats",
@@ -360,6 +361,7 @@ mod tests {
             "spot-notice",
             "why",
             "strict",
+            "max-uncertainty",
             "list",
             "verbose",
             "csv",

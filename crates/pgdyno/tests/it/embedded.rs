@@ -50,6 +50,7 @@ fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {
         assert!(run.record.host.is_some() && run.record.server_is_local);
     }
     expect_report(&place);
+    expect_uncertainty(&place, &study);
     expect_same_order(&place);
     place.expect_clean();
 
@@ -61,6 +62,22 @@ fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {
 
     expect_no_network_needed(&place);
     place.expect_clean();
+}
+
+/// Each case says how far off it can be, and what that adds up from; two runs of two seconds are not good to a thousandth of a per cent.
+fn expect_uncertainty(place: &Place, study: &serde_json::Value) {
+    for case in study["cases"].as_array().unwrap() {
+        let known = &case["uncertainty"]["throughput"];
+        let [low, high] = ["low", "high"].map(|end| known[end].as_f64().unwrap());
+        assert!(0.0 < low && low < 1.0 && 1.0 < high, "{known}");
+        let rows: Vec<&str> =
+            known["budget"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+        assert!(rows.contains(&"runs-differ") && rows.contains(&"edges"), "{rows:?}");
+    }
+    let ended = place.run(&["report", "out", "--max-uncertainty", "0.00001"]).expect(3);
+    assert!(ended.stderr.contains("--max-uncertainty 0.001 %: 1 client is "), "{}", ended.stderr);
+    assert!(ended.stdout.contains("good to") && ended.stdout.contains("undisturbed, "), "{}", ended.stdout);
+    place.run(&["report", "out", "--max-uncertainty", "99.9"]).expect(0);
 }
 
 /// The files exist, and the page loads nothing from elsewhere.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::front::cli::FailOn;
+use crate::front::cli::trust::TrustArgs;
 
 /// Default directory of results.
 pub(crate) const RESULTS: &str = "results";
@@ -38,9 +39,8 @@ pub(crate) struct ReportArgs {
     /// to files of their own.
     #[arg(long = "where", value_name = "KEY=LEVEL")]
     pub(crate) conditions: Vec<String>,
-    /// Exit with 3 if a finding voids a number.
-    #[arg(long)]
-    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 }
 
 /// Options of `merge`.
