@@ -305,7 +305,7 @@ fn entry(text: &mut String, severity: Severity, said: &[String; 3], width: usize
 /// The evidence of the example, with its subject if there are several.
 pub(crate) fn evidence(group: &FindingGroup) -> String {
     let example = group.example();
-    let evidence = phrases::one_line(&example.finding.evidence);
+    let evidence = phrases::one_line(&example.finding.evidence) + &uncertainty::effect(example.finding);
     match group.found.len() {
         1 => evidence,
         _ => format!("{}: {evidence}", phrases::one_line(&example.about.words())),

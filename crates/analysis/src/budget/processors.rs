@@ -10,6 +10,10 @@ const IDLE_LIMIT: f64 = 0.05;
 /// How much slower a server is per share of the processors that others use, because they share caches and memory with it. Found in
 /// trials (bench/uncertainty.py).
 const SHARED_CACHES: f64 = 0.2;
+/// Shares of the processors of a machine of the driver's own that others took, above which nothing bounds what that did: those of the
+/// findings.
+const DRIVER_STOLEN: f64 = 0.01;
+const DRIVER_FOREIGN: f64 = 0.02;
 /// Standard errors of a slope that its bound is away from it.
 const ERRORS: f64 = 2.0;
 /// Seconds that a slope needs.
@@ -69,7 +73,23 @@ fn clients_at_work(context: &RunContext) -> f64 {
     by_service.map_or(n, |(tps, service)| (tps * service.mean_ns / 1e9).min(n).max(0.01))
 }
 
+/// Whether a machine of the driver's own was disturbed, which nothing here bounds: it shows neither what the server would have done
+/// meanwhile nor which transactions waited.
+fn is_driver_disturbed(context: &RunContext, share_max: f64, of: impl Fn(&CpuSplit) -> Option<f64>) -> bool {
+    let n = context.summary.resources.driver_host.as_ref().map(|host| f64::from(host.n_cpus));
+    let (Some(usage), Some(n), Some((from_s, to_s))) =
+        (context.driver_usage, n, context.line.measured_span())
+    else {
+        return false;
+    };
+    let taken = usage.cpu(from_s, to_s).and_then(|split| of(&split));
+    taken.is_some_and(|taken| taken > share_max * n)
+}
+
 fn steal(context: &RunContext) -> Option<RowBounds> {
+    if is_driver_disturbed(context, DRIVER_STOLEN, |cpu| Some(cpu.steal)) {
+        return None;
+    }
     let processors = Processors::of_run(context)?;
     let (stolen, busy) = (processors.split.steal, processors.split.busy);
     if stolen <= 0.0 || busy <= 0.0 {
@@ -94,6 +114,9 @@ pub(super) const FOREIGN_CPU: BudgetRow = BudgetRow {
 };
 
 fn foreign_cpu(context: &RunContext) -> Option<RowBounds> {
+    if is_driver_disturbed(context, DRIVER_FOREIGN, |cpu| cpu.foreign) {
+        return None;
+    }
     let processors = Processors::of_run(context)?;
     let foreign = processors.split.foreign?.max(0.0);
     let own = processors.own();

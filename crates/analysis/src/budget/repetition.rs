@@ -1,6 +1,7 @@
 //! How much runs differ: the part of the uncertainty that only repetition shows (GUM type A).
 
 use model::run::RunData;
+use model::telemetry::reading::Tick;
 use stats::RepetitionError;
 
 use super::{BudgetRow, RowBound};
@@ -124,14 +125,9 @@ fn logarithms(values: &[f64]) -> Vec<f64> {
 
 /// Whether the server's machine is known, is no virtual one, and nobody took its processors.
 fn is_of_its_own(run: &RunData) -> bool {
-    let is_real = run.record.server_is_local
-        && run
-            .record
-            .host
-            .as_ref()
-            .is_some_and(|host| host.facts.get("hypervisor").is_none_or(|name| name == "none"));
-    let steals = |tick: &model::telemetry::reading::Tick| {
-        tick.values.get("host.cpu.steal").is_some_and(|steal| steal > 0.0)
-    };
+    let fact = run.record.host.as_ref().and_then(|host| host.facts.get("hypervisor_flag"));
+    let is_real = run.record.server_is_local && fact.is_some_and(|flag| flag == "false");
+    let steals =
+        |tick: &Tick| tick.values.starting_with("host.cpu.steal").iter().any(|(_, steal)| *steal > 0.0);
     is_real && !run.ticks.iter().any(steals)
 }

@@ -1,7 +1,7 @@
 //! How far off a figure can be, in words: `±5 %, mostly from steal`.
 
 use analysis::budget;
-use analysis::finding::Grade;
+use analysis::finding::{Finding, Grade};
 use analysis::summary::uncertainty::{Contribution, Uncertainty};
 use analysis::summary::{CaseSummary, Study};
 
@@ -57,6 +57,15 @@ pub(crate) fn causes(case: &CaseSummary) -> String {
     let worth = budget.iter().filter(|row| row.good_to() >= WORTH_NAMING * largest);
     let words = |row: &Contribution| format!("{} ({})", title(row), share(row.good_to()));
     worth.take(CAUSES_MAX).map(words).collect::<Vec<String>>().join(", ")
+}
+
+/// What a finding can have done to the throughput, to go on with after its evidence; empty if nothing bounds it.
+pub(crate) fn effect(finding: &Finding) -> String {
+    let Some(effect) = finding.effect else { return String::new() };
+    match [effect.low, effect.high].map(|ratio| format::signed(ratio - 1.0)) {
+        [low, high] if low == high => "; it did not change the throughput".to_string(),
+        [low, high] => format!("; without it the throughput would differ by {low} to {high}"),
+    }
 }
 
 /// What a row of a budget is in a few words.
