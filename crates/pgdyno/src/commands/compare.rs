@@ -9,12 +9,15 @@ mod next;
 pub(crate) mod page;
 mod resumed;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN};
 use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
+use model::experiment::case::Case;
 use model::run::ExperimentData;
+use model::text::visible::visible;
 use report::site::{BarLink, Page};
 use serde_json::{Value, json};
 
@@ -261,12 +264,32 @@ fn of_two<'a>(
     for case in &a.data.plan.cases {
         match b.data.plan.cases.iter().find(|other| other.levels == case.levels) {
             Some(other) => sides.push((a.side(case.id), b.side(other.id))),
-            None => say(&format!("`{}` has no case `{}`", b_target.dir.display(), case.label())),
+            None => say(&lacking(b_target, case, &b.data.plan.cases)),
         }
     }
     (!sides.is_empty())
         .then_some(sides)
         .context("no case of A has the same levels as a case of B; name them as DIR:CASE")
+}
+
+/// That these results have no such case, and in which levels (theirs, its) the nearest differs.
+fn lacking(results: &StoredCase, case: &Case, others: &[Case]) -> String {
+    let has_none = format!("`{}` has no case `{}`", results.dir.display(), case.label());
+    let differing = |other: &Case| -> Vec<String> {
+        let keys: BTreeSet<&String> = case.levels.keys().chain(other.levels.keys()).collect();
+        let level = |of: &Case, key: &str| {
+            of.levels.get(key).map_or("not a factor".to_string(), |text| visible(text).into_owned())
+        };
+        let differ = keys.into_iter().filter(|key| case.levels.get(*key) != other.levels.get(*key));
+        differ.map(|key| format!("{key} ({} and {})", level(case, key), level(other, key))).collect()
+    };
+    let nearest = others.iter().map(|other| (other, differing(other))).min_by_key(|(_, levels)| levels.len());
+    match nearest {
+        Some((other, levels)) if levels.len() < case.levels.len().max(2) => {
+            format!("{has_none}; its `{}` differs in {}", other.label(), levels.join(", "))
+        }
+        _ => has_none,
+    }
 }
 
 #[cfg(test)]
