@@ -295,6 +295,8 @@ fn lacking(results: &StoredCase, case: &Case, others: &[Case]) -> String {
 #[cfg(test)]
 mod tests {
     use analysis::comparison::{ComparedFigure, FigureComparison, FigureSample, Pairing, Ratio};
+    use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::load::Window;
 
     use super::*;
 
@@ -339,6 +341,27 @@ mod tests {
             findings: Vec::new(),
             grade: Grade::Valid,
         }
+    }
+
+    #[test]
+    fn a_case_that_is_lacking_names_the_levels_in_which_the_nearest_differs() {
+        let results = StoredCase { dir: PathBuf::from("b"), case: None };
+        let case = |levels: &[(&str, &str)]| {
+            let levels = levels.iter().map(|(key, level)| (key.to_string(), level.to_string())).collect();
+            let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
+            let workload = WorkloadSpec::new(WorkloadKind::Tpcb, 1);
+            let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
+            Case { levels, ..Case::new(server, workload, window) }
+        };
+        let of = |clients, scale| case(&[("workload.clients", clients), ("workload.scale", scale)]);
+        assert_eq!(
+            lacking(&results, &of("4", "32"), &[of("1", "20"), of("4", "20")]),
+            "`b` has no case `4 clients, scale 32`; its `4 clients, scale 20` differs in workload.scale (32 and 20)"
+        );
+        assert_eq!(
+            lacking(&results, &of("4", "32"), &[of("1", "20")]),
+            "`b` has no case `4 clients, scale 32`"
+        );
     }
 
     #[test]
