@@ -195,14 +195,14 @@ fn warehouses(session: &mut Session, schema: &Schema) -> Result<u32> {
             ensure!(
                 unmarked.is_empty(),
                 "`{}` has no load marker of pgdyno: somebody else created it, or an older version; load the tables again with \
-                 pgdyno init -w tpcc --replace",
+                 pgdyno init -w tpcc --replace --server URL",
                 unmarked.join("`, `")
             );
             Ok(marker.scale)
         }
         DataState::Absent => bail!(state::absent(session, Dataset::Tpcc, schema)?),
         DataState::Half(_) | DataState::Foreign { .. } => bail!(
-            "the tests of clause 3 change the tables, and need complete tables loaded by pgdyno init -w tpcc"
+            "the tests of clause 3 change the tables, and need complete tables loaded by pgdyno init -w tpcc --server URL"
         ),
     }
 }

@@ -456,9 +456,9 @@ impl Clearance<'_> {
         }));
         if !foreign.is_empty() {
             problems.push(format!(
-                "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; measure \
-                 the data as it is with `pgdyno run --no-restore`, name another schema with --schema, use another database, or pass --replace to \
-                 drop them",
+                "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; add \
+                 --no-restore to a run, which measures the data as it is, name another schema with --schema, use another database, or pass \
+                 --replace to drop them",
                 foreign.join(", ")
             ));
         }

@@ -108,7 +108,7 @@ pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> 
     ensure!(
         text(2) == "t",
         "`{}` cannot create tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
-         with --schema, use a database that the user owns, or, if the tables are there, measure them as they are with `pgdyno run --no-restore`",
+         with --schema, use a database that the user owns, or, if the tables are there, add --no-restore to a run, which measures them as they are",
         text(0),
         schema.name(),
         text(1)

@@ -42,13 +42,15 @@ pub struct NoiseFloor {
 /// One comparison as text, ending with a newline. `screen`: its width, and whether it has colours.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (usize, bool)) -> String {
     let [name_a, name_b] = case.purpose.names();
-    let head = [
+    let mut head = vec![
         format!("{name_a}: {}", phrases::one_line(&case.a)),
         format!("{name_b}: {}", phrases::one_line(&case.b)),
         String::new(),
-        verdict(case),
-        String::new(),
     ];
+    // Of a repetition, the statements on all cases stand before this.
+    if case.purpose == ComparisonPurpose::Change {
+        head.extend([verdict(case), String::new()]);
+    }
     let [median_a, median_b] = medians(case.purpose);
     let mut table = vec![format!("{:<12}{median_a:>14}{median_b:>14}   {name_b} to {name_a}", "")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
@@ -250,7 +252,7 @@ fn how(case: &CaseComparison, n_whole: usize) -> String {
     match case.purpose {
         ComparisonPurpose::Change => format!("{} {n_whole}", case.more_with),
         ComparisonPurpose::Repeat => {
-            "a repetition has as many as the original, which would need more".to_string()
+            format!("measure the original with {} {n_whole}, and repeat that", case.more_with)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod attempts;
 mod comparisons;
 mod headlines;
 mod limits;
@@ -14,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN, Ratio};
 use analysis::explain::compare;
-use analysis::finding::{Finding, Severity};
 use analysis::summary::capacity::{Capacity, RateEstimate, SearchOutcome};
 use analysis::summary::{ScriptSummary, Study};
 use model::experiment::origin::MergedFrom;
@@ -269,25 +269,6 @@ fn no_two_cases_look_alike() {
         assert!(markdown.contains(&format!("\n| {} |", long(n))), "{markdown}");
     }
     assert!(!table.contains('…') && !markdown.contains('…'));
-}
-
-#[test]
-fn findings_of_an_attempt_that_was_repeated_are_notes() {
-    let (mut study, _) = synthetic::make(&Shape::default());
-    let (id, severity, advice) = ("run-incomplete", Severity::Void, String::new());
-    let evidence = "the run ended early".to_string();
-    study.runs[0].findings.push(Finding { id, severity, evidence, advice, effect: None });
-    let line_of = |study: &Study| {
-        let table = report::terminal_table_in_full(study, 100, false);
-        table.lines().find(|line| line.contains("planned end")).unwrap_or_default().to_string()
-    };
-    assert!(line_of(&study).starts_with("void"));
-    study.runs[0].replaced_by = Some(2);
-    assert!(line_of(&study).starts_with("note"));
-    let has = |study: &Study, words| report::terminal_table(study, 200, false).contains(words);
-    assert!(has(&study, "run 1 replaced by run 2"));
-    (study.runs[0].replaced_by, study.runs[1].replaced_by) = (None, Some(1));
-    assert!(has(&study, "run 2 was no better than run 1, which it repeats"));
 }
 
 /// Reads RFC 4180 back.

@@ -18,7 +18,7 @@ use rustix::net::{self, RecvFlags, SendFlags};
 use rustls::ClientConnection;
 
 use crate::conninfo::TcpLimits;
-use crate::tls::TlsSetup;
+use crate::tls::{TlsSetup, Verified};
 
 /// A TCP connection breaks after this time of unacknowledged data or silence of its peer if `tcp_user_timeout` is not
 /// set: long enough to see and report a stall, short enough to notice a dead host.
@@ -36,6 +36,7 @@ const UNIX_CONNECT_MAX: Duration = Duration::from_secs(10);
 pub struct Link {
     stream: Stream,
     tls: Option<Box<ClientConnection>>,
+    verified: Verified,
 }
 
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Link {
         let stream = TcpStream::from(mio::net::TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
         set_limits(&stream, limits)?;
-        Ok(Link { stream: Stream::Tcp(stream), tls: None })
+        Ok(Link { stream: Stream::Tcp(stream), tls: None, verified: Verified::Nothing })
     }
 
     /// The two ends of a connection within this process.
@@ -91,7 +92,7 @@ impl Link {
         let (one, other) = UnixStream::pair()?;
         one.set_nonblocking(true)?;
         other.set_nonblocking(true)?;
-        let link = |stream| Link { stream: Stream::Unix(stream), tls: None };
+        let link = |stream| Link { stream: Stream::Unix(stream), tls: None, verified: Verified::Nothing };
         Ok((link(one), link(other)))
     }
 
@@ -111,7 +112,7 @@ impl Link {
         })?;
         let stream = UnixStream::from(fd);
         stream.set_nonblocking(true)?;
-        Ok(Link { stream: Stream::Unix(stream), tls: None })
+        Ok(Link { stream: Stream::Unix(stream), tls: None, verified: Verified::Nothing })
     }
 
     /// Whether the connection is made; `false` while it is still being made.
@@ -130,6 +131,7 @@ impl Link {
     /// Starts TLS on the connection; continue with [`Link::handshake`].
     pub(crate) fn start_tls(&mut self, setup: TlsSetup) -> Result<(), rustls::Error> {
         self.tls = Some(Box::new(ClientConnection::new(setup.config, setup.name)?));
+        self.verified = setup.verified;
         Ok(())
     }
 
@@ -245,10 +247,12 @@ impl Link {
         self.tls.is_some()
     }
 
-    /// Version and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`, if TLS is used.
+    /// Version and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`, if TLS is used; then, after a comma, what was verified of the
+    /// server.
     pub(crate) fn tls_description(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
-        Some(format!("{:?} {:?}", tls.protocol_version()?, tls.negotiated_cipher_suite()?.suite()))
+        let (version, cipher) = (tls.protocol_version()?, tls.negotiated_cipher_suite()?.suite());
+        Some(format!("{version:?} {cipher:?}{}", self.verified.suffix()))
     }
 }
 

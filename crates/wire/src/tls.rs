@@ -48,24 +48,48 @@ pub(crate) struct TlsSetup {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
     pub(crate) certificate: Arc<ClientCertificate>,
+    /// What the handshake verifies of the server.
+    pub(crate) verified: Verified,
+}
+
+/// What is verified of a server that TLS connects to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verified {
+    Nothing,
+    /// Somebody whom the user trusts signed its certificate.
+    Certificate,
+    /// That, and the certificate names the host that was asked for.
+    CertificateAndName,
+}
+
+impl Verified {
+    /// What is said of it behind version and cipher: `, certificate verified`.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Verified::Nothing => "",
+            Verified::Certificate => ", certificate verified",
+            Verified::CertificateAndName => ", certificate and name verified",
+        }
+    }
 }
 
 impl TlsSetup {
     /// Prepares TLS for `host`. The error is a message for people.
     pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
         let certificate = Arc::new(ClientCertificate::read(conninfo)?);
+        let (verifier, verified) = verifier(conninfo)?;
         let mut config = ClientConfig::builder_with_provider(provider().clone())
             .with_protocol_versions(&versions(conninfo))
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(verifier(conninfo)?)
+            .with_custom_certificate_verifier(verifier)
             .with_client_cert_resolver(certificate.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.enable_sni = conninfo.sslsni;
         let name = ServerName::try_from(host.host.clone())
             .or_else(|_| ServerName::try_from(host.hostaddr.clone().unwrap_or_default()))
             .map_err(|_| format!("`{}` is not a valid name for a certificate", host.host))?;
-        Ok(TlsSetup { config: Arc::new(config), name, certificate })
+        Ok(TlsSetup { config: Arc::new(config), name, certificate, verified })
     }
 }
 
@@ -79,7 +103,7 @@ pub fn verified(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let keywords = [("host", "any"), ("user", "nobody"), ("sslmode", "verify-full"), ("sslrootcert", &ca)];
     let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), value.to_string()));
     let conninfo = Conninfo::from_keywords(&keywords.into(), None).map_err(|error| error.to_string())?;
-    let verifier =
+    let (verifier, _) =
         verifier(&conninfo).map_err(|error| error.replace("`sslrootcert` file", "the certificates of"))?;
     let config = ClientConfig::builder_with_provider(provider().clone())
         .with_safe_default_protocol_versions()
@@ -96,7 +120,7 @@ fn versions(conninfo: &Conninfo) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| range.contains(version)).map(|(_, known)| known).collect()
 }
 
-fn verifier(conninfo: &Conninfo) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn verifier(conninfo: &Conninfo) -> Result<(Arc<dyn ServerCertVerifier>, Verified), String> {
     let file = conninfo.sslrootcert.as_deref();
     if let Some(text) = &conninfo.root_certificates {
         let listed = certificates_in(text.as_bytes())
@@ -106,7 +130,7 @@ fn verifier(conninfo: &Conninfo) -> Result<Arc<dyn ServerCertVerifier>, String> 
     if file == Some("system") {
         let platform = rustls_platform_verifier::Verifier::new(provider().clone())
             .map_err(|error| format!("cannot read the system's root certificates: {error}"))?;
-        return Ok(Arc::new(platform));
+        return Ok((Arc::new(platform), Verified::CertificateAndName));
     }
     let must_verify = conninfo.sslmode >= SslMode::VerifyCa;
     let Some(file) = file.filter(|file| must_verify || fs::exists(file).unwrap_or(false)) else {
@@ -116,7 +140,7 @@ fn verifier(conninfo: &Conninfo) -> Result<Arc<dyn ServerCertVerifier>, String> 
                 conninfo.sslmode.as_str()
             ));
         }
-        return Ok(Arc::new(Verifier { trust: Trust::Anything }));
+        return Ok((Arc::new(Verifier { trust: Trust::Anything }), Verified::Nothing));
     };
     let listed =
         certificates(file).map_err(|error| format!("cannot read `sslrootcert` file `{file}`: {error}"))?;
@@ -127,12 +151,14 @@ fn verifier(conninfo: &Conninfo) -> Result<Arc<dyn ServerCertVerifier>, String> 
 fn roots_verifier(
     conninfo: &Conninfo,
     listed: Vec<CertificateDer<'static>>,
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
+) -> Result<(Arc<dyn ServerCertVerifier>, Verified), String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(listed.iter().cloned());
     let check_name = conninfo.sslmode == SslMode::VerifyFull;
     let revocation = revocation(conninfo, &roots)?;
-    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, revocation, check_name } }))
+    let verified = if check_name { Verified::CertificateAndName } else { Verified::Certificate };
+    let trust = Trust::Roots { roots, listed, revocation, check_name };
+    Ok((Arc::new(Verifier { trust }), verified))
 }
 
 /// Reads the certificate revocation list, if there is one. As with libpq, a current list of the issuer must then cover

@@ -121,6 +121,14 @@ fn certificates_are_verified_as_sslmode_says() {
             Some("invalid peer certificate"),
         );
         check(&with_name("sslrootcert=system"), Some("invalid peer certificate"));
+        for (extra, end) in [
+            ("sslmode=require", "256_GCM_SHA384"),
+            (&format!("sslmode=require sslrootcert={root}"), "SHA384, certificate verified"),
+            (&format!("sslmode=verify-full sslrootcert={root}"), "SHA384, certificate and name verified"),
+        ] {
+            let tls = connect(&with_name(extra)).unwrap().tls.unwrap();
+            assert!(tls.ends_with(end), "{extra}: {tls}");
+        }
         let by_address = |mode: &str| cluster.tcp("trusty", &format!("sslmode={mode} sslrootcert={root}"));
         check(&by_address("verify-ca"), None);
         check(&by_address("verify-full"), Some("not valid for name"));

@@ -9,7 +9,6 @@ use model::experiment::case::{Case, WorkloadSpec, carried};
 use model::experiment::keys;
 use model::experiment::keys::row::{Differs, KeyRow};
 use model::experiment::os::WalPolicy;
-use model::load::drive::Ready;
 use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 use model::run::fingerprint::Fingerprint;
@@ -328,8 +327,7 @@ impl List {
         }
         let is_asked = a.case.server.tls != b.case.server.tls;
         if let (Some(a), Some(b)) = (&a.ready, &b.ready) {
-            let tls = |ready: &Ready| ready.tls.clone().unwrap_or("none".to_string());
-            self.note(is_asked, Severity::Doubt, "TLS", &tls(a), &tls(b));
+            self.note(is_asked, Severity::Doubt, "TLS", a.encryption(), b.encryption());
         }
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);

@@ -115,8 +115,8 @@ pub(super) const SPREAD: Rule = Rule {
                5.5 % of their mean",
     source: "A/A study: identical runs on a shared machine spread by 15 to 35 %, on a quiet one by less than 2 %; at 2 %, \
              two runs differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994, critical range)",
-    advice: "Remove the disturbances named in the runs' findings, measure longer or repeat more often, and ignore \
-             differences smaller than the spread.",
+    advice: "Measure longer or repeat more often, remove what the runs' findings name, if anything, and ignore differences smaller than the \
+             spread.",
     evidence: "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
     why: "Differences between cases that are smaller than the spread within one mean nothing.",
     tested: ON_RECORDS,

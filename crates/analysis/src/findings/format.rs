@@ -33,6 +33,20 @@ pub(crate) fn moment(t_s: f64) -> String {
     format!("{:.0} s", t_s.round() + 0.0)
 }
 
+/// A moment of a run for what took less than a second.
+pub(crate) fn moment_in_tenths(t_s: f64) -> String {
+    format!("{:.1} s", (10.0 * t_s).round() / 10.0 + 0.0)
+}
+
+/// A number of seconds. Of less than one, tenths: 0 would say that nothing happened.
+pub(crate) fn seconds(length_s: f64) -> String {
+    match length_s {
+        s if s >= 0.95 => format!("{s:.0}"),
+        s if s >= 0.05 => format!("{s:.1}"),
+        _ => "less than 0.1".to_string(),
+    }
+}
+
 /// At most `limit` items, and how many are omitted: `12, 13, 14 and 7 more`.
 pub(crate) fn list(items: &[String], limit: usize) -> String {
     let shown = items.iter().take(limit).cloned().collect::<Vec<String>>().join(", ");
@@ -88,6 +102,8 @@ mod tests {
         assert_eq!(bytes(1536 << 20), "1.50 GiB");
         assert_eq!([2, 90, 9000].map(|s| span(s * 1_000_000_000)), ["2 s", "2 min", "2.5 h"]);
         assert_eq!([-0.4, 0.4, -1.6].map(moment), ["0 s", "0 s", "-2 s"]);
+        assert_eq!([-0.04, 1.26].map(moment_in_tenths), ["0.0 s", "1.3 s"]);
+        assert_eq!([0.0, 0.3, 0.97, 4.4].map(seconds), ["less than 0.1", "0.3", "1", "4"]);
         assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
         assert_eq!(excerpt("a\n b"), "a b");
         assert_eq!(excerpt(&"é".repeat(500)).chars().count(), 160);

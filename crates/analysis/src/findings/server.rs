@@ -19,7 +19,7 @@ use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 use model::text::units::Span;
 
-use super::format::{excerpt, figure, list, moment, percent, plural};
+use super::format::{excerpt, figure, list, moment, moment_in_tenths, percent, plural, seconds};
 use super::host::FOREIGN_MEAN;
 use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
@@ -207,9 +207,11 @@ fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
     let severity = if began >= 2 { Severity::Note } else { Severity::Doubt };
     let within = touching.iter().map(|mark| (mark.to_s.min(to_s) - mark.from_s.max(from_s)).max(0.0));
     let within_s = within.fold(0.0, |sum, s| sum + s);
+    let moment = if within_s < 1.0 { moment_in_tenths } else { moment };
     let evidence = format!(
-        "{} ran during {within_s:.0} of {:.0} measured seconds, first from {} to {}: {}",
+        "{} ran during {} of {:.0} measured seconds, first from {} to {}: {}",
         plural(touching.len(), "checkpoint"),
+        seconds(within_s),
         to_s - from_s,
         moment(first.from_s),
         moment(first.to_s),

@@ -94,7 +94,7 @@ impl Conditions {
         of.fact("build profile of the driver", wording::build_profile(record).unwrap_or_default());
         if let Some(ready) = &record.ready {
             of.fact("poller", &ready.poller);
-            of.fact("TLS", ready.tls.as_deref().unwrap_or("none"));
+            of.fact("TLS", ready.encryption());
         }
         if let Some(server) = &record.server {
             of.server(server);

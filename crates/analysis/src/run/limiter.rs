@@ -44,6 +44,9 @@ const LONGER: &str = "Measure longer.";
 /// The same where the state of sessions is not tracked.
 const TRACKED: &str = "Measure with track_activities on.";
 
+/// Where a rate was asked for and met, the answer is there, and nothing is left to try.
+const AS_ASKED: &str = "The rate limits, as asked.";
+
 /// The advice for a server whose machine has no driver already.
 const MORE_PROCESSORS: &str = "Try more or faster processors.";
 
@@ -61,7 +64,8 @@ fn named(facts: &MeasurementFacts) -> Limiter {
     // Who is near a limit was not kept from anything by it.
     if facts.met_its_rate {
         let evidence = format!("the rate that was asked for was reached; {}", seen(facts));
-        return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, near.next());
+        let of_rate = limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, near.next());
+        return Limiter { next: AS_ASKED, ..of_rate };
     }
     if let Some(certain) = candidates::outside(facts) {
         // Nobody here can stop other processes, but what would be named without them can be tested.

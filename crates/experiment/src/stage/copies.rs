@@ -168,7 +168,7 @@ pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool)
     let name = rows.scalar().unwrap_or_default();
     Ok(Some(format!(
         "pgdyno did not create database `{name}`; --replace-database {name} lets it be replaced by a copy of itself before each \
-         run, and `pgdyno init --create-database` creates one for that"
+         run, and `pgdyno init --create-database --server URL` creates one for that"
     )))
 }
 

@@ -175,7 +175,7 @@ pub struct Ready {
     /// Whether threads rehearse the transactions of the load while they are awake without events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rehearses: bool,
-    /// TLS in use on the connections, as protocol and cipher.
+    /// TLS in use on the connections, as protocol and cipher, and after a comma what was verified of the server, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
     /// Labels of each script's statements, for reports.
@@ -184,6 +184,14 @@ pub struct Ready {
     /// connects again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backend_pids: Vec<i32>,
+}
+
+impl Ready {
+    /// What encrypts the connections: protocol and cipher, or `none`. What was verified of the server changes no number, and records of
+    /// earlier versions do not say it.
+    pub fn encryption(&self) -> &str {
+        self.tls.as_deref().map_or("none", |tls| tls.split(',').next().unwrap_or(tls))
+    }
 }
 
 /// Why a load ended.

@@ -9,12 +9,15 @@ mod next;
 pub(crate) mod page;
 mod resumed;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN};
 use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
+use model::experiment::case::Case;
 use model::run::ExperimentData;
+use model::text::visible::visible;
 use report::site::{BarLink, Page};
 use serde_json::{Value, json};
 
@@ -261,7 +264,7 @@ fn of_two<'a>(
     for case in &a.data.plan.cases {
         match b.data.plan.cases.iter().find(|other| other.levels == case.levels) {
             Some(other) => sides.push((a.side(case.id), b.side(other.id))),
-            None => say(&format!("`{}` has no case `{}`", b_target.dir.display(), case.label())),
+            None => say(&lacking(b_target, case, &b.data.plan.cases)),
         }
     }
     (!sides.is_empty())
@@ -269,9 +272,31 @@ fn of_two<'a>(
         .context("no case of A has the same levels as a case of B; name them as DIR:CASE")
 }
 
+/// That these results have no such case, and in which levels (theirs, its) the nearest differs.
+fn lacking(results: &StoredCase, case: &Case, others: &[Case]) -> String {
+    let has_none = format!("`{}` has no case `{}`", results.dir.display(), case.label());
+    let differing = |other: &Case| -> Vec<String> {
+        let keys: BTreeSet<&String> = case.levels.keys().chain(other.levels.keys()).collect();
+        let level = |of: &Case, key: &str| {
+            of.levels.get(key).map_or("not a factor".to_string(), |text| visible(text).into_owned())
+        };
+        let differ = keys.into_iter().filter(|key| case.levels.get(*key) != other.levels.get(*key));
+        differ.map(|key| format!("{key} ({} and {})", level(case, key), level(other, key))).collect()
+    };
+    let nearest = others.iter().map(|other| (other, differing(other))).min_by_key(|(_, levels)| levels.len());
+    match nearest {
+        Some((other, levels)) if levels.len() < case.levels.len().max(2) => {
+            format!("{has_none}; its `{}` differs in {}", other.label(), levels.join(", "))
+        }
+        _ => has_none,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use analysis::comparison::{ComparedFigure, FigureComparison, FigureSample, Pairing, Ratio};
+    use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::load::Window;
 
     use super::*;
 
@@ -316,6 +341,27 @@ mod tests {
             findings: Vec::new(),
             grade: Grade::Valid,
         }
+    }
+
+    #[test]
+    fn a_case_that_is_lacking_names_the_levels_in_which_the_nearest_differs() {
+        let results = StoredCase { dir: PathBuf::from("b"), case: None };
+        let case = |levels: &[(&str, &str)]| {
+            let levels = levels.iter().map(|(key, level)| (key.to_string(), level.to_string())).collect();
+            let server = ServerSpec::new(ServerSource::Version("15".parse().unwrap()));
+            let workload = WorkloadSpec::new(WorkloadKind::Tpcb, 1);
+            let window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 };
+            Case { levels, ..Case::new(server, workload, window) }
+        };
+        let of = |clients, scale| case(&[("workload.clients", clients), ("workload.scale", scale)]);
+        assert_eq!(
+            lacking(&results, &of("4", "32"), &[of("1", "20"), of("4", "20")]),
+            "`b` has no case `4 clients, scale 32`; its `4 clients, scale 20` differs in workload.scale (32 and 20)"
+        );
+        assert_eq!(
+            lacking(&results, &of("4", "32"), &[of("1", "20")]),
+            "`b` has no case `4 clients, scale 32`"
+        );
     }
 
     #[test]

@@ -82,6 +82,8 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
         "{}",
         init.stderr
     );
+    // Whoever pastes it keeps --server.
+    assert!(init.stderr.contains("; add --no-restore to a run, which measures"), "{}", init.stderr);
     assert_eq!(pg.ask(&database, "select count(*) from customer"), "0", "it is still there");
 
     let refused = |args: &[&str], expected: &str| {

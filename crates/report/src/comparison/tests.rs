@@ -127,13 +127,16 @@ fn verdicts_read_as_they_should() {
 }
 
 #[test]
-fn a_repetition_is_not_advised_an_option_that_it_lacks() {
+fn of_a_repetition_the_original_is_what_needs_more_runs() {
     let mut again = case(1.0, 1.0, 1.0, ComparisonVerdict::Same, None);
     (again.more_with, again.pairing, again.purpose) = ("--repeats", Pairing::None, ComparisonPurpose::Repeat);
     let sample = FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() };
-    let said = verdict(&with_sample(again, sample));
-    let end = "are needed (a repetition has as many as the original, which would need more)";
-    assert!(said.ends_with(end) && !said.contains("--repeats"), "{said}");
+    let again = with_sample(again, sample);
+    let said = verdict(&again);
+    let end = "2 more of each are needed (measure the original with --repeats 4, and repeat that)";
+    assert!(said.ends_with(end), "{said}");
+    let shown = text(&again, None, (200, false));
+    assert!(!shown.contains("by the medians"), "the statement on it says that: {shown}");
 }
 
 #[test]

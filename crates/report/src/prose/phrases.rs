@@ -67,7 +67,10 @@ pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
     let by = run.replaced_by?;
     let rules = run.disturbance.as_ref().map(|found| found.rules.iter().map(|id| of_id(id)).collect());
     let why = rules.map_or(String::new(), |rules: Vec<String>| format!(" ({})", rules.join(", ")));
-    Some(if by < run.run {
+    Some(if by < run.run && run.state != RunState::Completed {
+        let ended = one_line(&why_ended(run));
+        format!("was to repeat run {by}, which counts because this one did not end ({ended})")
+    } else if by < run.run {
         format!("was no better than run {by}, which it repeats{why}")
     } else {
         format!("replaced by run {by}{why}")
@@ -85,14 +88,19 @@ pub(crate) fn why_not(run: &RunSummary) -> String {
         return replaced;
     }
     if run.state != RunState::Completed {
-        return match run.reason.as_str() {
-            "" => of_state(run.state).to_string(),
-            reason => format!("{}: {reason}", of_state(run.state)),
-        };
+        return why_ended(run);
     }
     let voids = run.findings.iter().filter(|f| f.severity == Severity::Void);
     let ids: Vec<String> = voids.map(|finding| of_id(finding.id)).collect();
     if ids.is_empty() { "nothing was measured".to_string() } else { format!("void: {}", ids.join(", ")) }
+}
+
+/// How a run ended that was not completed: its state, and the reason if one is known.
+fn why_ended(run: &RunSummary) -> String {
+    match run.reason.as_str() {
+        "" => of_state(run.state).to_string(),
+        reason => format!("{}: {reason}", of_state(run.state)),
+    }
 }
 
 /// The word for the state of a run.

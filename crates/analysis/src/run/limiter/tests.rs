@@ -382,6 +382,7 @@ fn a_rate_that_was_reached_is_the_limit_and_what_is_near_stands_second() {
     );
     let found = judge(&MeasurementFacts { met_its_rate: true, foreign: Some(0.6), ..paced });
     assert_eq!((found.name, found.confidence), (Bottleneck::OfferedLoad, Confidence::Medium));
+    assert_eq!(found.next, "The rate limits, as asked.", "nobody asked for more clients or a higher rate");
     assert_eq!(found.runner_up.map(|(name, _)| name), Some(Bottleneck::WalSync));
 }
 

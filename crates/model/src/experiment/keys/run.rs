@@ -26,10 +26,10 @@ section! {
         RAMP_UP_MAX = ramp_up_max: Option<Span>,
             row(KeyKind::Seconds(RAMP_UP_AUTO_S_MIN), "`2min`, or `run.measure` if that is longer");
 
-        /// length of the measurement window, in whole seconds, at least `2s`
+        /// length of the measurement window, in whole seconds, at least `2s`; in a search for the highest rate, at least `26s`
         MEASURE = measure: Levels<Span> = Levels::one(Span::from_s(60)),
             row(KeyKind::Seconds(2), "`60s`")
-                .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min").both("Length of the measurement window, per run, or per round of a duet"));
+                .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min; at least 2s; 26s in a search for a rate").both("Length of the measurement window, per run, or per round of a duet; at least 2s; 26s in a search for a rate"));
 
         /// by how much the measurement window may be extended while the load is not steady, in whole seconds; not with
         /// `run.wal`, `workload.transactions` or a search
