@@ -66,7 +66,7 @@ impl Processors {
 }
 
 /// Clients that have a transaction under way, on average: all of a closed loop, and those of an open one by Little's law.
-fn clients_at_work(context: &RunContext) -> f64 {
+pub(super) fn clients_at_work(context: &RunContext) -> f64 {
     let record = &context.data.record;
     let n = f64::from(record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients));
     let by_service = context.summary.tps.zip(context.summary.service.as_ref());

@@ -1,7 +1,8 @@
 //! Waits that are not the server's, and what is lost at the ends of the measurement.
 
+use super::processors::clients_at_work;
 use super::{BudgetRow, RowBound, RowBounds};
-use crate::findings::format::percent;
+use crate::findings::format::{figure, percent};
 use crate::findings::{RunContext, driver_pauses};
 
 pub(super) const DRIVER_PAUSED: BudgetRow = BudgetRow {
@@ -42,7 +43,7 @@ fn memory(context: &RunContext) -> Option<RowBounds> {
 pub(super) const EDGES: BudgetRow = BudgetRow {
     id: "edges",
     title: "the ends of the measurement",
-    formula: "plus or minus c / n, for c clients and n committed transactions: each may have one more or less within the measurement",
+    formula: "plus or minus c / n, for c transactions under way on average (Little's law) and n committed ones: each may have one more or less within the measurement",
     source: "counting between two moments",
     remedy: "a longer measurement",
     findings: &[],
@@ -50,15 +51,13 @@ pub(super) const EDGES: BudgetRow = BudgetRow {
 };
 
 fn edges(context: &RunContext) -> Option<RowBounds> {
-    let record = &context.data.record;
-    let clients =
-        f64::from(record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients));
+    let clients = clients_at_work(context);
     let committed = context.summary.counts.committed as f64;
     if committed <= 0.0 {
         return None;
     }
     let share = (clients / committed).min(1.0);
-    let evidence = format!("{clients:.0} transactions at each end of {committed:.0}");
+    let evidence = format!("{} transactions under way at each end, of {committed:.0}", figure(clients));
     let nothing = [0.0, 0.0];
     Some(RowBounds { throughput: [-share, share], p50: nothing, p99: nothing, evidence })
 }

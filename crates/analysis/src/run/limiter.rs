@@ -36,6 +36,9 @@ const ROUNDING: f64 = 1.1;
 /// Part of the clients that wait for locks, from which on that is the limit whatever the holders do: our convention.
 const QUEUED_MIN: f64 = 0.5;
 
+/// Part of the clients that wait for rows which they must share, from which on that is named first: our convention.
+const SHARED_MIN: f64 = 0.05;
+
 /// Hidden sessions that are mentioned, on average.
 const HIDDEN_MIN: f64 = 0.05;
 
@@ -304,9 +307,11 @@ pub(crate) fn of_run(
         Bottleneck::Unknown => seeing_more(record).unwrap_or(limiter.next),
         _ => limiter.next,
     };
-    let shared = rows::words(&record.case.workload);
-    let shared =
-        shared.map(|words| format!("{words}: {:.1} of them waited for locks", rows::waiting(&facts)));
+    // Clients that must share rows and hardly ever wait for them are not limited by that.
+    let waiting = rows::waiting(&facts);
+    let is_seen = waiting >= SHARED_MIN * facts.n_clients;
+    let shared = if is_seen { rows::words(&record.case.workload) } else { None };
+    let shared = shared.map(|words| format!("{words}: {waiting:.1} of them waited for locks"));
     Some(Limiter { next, shared, ..limiter })
 }
 
