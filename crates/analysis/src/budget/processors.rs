@@ -7,8 +7,7 @@ use crate::run::usage::CpuSplit;
 
 /// Idle processors, as a share of all, below which processors limit.
 const IDLE_LIMIT: f64 = 0.05;
-/// How much slower a server is per share of the processors that others use, because they share caches and memory with it. Found in
-/// trials (bench/uncertainty.py).
+/// How much slower a server is per share of the processors that others use, because they share caches and memory with it: our convention.
 const SHARED_CACHES: f64 = 0.2;
 /// Shares of the processors of a machine of the driver's own that others took, above which nothing bounds what that did: those of the
 /// findings.
@@ -107,7 +106,7 @@ pub(super) const FOREIGN_CPU: BudgetRow = BudgetRow {
     title: "other processes",
     formula: "0 to the larger of ln((o + max(0, f - i)) / o) and -ln(1 - d), plus 0.2 f / n: server and driver use o of n processors, others f, \
               i are idle; d is the share of a transaction's time in which its server process was ready and another process ran (schedstat)",
-    source: "the processor time that is missing, and Linux schedstat, run delay; 0.2 for shared caches comes from our trials",
+    source: "the processor time that is missing, and Linux schedstat, run delay; 0.2 for shared caches is our convention",
     remedy: "a machine on which nothing else runs",
     findings: &["foreign-cpu"],
     bound: RowBound::Run(foreign_cpu),

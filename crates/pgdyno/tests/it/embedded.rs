@@ -75,9 +75,9 @@ fn expect_uncertainty(place: &Place, study: &serde_json::Value) {
         assert!(rows.contains(&"runs-differ") && rows.contains(&"edges"), "{rows:?}");
     }
     let ended = place.run(&["report", "out", "--max-uncertainty", "0.00001"]).expect(3);
-    assert!(ended.stderr.contains("--max-uncertainty 0.001 %: 1 client is "), "{}", ended.stderr);
+    // Data in memory: how far off that is, nobody knows.
+    assert!(ended.stderr.contains("--max-uncertainty 0.001 %: 1 client is doubtful; "), "{}", ended.stderr);
     assert!(ended.stdout.contains("good to") && ended.stdout.contains("undisturbed, "), "{}", ended.stdout);
-    place.run(&["report", "out", "--max-uncertainty", "99.9"]).expect(0);
 }
 
 /// The files exist, and the page loads nothing from elsewhere.

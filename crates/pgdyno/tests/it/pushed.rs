@@ -107,7 +107,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     );
     session.execute("insert into migration (version, tool_version) values (99, '9')").unwrap();
     for args in [&["push", &store, "results/out"][..], &["report", "--store", &store, "out"]] {
-        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 2"));
+        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 3"));
     }
     let foreign = pg.database();
     pg.admin(&foreign).execute("create schema pgdyno").unwrap();
