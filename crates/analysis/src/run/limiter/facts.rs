@@ -243,6 +243,11 @@ impl MeasurementFacts {
         self.sessions_where(|what| !is_left_to_client(what))
     }
 
+    /// Those, and the sessions that have a statement to begin and no processor yet.
+    pub(super) fn working_or_ready(&self) -> f64 {
+        self.working() + self.not_yet_awake()
+    }
+
     /// The use of the WAL's bandwidth, if it is at its ceiling, and nearer to it than the number of flushes is to its own.
     pub(super) fn volume_of_wal(&self) -> Option<&ResourceUse> {
         let share = |used: &&ResourceUse| used.share().unwrap_or(0.0);

@@ -138,13 +138,13 @@ fn cpu(facts: &MeasurementFacts) -> Option<LimiterFigure> {
 
 fn running(facts: &MeasurementFacts) -> LimiterFigure {
     let n = facts.runnable();
-    figure("running, or waiting to run", part(n, facts.working()), "sessions at work")
+    figure("running, or waiting to run", part(n, facts.working_or_ready()), "sessions at work")
 }
 
 /// Those of the running ones that only wait for a processor, as the kernel counted them.
 fn queued(facts: &MeasurementFacts) -> Option<LimiterFigure> {
     let n = facts.server_delay?.min(facts.runnable());
-    Some(figure("waiting for a processor", part(n, facts.working()), "sessions at work"))
+    Some(figure("waiting for a processor", part(n, facts.working_or_ready()), "sessions at work"))
 }
 
 fn working(facts: &MeasurementFacts) -> LimiterFigure {
