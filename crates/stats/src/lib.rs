@@ -23,7 +23,7 @@ pub use comparison::signed_rank::{centre, signed_rank_p};
 pub use comparison::verdict::{
     Comparison, Design, PAIRS_MIN, Precision, UNPAIRED_MIN, Verdict, compare_pairs, compare_unpaired,
 };
-pub use distribution::propagation::{RepetitionError, sum_interval};
+pub use distribution::propagation::{RepetitionError, RepetitionSpread};
 pub use distribution::{
     binomial_cdf, chi_squared_quantile, normal_cdf, normal_quantile, normal_two_sided_p, student_t_cdf,
     student_t_quantile,

@@ -1,11 +1,13 @@
 //! From the rows of runs to the uncertainty of a case's figures.
 
-use stats::{RepetitionError, sum_interval};
+use stats::RepetitionSpread;
 
 use super::repetition::{RUNS_DIFFER, RunSpread, SpreadError};
 use super::row;
 use crate::findings::format::percent;
-use crate::summary::uncertainty::{CaseUncertainty, Contribution, DisturbanceBounds, Uncertainty};
+use crate::summary::uncertainty::{
+    CaseUncertainty, Contribution, DisturbanceBounds, Uncertainty, larger_side,
+};
 use crate::summary::{CaseSummary, RunSummary};
 
 /// Chance that the answer lies in the range.
@@ -67,29 +69,31 @@ fn rows(runs: &[&RunSummary], bound: impl Fn(&DisturbanceBounds) -> [f64; 2]) ->
 }
 
 fn combine(spread: &SpreadError, rows: &[CaseBounds]) -> Option<Uncertainty> {
-    let whole = ratios(spread.with_more(0), rows.iter().map(|row| row.bounds))?;
-    let mut budget: Vec<Contribution> = rows.iter().filter_map(|row| of_row(spread, rows, row)).collect();
-    budget.extend(of_spread(spread, rows));
+    // Once for all sums: it takes most of their time.
+    let own = RepetitionSpread::new(spread.with_more(0))?;
+    let whole = ratios(&own, rows.iter().map(|row| row.bounds))?;
+    let mut budget: Vec<Contribution> = rows.iter().filter_map(|row| of_row(&own, rows, row)).collect();
+    budget.extend(of_spread(spread, &own, rows));
     budget.sort_by(|a, b| b.good_to().total_cmp(&a.good_to()));
     Some(Uncertainty { low: whole[0], high: whole[1], budget })
 }
 
 /// The ends of the range as ratios to the figure.
-fn ratios(spread: RepetitionError, bounds: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
-    let sum = sum_interval(spread, &bounds.collect::<Vec<[f64; 2]>>(), LEVEL)?;
+fn ratios(spread: &RepetitionSpread, bounds: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
+    let sum = spread.sum_interval(&bounds.collect::<Vec<[f64; 2]>>(), LEVEL)?;
     Some([sum.low.exp().min(1.0), sum.high.exp().max(1.0)])
 }
 
 /// A row that has an effect, and what the figure would be good to without it.
-fn of_row(spread: &SpreadError, rows: &[CaseBounds], one: &CaseBounds) -> Option<Contribution> {
+fn of_row(spread: &RepetitionSpread, rows: &[CaseBounds], one: &CaseBounds) -> Option<Contribution> {
     let [low, high] = one.bounds;
     if low == 0.0 && high == 0.0 {
         return None;
     }
     let others = rows.iter().filter(|row| row.id != one.id).map(|row| row.bounds);
-    let without = ratios(spread.with_more(0), others)?;
+    let without = ratios(spread, others)?;
     let remedy = row(one.id).map_or("a longer search", |row| row.remedy);
-    let remedy = format!("{remedy}: ±{}", percent(good_to(without)));
+    let remedy = format!("{remedy}: ±{}", percent(larger_side(without)));
     Some(Contribution {
         id: one.id,
         low: low.exp(),
@@ -99,19 +103,16 @@ fn of_row(spread: &SpreadError, rows: &[CaseBounds], one: &CaseBounds) -> Option
     })
 }
 
-fn of_spread(spread: &SpreadError, rows: &[CaseBounds]) -> Option<Contribution> {
-    let alone = ratios(spread.with_more(0), std::iter::empty())?;
+fn of_spread(spread: &SpreadError, own: &RepetitionSpread, rows: &[CaseBounds]) -> Option<Contribution> {
+    let alone = ratios(own, std::iter::empty())?;
     let more = spread.proposed();
-    let with_more = ratios(spread.with_more(more), rows.iter().map(|row| row.bounds))?;
+    let with_more = RepetitionSpread::new(spread.with_more(more))?;
+    let with_more = ratios(&with_more, rows.iter().map(|row| row.bounds))?;
     Some(Contribution {
         id: RUNS_DIFFER.id,
         low: alone[0],
         high: alone[1],
         evidence: spread.evidence.clone(),
-        remedy: format!("{more} more runs: ±{}", percent(good_to(with_more))),
+        remedy: format!("{more} more runs: ±{}", percent(larger_side(with_more))),
     })
-}
-
-fn good_to([low, high]: [f64; 2]) -> f64 {
-    (1.0 - low).max(high - 1.0)
 }

@@ -60,13 +60,18 @@ pub struct DisturbanceBounds {
 impl Uncertainty {
     /// The larger side of the range as a share of the figure: 0.05 is "good to ±5 %".
     pub fn good_to(&self) -> f64 {
-        (1.0 - self.low).max(self.high - 1.0)
+        larger_side([self.low, self.high])
     }
 }
 
 impl Contribution {
     /// The larger side of what the row alone would give, as a share of the figure.
     pub fn good_to(&self) -> f64 {
-        (1.0 - self.low).max(self.high - 1.0)
+        larger_side([self.low, self.high])
     }
+}
+
+/// The larger side of a range of ratios, as a share of the figure.
+pub(crate) fn larger_side([low, high]: [f64; 2]) -> f64 {
+    (1.0 - low).max(high - 1.0)
 }

@@ -8,6 +8,8 @@ use crate::Estimate;
 const POINTS: usize = 2048;
 /// The last of them.
 const LAST: usize = POINTS - 1;
+/// The last of the points from zero to an end of a repetition's error.
+const HALF_LAST: usize = 512;
 /// Chance beyond each end of the grid: a twentieth of what a 95 % interval leaves out there.
 const BEYOND: f64 = 0.001;
 
@@ -20,6 +22,16 @@ pub struct RepetitionError {
     pub df: f64,
 }
 
+/// The distribution of a repetition's error, computed once for all sums that it is part of.
+#[derive(Debug, Clone)]
+pub struct RepetitionSpread {
+    scale: f64,
+    /// Standard errors from zero to the end of `chances`.
+    reach: f64,
+    /// Distribution function from zero to `reach`, on evenly spaced points; below zero it is symmetric.
+    chances: Vec<f64>,
+}
+
 /// Distribution function of a sum on evenly spaced points.
 struct Grid {
     from: f64,
@@ -27,41 +39,63 @@ struct Grid {
     chances: Vec<f64>,
 }
 
-/// The interval of the sum of a repetition's error and of errors of which only bounds are known, each of which is uniform between its own
-/// (JCGM 100:2008, 4.3.7). The interval leaves out `(1 - level) / 2` at each end; its point is zero, no error.
-///
-/// `None` unless the scale is finite and not negative, bounds are finite and in order, and the level lies between 0 and 1.
-pub fn sum_interval(spread: RepetitionError, bounds: &[[f64; 2]], level: f64) -> Option<Estimate> {
-    let is_in_order = |[low, high]: &[f64; 2]| low.is_finite() && high.is_finite() && low <= high;
-    let is_sound = spread.scale.is_finite() && spread.scale >= 0.0 && bounds.iter().all(is_in_order);
-    if !(is_sound && level > 0.0 && level < 1.0) {
-        return None;
+impl RepetitionSpread {
+    /// The distribution of an error; `None` unless its scale is finite and not negative, and its degrees of freedom are 1 or more.
+    pub fn new(error: RepetitionError) -> Option<RepetitionSpread> {
+        if !(error.scale.is_finite() && error.scale >= 0.0) {
+            return None;
+        }
+        let reach = student_t_quantile(1.0 - BEYOND, error.df)?;
+        let chance = |i: usize| student_t_cdf(reach * i as f64 / HALF_LAST as f64, error.df);
+        let chances = (0..=HALF_LAST).map(chance).collect::<Option<Vec<f64>>>()?;
+        Some(RepetitionSpread { scale: error.scale, reach, chances })
     }
 
-    let mut grid = Grid::of_spread(spread, bounds)?;
-    bounds.iter().for_each(|bound| grid.add_uniform(*bound));
+    /// The interval of the sum of this error and of errors of which only bounds are known, each of which is uniform between its own
+    /// (JCGM 100:2008, 4.3.7). The interval leaves out `(1 - level) / 2` at each end; its point is zero, no error.
+    ///
+    /// `None` unless bounds are finite and in order, and the level lies between 0 and 1.
+    pub fn sum_interval(&self, bounds: &[[f64; 2]], level: f64) -> Option<Estimate> {
+        let is_in_order = |[low, high]: &[f64; 2]| low.is_finite() && high.is_finite() && low <= high;
+        if !(bounds.iter().all(is_in_order) && level > 0.0 && level < 1.0) {
+            return None;
+        }
 
-    let tail = 0.5 * (1.0 - level);
-    Some(Estimate { point: 0.0, low: grid.quantile(tail), high: grid.quantile(1.0 - tail), level })
+        let mut grid = Grid::of_spread(self, bounds);
+        bounds.iter().for_each(|bound| grid.add_uniform(*bound));
+
+        let tail = 0.5 * (1.0 - level);
+        Some(Estimate { point: 0.0, low: grid.quantile(tail), high: grid.quantile(1.0 - tail), level })
+    }
+
+    /// Chance that the error is at most `x`, a line between points.
+    fn chance(&self, x: f64) -> f64 {
+        let at = x.abs() / (self.scale * self.reach) * HALF_LAST as f64;
+        let above = match at {
+            // Zero over zero is an error of no width, at its place.
+            at if at.is_nan() => 1.0,
+            at if at >= HALF_LAST as f64 => 1.0,
+            at => {
+                let (i, part) = (at as usize, at.fract());
+                self.chances[i] + part * (self.chances[i + 1] - self.chances[i])
+            }
+        };
+        if x < 0.0 { 1.0 - above } else { above }
+    }
 }
 
 impl Grid {
     /// That of the repetition's error alone, wide enough for all others to be added.
-    fn of_spread(spread: RepetitionError, bounds: &[[f64; 2]]) -> Option<Grid> {
-        let reach = spread.scale * student_t_quantile(1.0 - BEYOND, spread.df)?;
+    fn of_spread(spread: &RepetitionSpread, bounds: &[[f64; 2]]) -> Grid {
+        let reach = spread.scale * spread.reach;
         let sums = bounds.iter().fold([0.0, 0.0], |[low, high], bound| [low + bound[0], high + bound[1]]);
         // A little room at both ends, also where nothing has a width.
         let margin = 1e-9 + 0.01 * (sums[1] - sums[0] + reach);
         let (from, to) = (sums[0].min(0.0) - reach - margin, sums[1].max(0.0) + reach + margin);
         let step = (to - from) / LAST as f64;
 
-        let chance = |x: f64| match spread.scale {
-            scale if scale > 0.0 => student_t_cdf(x / scale, spread.df).unwrap_or(0.5),
-            _ if x < 0.0 => 0.0,
-            _ => 1.0,
-        };
-        let chances = (0..POINTS).map(|i| chance(from + i as f64 * step)).collect();
-        Some(Grid { from, step, chances })
+        let chances = (0..POINTS).map(|i| spread.chance(from + i as f64 * step)).collect();
+        Grid { from, step, chances }
     }
 
     /// The mean of the distribution function over a window as wide as the bounds: the convolution with a uniform density.

@@ -1,9 +1,13 @@
 //! Sums of errors, against sums of which the distribution is known and against simulation.
 
 use stats::random::Random;
-use stats::{RepetitionError, student_t_quantile, sum_interval};
+use stats::{Estimate, RepetitionError, RepetitionSpread, student_t_quantile};
 
 const NONE: RepetitionError = RepetitionError { scale: 0.0, df: 2.0 };
+
+fn sum_interval(error: RepetitionError, bounds: &[[f64; 2]], level: f64) -> Option<Estimate> {
+    RepetitionSpread::new(error)?.sum_interval(bounds, level)
+}
 
 #[test]
 fn a_single_error_keeps_its_own_interval() {
