@@ -81,7 +81,8 @@ impl RowBounds {
     /// transactions; at a rate that was kept it only means shorter ones.
     fn of_waiting(context: &RunContext, share: f64, evidence: String) -> RowBounds {
         let gain = -(1.0 - share.clamp(0.0, WAIT_MAX)).ln();
-        let throughput = if keeps_its_rate(context) { [0.0, 0.0] } else { [0.0, gain] };
+        let is_kept = context.summary.sustains_its_rate(&context.data.record);
+        let throughput = if is_kept { [0.0, 0.0] } else { [0.0, gain] };
         RowBounds { throughput, p50: [-gain, 0.0], p99: [-gain, 0.0], evidence }
     }
 
@@ -93,13 +94,6 @@ impl RowBounds {
 
 /// The largest share of waiting that is bounded: beyond it, the figure says next to nothing.
 const WAIT_MAX: f64 = 0.9;
-
-/// Whether transactions were due at a rate, and ended at it: no disturbance lowered the throughput.
-fn keeps_its_rate(context: &RunContext) -> bool {
-    let load = context.data.record.load.as_ref();
-    let rate_per_s = load.and_then(|load| load.pace.rate_per_s());
-    rate_per_s.is_some_and(|rate_per_s| context.summary.sustains(rate_per_s))
-}
 
 /// Which row makes a note of a rule's doubt, as a sentence; `None` if none does.
 pub fn bounded_by(rule: &Rule) -> Option<String> {

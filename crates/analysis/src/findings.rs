@@ -21,7 +21,8 @@ mod window;
 
 pub(crate) use crate::comparison::build::level;
 pub use cases::ROWS_ARE_SHARED;
-pub(crate) use host::{FOREIGN_STRETCH, pauses as driver_pauses};
+pub(crate) use host::{FOREIGN_STRETCH, is_driver_crowded, is_driver_stolen_from, pauses as driver_pauses};
+pub(crate) use load::n_clients;
 pub(crate) use platform::{FAST_CLOCKS, STEADY_GOVERNORS};
 pub(crate) use server::{foreign_transactions, forgetful, statement_records};
 

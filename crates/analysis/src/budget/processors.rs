@@ -2,17 +2,15 @@
 
 use super::{BudgetRow, RowBound, RowBounds, WAIT_MAX};
 use crate::findings::format::percent;
-use crate::findings::{RunContext, foreign_transactions};
+use crate::findings::{
+    RunContext, foreign_transactions, is_driver_crowded, is_driver_stolen_from, n_clients,
+};
 use crate::run::usage::CpuSplit;
 
 /// Idle processors, as a share of all, below which processors limit.
 const IDLE_LIMIT: f64 = 0.05;
 /// How much slower a server is per share of the processors that others use, because they share caches and memory with it: our convention.
 const SHARED_CACHES: f64 = 0.2;
-/// Shares of the processors of a machine of the driver's own that others took, above which nothing bounds what that did: those of the
-/// findings.
-const DRIVER_STOLEN: f64 = 0.01;
-const DRIVER_FOREIGN: f64 = 0.02;
 /// How many times the processor time that others take is lost, as sessions wait behind one that was kept from its processor while it held a
 /// lock or wrote WAL: 1.1 to 1.9 times in eight trials with two processors (bench/uncertainty.py).
 const BEHIND: f64 = 2.0;
@@ -69,27 +67,14 @@ impl Processors {
 
 /// Clients that have a transaction under way, on average: all of a closed loop, and those of an open one by Little's law.
 pub(super) fn clients_at_work(context: &RunContext) -> f64 {
-    let record = &context.data.record;
-    let n = f64::from(record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients));
+    let n = f64::from(n_clients(context));
     let by_service = context.summary.tps.zip(context.summary.service.as_ref());
     by_service.map_or(n, |(tps, service)| (tps * service.mean_ns / 1e9).min(n).max(0.01))
 }
 
-/// Whether a machine of the driver's own was disturbed, which nothing here bounds: it shows neither what the server would have done
-/// meanwhile nor which transactions waited.
-fn is_driver_disturbed(context: &RunContext, share_max: f64, of: impl Fn(&CpuSplit) -> Option<f64>) -> bool {
-    let n = context.summary.resources.driver_host.as_ref().map(|host| f64::from(host.n_cpus));
-    let (Some(usage), Some(n), Some((from_s, to_s))) =
-        (context.driver_usage, n, context.line.measured_span())
-    else {
-        return false;
-    };
-    let taken = usage.cpu(from_s, to_s).and_then(|split| of(&split));
-    taken.is_some_and(|taken| taken > share_max * n)
-}
-
 fn steal(context: &RunContext) -> Option<RowBounds> {
-    if is_driver_disturbed(context, DRIVER_STOLEN, |cpu| Some(cpu.steal)) {
+    // Nothing shows what the server would have done while a driver elsewhere stood still.
+    if is_driver_stolen_from(context) {
         return None;
     }
     let processors = Processors::of_run(context)?;
@@ -116,7 +101,7 @@ pub(super) const FOREIGN_CPU: BudgetRow = BudgetRow {
 };
 
 fn foreign_cpu(context: &RunContext) -> Option<RowBounds> {
-    if is_driver_disturbed(context, DRIVER_FOREIGN, |cpu| cpu.foreign) {
+    if is_driver_crowded(context) {
         return None;
     }
     let processors = Processors::of_run(context)?;

@@ -177,8 +177,7 @@ fn has_pauses(record: &RunRecord) -> bool {
 
 /// Whether transactions were due at times of their own, all but what chance explains of them ended, and none had to queue.
 fn met_its_rate(data: &RunData, summary: &RunSummary) -> bool {
-    let rate_per_s = data.record.load.as_ref().and_then(|load| load.pace.rate_per_s());
-    rate_per_s.is_some_and(|rate_per_s| summary.sustains(rate_per_s)) && summary.queued_ns().is_none()
+    summary.sustains_its_rate(&data.record) && summary.queued_ns().is_none()
 }
 
 /// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.

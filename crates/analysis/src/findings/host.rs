@@ -68,10 +68,30 @@ fn machines<'a>(context: &'a RunContext) -> Vec<Machine<'a>> {
         (None, false) => " of the driver's machine (the server's was not seen)",
     };
     let first = context.summary.resources.n_cpus.map(|n| (context.usage, n, whose));
-    let of_driver = context.summary.resources.driver_host.as_ref().map(|host| host.n_cpus);
-    let second = context.driver_usage.zip(of_driver).map(|(usage, n)| (usage, n, " of the driver's machine"));
-    let known = [first, second].into_iter().flatten();
-    known.map(|(usage, n, whose)| Machine { usage, n_cpus: f64::from(n), whose }).collect()
+    let first = first.map(|(usage, n, whose)| Machine { usage, n_cpus: f64::from(n), whose });
+    [first, driver_machine(context)].into_iter().flatten().collect()
+}
+
+/// The driver's machine, where it is another one than the server's and was observed, too.
+fn driver_machine<'a>(context: &'a RunContext) -> Option<Machine<'a>> {
+    let host = context.summary.resources.driver_host.as_ref()?;
+    let whose = " of the driver's machine";
+    Some(Machine { usage: context.driver_usage?, n_cpus: f64::from(host.n_cpus), whose })
+}
+
+/// Whether the hypervisor took so much of a machine of the driver's own that `steal` reports it.
+pub(crate) fn is_driver_stolen_from(context: &RunContext) -> bool {
+    is_driver_over(context, |machine, span| machine.steal_excess(span))
+}
+
+/// Whether other processes used so much of a machine of the driver's own that `foreign-cpu` reports it.
+pub(crate) fn is_driver_crowded(context: &RunContext) -> bool {
+    is_driver_over(context, |machine, span| machine.foreign_excess(span))
+}
+
+fn is_driver_over(context: &RunContext, excess: fn(&Machine, (f64, f64)) -> Option<f64>) -> bool {
+    let machine = driver_machine(context).zip(context.line.measured_span());
+    machine.and_then(|(machine, span)| excess(&machine, span)).is_some_and(|excess| excess > 1.0)
 }
 
 impl Machine<'_> {

@@ -349,7 +349,7 @@ fn measured_tps(context: &RunContext) -> Vec<f64> {
     context.summary.seconds.iter().filter(|second| second.measured).map(|second| second.tps).collect()
 }
 
-fn n_clients(context: &RunContext) -> u32 {
+pub(crate) fn n_clients(context: &RunContext) -> u32 {
     let record = &context.data.record;
     record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients)
 }

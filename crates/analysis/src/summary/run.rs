@@ -5,6 +5,7 @@ use model::experiment::repeat::Repeat;
 use model::load::course::LoadCourse;
 use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
+use model::run::RunRecord;
 use serde::Serialize;
 
 use super::capacity::{Capacity, ProbeVerdict, SearchOutcome};
@@ -259,6 +260,12 @@ impl RunSummary {
     pub fn sustains(&self, rate_per_s: f64) -> bool {
         let offered = rate_per_s * self.measured_s;
         self.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
+    }
+
+    /// Whether transactions were due at a rate, which it [sustained](RunSummary::sustains).
+    pub(crate) fn sustains_its_rate(&self, record: &RunRecord) -> bool {
+        let rate_per_s = record.load.as_ref().and_then(|load| load.pace.rate_per_s());
+        rate_per_s.is_some_and(|rate_per_s| self.sustains(rate_per_s))
     }
 
     /// How long half of the transactions waited for a free client, nanoseconds, if that is a queue and no chance: all of them are served
