@@ -4,6 +4,7 @@ use analysis::budget;
 use analysis::finding::{Finding, Grade};
 use analysis::summary::uncertainty::{Contribution, Uncertainty};
 use analysis::summary::{CaseSummary, Study};
+use model::text::prose::grouped;
 
 use crate::prose::{condense, format, headline, phrases};
 
@@ -44,8 +45,7 @@ pub(crate) fn good_to(uncertainty: Option<&Uncertainty>) -> String {
 pub(crate) fn share(share: f64) -> String {
     match 100.0 * share {
         percent if percent < 0.95 => format!("{percent:.1} %"),
-        percent if percent < 995.0 => format!("{percent:.0} %"),
-        _ => "1,000 %".to_string(),
+        percent => format!("{} %", grouped(&format!("{percent:.0}"))),
     }
 }
 
