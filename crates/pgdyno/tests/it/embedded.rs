@@ -69,7 +69,8 @@ fn expect_uncertainty(place: &Place, study: &serde_json::Value) {
     for case in study["cases"].as_array().unwrap() {
         let known = &case["uncertainty"]["throughput"];
         let [low, high] = ["low", "high"].map(|end| known[end].as_f64().unwrap());
-        assert!(0.0 < low && low < 1.0 && 1.0 < high, "{known}");
+        // Next to much foreign work, all of the range lies above the figure, which is then its lower end.
+        assert!(0.0 < low && low <= 1.0 && 1.0 < high, "{known}");
         let rows: Vec<&str> =
             known["budget"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
         assert!(rows.contains(&"runs-differ") && rows.contains(&"edges"), "{rows:?}");
