@@ -61,7 +61,7 @@ pub(crate) fn run(session: &mut Session, kind: WorkloadKind, schema: &Schema) ->
     {
         asked.extend(fresh.checks);
     }
-    let results = run_checks(session, &asked, (schema, scale))?;
+    let results = run_checks(session, &asked, schema, scale)?;
 
     let is_violated = results.iter().any(|result| !result.violations.is_empty());
     let hint = match checks.hint.filter(|_| is_violated) {
@@ -103,7 +103,7 @@ pub(crate) fn run_quick(
     let quick: Vec<&Invariant> =
         checks.always.iter().filter(|check| checks.quick.contains(&check.id)).collect();
     // None of them counts rows by the scale.
-    let results = run_checks(session, &quick, (schema, 1))?;
+    let results = run_checks(session, &quick, schema, 1)?;
     session.execute("commit")?;
     let broken = results.into_iter().filter_map(|result| {
         let example = result.violations.first()?;
@@ -116,7 +116,8 @@ pub(crate) fn run_quick(
 fn run_checks(
     session: &mut Session,
     checks: &[&Invariant],
-    (schema, scale): (&Schema, u32),
+    schema: &Schema,
+    scale: u32,
 ) -> Result<Vec<CheckResult>> {
     let run = |check: &&Invariant| {
         let rows = session.query(&check.query(schema, scale)).map_err(|error| {

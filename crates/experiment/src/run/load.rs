@@ -99,7 +99,7 @@ impl OneRun<'_> {
             Ok(())
         };
         let conduct = || fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
-        let done = profile::during(self.profiler, place, (go, *window), writer.dir(), conduct);
+        let done = profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
