@@ -27,8 +27,8 @@ pub struct CheckResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
     pub scale: u32,
-    /// Transactions recorded in the history.
-    pub history_rows: u64,
+    /// Transactions recorded in the history; `None` if the tables have none.
+    pub history_rows: Option<u64>,
     pub results: Vec<CheckResult>,
     /// Another possible explanation of the violations.
     pub hint: Option<&'static str>,
@@ -68,8 +68,11 @@ pub(crate) fn run(session: &mut Session, kind: WorkloadKind, schema: &Schema) ->
         Some(hint) if session.query(&schema.fill(hint.sql))?.scalar() == Some("t") => Some(hint.text),
         _ => None,
     };
-    let history = session.query(&schema.fill(&format!("select count(*) from @.{}", checks.history)))?;
-    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let count = |table| -> Result<u64> {
+        let rows = session.query(&format!("select count(*) from {}", schema.sql_name(table)))?;
+        Ok(rows.scalar().and_then(|n| n.parse().ok()).unwrap_or(0))
+    };
+    let history_rows = dataset.row().history_table.map(count).transpose()?;
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results, hint })
 }
