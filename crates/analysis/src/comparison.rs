@@ -166,7 +166,8 @@ impl FigureComparison {
     /// A figure with the medians of A and of B, and what the sample shows if there is no result.
     pub fn new(
         figure: ComparedFigure,
-        (a_median, b_median): (Option<f64>, Option<f64>),
+        a_median: Option<f64>,
+        b_median: Option<f64>,
         result: Option<Ratio>,
         sample: FigureSample,
         pairing: Pairing,
@@ -336,10 +337,10 @@ impl<'a> Samples<'a> {
         } else {
             FigureSample::of_runs(figure, &self.a, &self.b)
         };
-        let medians = (medians(&self.a), medians(&self.b));
         FigureComparison::new(
             figure,
-            medians,
+            medians(&self.a),
+            medians(&self.b),
             result.map(|(comparison, p)| ratio(figure, comparison, p)),
             sample,
             pairing,

@@ -27,8 +27,8 @@ pub struct CheckResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
     pub scale: u32,
-    /// Transactions recorded in the history.
-    pub history_rows: u64,
+    /// Transactions recorded in the history; `None` if the tables have none.
+    pub history_rows: Option<u64>,
     pub results: Vec<CheckResult>,
     /// Another possible explanation of the violations.
     pub hint: Option<&'static str>,
@@ -61,15 +61,18 @@ pub(crate) fn run(session: &mut Session, kind: WorkloadKind, schema: &Schema) ->
     {
         asked.extend(fresh.checks);
     }
-    let results = run_checks(session, &asked, (schema, scale))?;
+    let results = run_checks(session, &asked, schema, scale)?;
 
     let is_violated = results.iter().any(|result| !result.violations.is_empty());
     let hint = match checks.hint.filter(|_| is_violated) {
         Some(hint) if session.query(&schema.fill(hint.sql))?.scalar() == Some("t") => Some(hint.text),
         _ => None,
     };
-    let history = session.query(&schema.fill(&format!("select count(*) from @.{}", checks.history)))?;
-    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let count = |table| -> Result<u64> {
+        let rows = session.query(&format!("select count(*) from {}", schema.sql_name(table)))?;
+        Ok(rows.scalar().and_then(|n| n.parse().ok()).unwrap_or(0))
+    };
+    let history_rows = dataset.row().history_table.map(count).transpose()?;
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results, hint })
 }
@@ -103,7 +106,7 @@ pub(crate) fn run_quick(
     let quick: Vec<&Invariant> =
         checks.always.iter().filter(|check| checks.quick.contains(&check.id)).collect();
     // None of them counts rows by the scale.
-    let results = run_checks(session, &quick, (schema, 1))?;
+    let results = run_checks(session, &quick, schema, 1)?;
     session.execute("commit")?;
     let broken = results.into_iter().filter_map(|result| {
         let example = result.violations.first()?;
@@ -116,7 +119,8 @@ pub(crate) fn run_quick(
 fn run_checks(
     session: &mut Session,
     checks: &[&Invariant],
-    (schema, scale): (&Schema, u32),
+    schema: &Schema,
+    scale: u32,
 ) -> Result<Vec<CheckResult>> {
     let run = |check: &&Invariant| {
         let rows = session.query(&check.query(schema, scale)).map_err(|error| {

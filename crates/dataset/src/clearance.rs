@@ -184,7 +184,7 @@ impl Clearance<'_> {
         found.extend(additions::additions(session, &oids(relations))?);
         let loaded = relations.iter().filter(|relation| relation.table_of(self.dataset).is_some());
         let loaded = loaded.map(|relation| relation.oid).collect();
-        found.extend(altered::tables(session, &loaded, (owners, self.are_unlogged(relations)))?);
+        found.extend(altered::tables(session, &loaded, owners, self.are_unlogged(relations))?);
         Ok(found)
     }
 

@@ -90,7 +90,8 @@ pub(crate) fn finish(
     session: &mut Session,
     clearance: &Clearance,
     marker: &dyn Fn(MarkerState) -> Marker,
-    (n_rows, at): (u64, String),
+    n_rows: u64,
+    at: String,
 ) -> Result<()> {
     session.execute("begin")?;
     let done = clearance.expect_own(session, &marker(MarkerState::Loading)).and_then(|oid| {

@@ -24,7 +24,7 @@ pub fn load(
 ) -> Result<LoadReport> {
     let result = match &catalogue::maker(dataset).filling {
         Filling::Pgbench => tpcb::load::load(session, request, progress),
-        Filling::ByTable(tables) => by_table::load(session, (dataset, tables), request, progress),
+        Filling::ByTable(tables) => by_table::load(session, dataset, tables, request, progress),
     };
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
         // Whatever the statement that was cancelled says of it.

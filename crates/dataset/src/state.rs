@@ -135,7 +135,7 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
     }
     let scale =
         match session.query(&format!("select count(*) from {}", schema.sql_name(dataset.marked_table()))) {
-            Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
+            Ok(rows) => rows.scalar().and_then(|n| dataset.scale_of(n.parse().ok()?)),
             Err(SessionError::Server(error)) if error.is_denied() => {
                 return Err(unreadable(session, &tables, &error));
             }

@@ -28,15 +28,13 @@ use dataset::{layout, loading, schema};
 use host::Keeper;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::Plan;
-use model::load::LoadSpec;
-use model::load::drive::DriveOrder;
 use model::run::RunRecord;
 use model::text::prose::{bytes, grouped};
 use model::workload::Dataset;
 use server::Cache;
 use server::alter_system::AllowedChange;
+use wire::Conninfo;
 use wire::session::Session;
-use wire::{Conninfo, Secret};
 
 use crate::site::hands::HostAgents;
 use crate::site::lanes::Seat;
@@ -244,18 +242,9 @@ pub fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Re
     Ok(conninfo)
 }
 
-/// The order for a driver of this load, with what it needs to reach the server and must not be written down.
-pub fn drive_order(load: LoadSpec, conninfo: &Conninfo) -> DriveOrder {
-    let text = |secret: &Secret| secret.expose().to_string();
-    let host_passwords: Vec<_> = conninfo.host_passwords.iter().map(|of| of.as_ref().map(text)).collect();
-    let password = conninfo.password.as_ref().filter(|_| host_passwords.is_empty()).map(text);
-    let root_certificates = conninfo.root_certificates.clone();
-    let key_password = conninfo.key_password.as_ref().map(text);
-    DriveOrder { host_passwords, key_password, root_certificates, ..DriveOrder::new(load, password) }
-}
-
 #[cfg(test)]
 mod tests {
+    use model::load::LoadSpec;
     use wire::conninfo::PasswordSource;
 
     use super::*;
@@ -269,14 +258,16 @@ mod tests {
         server.password_source = PasswordSource::Passfile("f".into());
         let found = conninfo(std::slice::from_ref(&server), &server.keywords()).unwrap();
         assert_eq!((found.password_for(0), found.password_for(1)), (None, Some(&"of b".into())));
-        let order = drive_order(LoadSpec::default(), &found);
+        let order = fleet::drive_order(LoadSpec::default(), &found);
         assert_eq!(order.host_passwords, [None, Some("of b".to_string())]);
         assert_eq!(order.password, None, "none is for all");
         assert!(!format!("{order:?}").contains("of b"));
         // One that is given for all hosts is for all.
         server.give_password("of all".into(), PasswordSource::Given);
-        let order =
-            drive_order(LoadSpec::default(), &conninfo(&[server.clone()], &server.keywords()).unwrap());
+        let order = fleet::drive_order(
+            LoadSpec::default(),
+            &conninfo(&[server.clone()], &server.keywords()).unwrap(),
+        );
         assert_eq!((order.password.as_deref(), order.host_passwords.len()), (Some("of all"), 0));
     }
 }

@@ -56,7 +56,7 @@ impl HostAgent {
         let (spec, thread_stop) = (spec.clone(), Arc::clone(&own_stop));
         // The kernel kills the command when the thread that started it ends.
         let body = move || {
-            let kept = keep(&spec, order, (&own, &thread_stop), &sender, &asked);
+            let kept = keep(&spec, order, &own, &thread_stop, &sender, &asked);
             if let Err(error) = kept {
                 // Whoever asked may be gone.
                 sender.send(Err(format!("{error:#}"))).unwrap_or_default();
@@ -181,7 +181,8 @@ impl Drop for HostAgent {
 fn keep(
     spec: &DriverSpec,
     mut order: AgentOrder,
-    (own, stop): (&Path, &AtomicBool),
+    own: &Path,
+    stop: &AtomicBool,
     answers: &Sender<Heard>,
     asked: &Receiver<AgentCommand>,
 ) -> Result<()> {

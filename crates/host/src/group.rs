@@ -78,7 +78,7 @@ pub fn is_writeback_free(machine: &KernelFiles) -> bool {
 /// Why this machine cannot have `key = value`; `None` if it can.
 pub(crate) fn refusal(machine: &KernelFiles, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
     let resource = limited_by(key)?;
-    let known = limit(machine, (key, value), disks).err().map(|error| format!("{error:#}"));
+    let known = limit(machine, key, value, disks).err().map(|error| format!("{error:#}"));
     known.or_else(|| obstacle(machine, resource))
 }
 
@@ -105,7 +105,7 @@ struct Limit {
     of_v2: (&'static str, String),
 }
 
-fn limit(machine: &KernelFiles, (key, value): (&str, &str), disks: &[Disk]) -> Result<Limit> {
+fn limit(machine: &KernelFiles, key: &str, value: &str, disks: &[Disk]) -> Result<Limit> {
     let number: f64 = value.parse().with_context(|| format!("{value} is no number"))?;
     ensure!(number.is_finite() && number > 0.0, "{value} is not a positive number");
     if key == "cpu_quota" {
@@ -245,7 +245,7 @@ pub fn make(
 ) -> Result<ServerGroups> {
     let mut limits: Vec<Limit> = Vec::new();
     for (key, value) in asked.iter().filter(|(key, _)| limited_by(key).is_some()) {
-        limits.push(limit(machine, (key, value), disks).with_context(|| format!("os.{key}"))?);
+        limits.push(limit(machine, key, value, disks).with_context(|| format!("os.{key}"))?);
     }
     let mut resources: Vec<Resource> = limits.iter().map(|limit| limit.resource).collect();
     resources.sort_unstable();
@@ -338,7 +338,7 @@ mod tests {
         let machine = machine(root.path(), V1, "2:cpu:/\n");
         let disks = [Disk { role: "data".to_string(), device: "vda".to_string(), below: Vec::new() }];
         let check = |key: &str, value: &str, v1: (&str, &str), v2: (&str, &str)| {
-            let limit = limit(&machine, (key, value), &disks).unwrap();
+            let limit = limit(&machine, key, value, &disks).unwrap();
             assert_eq!((limit.of_v1.0, limit.of_v1.1.as_str()), v1);
             assert_eq!((limit.of_v2.0, limit.of_v2.1.as_str()), v2);
         };

@@ -16,15 +16,23 @@ enum Effect {
     None,
 }
 
+/// What the answer to a statement says and does.
+#[derive(Debug, Clone, Copy)]
+struct Completion {
+    effect: Effect,
+    /// The command tag.
+    tag: &'static [u8],
+}
+
 /// One connection.
 #[derive(Debug, Default)]
 pub(crate) struct NullSession {
     is_started: bool,
     in_block: bool,
-    /// Effects of the prepared statements, by name.
-    statements: HashMap<Vec<u8>, (Effect, &'static [u8])>,
+    /// Completions of the prepared statements, by name.
+    statements: HashMap<Vec<u8>, Completion>,
     /// The statement that is bound to the portal.
-    bound: Option<(Effect, &'static [u8])>,
+    bound: Option<Completion>,
     inbox: Vec<u8>,
 }
 
@@ -111,7 +119,7 @@ impl NullSession {
             }
             b'D' => message(out, b'n', b""),
             b'E' => {
-                let bound = self.bound.unwrap_or((Effect::None, b"SELECT 0\0"));
+                let bound = self.bound.unwrap_or(Completion { effect: Effect::None, tag: b"SELECT 0\0" });
                 self.complete(bound, out, heard);
             }
             b'C' => message(out, b'3', b""),
@@ -122,19 +130,14 @@ impl NullSession {
         }
     }
 
-    fn complete(
-        &mut self,
-        (effect, tag): (Effect, &'static [u8]),
-        out: &mut Vec<u8>,
-        heard: &mut InputResult,
-    ) {
-        match effect {
+    fn complete(&mut self, completed: Completion, out: &mut Vec<u8>, heard: &mut InputResult) {
+        match completed.effect {
             Effect::Begin => self.in_block = true,
             Effect::End => self.in_block = false,
             Effect::None => {}
         }
         heard.n_statements += 1;
-        message(out, b'C', tag);
+        message(out, b'C', completed.tag);
     }
 
     fn ready(&self, out: &mut Vec<u8>) {
@@ -143,21 +146,21 @@ impl NullSession {
 }
 
 /// What a statement does, and its command tag.
-fn effect(sql: &[u8]) -> (Effect, &'static [u8]) {
+fn effect(sql: &[u8]) -> Completion {
     let sql = sql.trim_ascii_start();
     let starts = |word: &[u8]| sql.len() >= word.len() && sql[..word.len()].eq_ignore_ascii_case(word);
     if starts(b"begin") || starts(b"start") {
-        (Effect::Begin, b"BEGIN\0")
+        Completion { effect: Effect::Begin, tag: b"BEGIN\0" }
     } else if starts(b"end") || starts(b"commit") {
-        (Effect::End, b"COMMIT\0")
+        Completion { effect: Effect::End, tag: b"COMMIT\0" }
     } else if starts(b"rollback") || starts(b"abort") {
-        (Effect::End, b"ROLLBACK\0")
+        Completion { effect: Effect::End, tag: b"ROLLBACK\0" }
     } else if starts(b"update") {
-        (Effect::None, b"UPDATE 1\0")
+        Completion { effect: Effect::None, tag: b"UPDATE 1\0" }
     } else if starts(b"insert") {
-        (Effect::None, b"INSERT 0 1\0")
+        Completion { effect: Effect::None, tag: b"INSERT 0 1\0" }
     } else {
-        (Effect::None, b"SELECT 0\0")
+        Completion { effect: Effect::None, tag: b"SELECT 0\0" }
     }
 }
 

@@ -87,10 +87,11 @@ impl Address {
         &self,
         tls: Option<&Arc<ClientConfig>>,
         method: &str,
-        what: (&str, &str),
+        path: &str,
+        header: &str,
         bytes_max: u64,
     ) -> Result<Response> {
-        self.request_within(TIMEOUT, tls, method, what, bytes_max)
+        self.request_within(TIMEOUT, tls, method, path, header, bytes_max)
     }
 
     /// The same for an answer that may take longer to make.
@@ -102,7 +103,8 @@ impl Address {
         longest: Duration,
         tls: Option<&Arc<ClientConfig>>,
         method: &str,
-        (path, header): (&str, &str),
+        path: &str,
+        header: &str,
         bytes_max: u64,
     ) -> Result<Response> {
         let host = &self.host;
@@ -262,7 +264,7 @@ mod tests {
                 }
             }
         });
-        let refused = address.request(None, "GET", ("/metrics", ""), 1000).unwrap_err();
+        let refused = address.request(None, "GET", "/metrics", "", 1000).unwrap_err();
         assert!(format!("{refused:#}").contains("does not answer"), "{refused:#}");
     }
 

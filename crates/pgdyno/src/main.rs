@@ -1,5 +1,6 @@
 //! The command line of pgdyno: parses, calls, prints, and decides the exit code.
 
+mod as_pgbench;
 mod commands;
 mod front;
 mod guard;
@@ -7,7 +8,6 @@ mod hands;
 mod idle;
 mod job;
 mod output;
-mod pgbench;
 mod pipe;
 mod planning;
 mod restore_report;
@@ -22,7 +22,7 @@ use clap::Parser;
 use model::secret;
 
 use crate::front::cli::{Cli, Command};
-pub(crate) use crate::output::{EXITS, Exit, print, print_as_pgbench, print_exact, say};
+pub(crate) use crate::output::{EXITS, Exit, print, print_exact, say};
 
 fn main() -> ExitCode {
     match begin() {
@@ -50,7 +50,7 @@ fn begin() -> Result<Cli, ExitCode> {
     }
     // pgbench parses its own options.
     if let Some(invocation) = pgbench::arguments(&args) {
-        return Err(pgbench::run(&invocation));
+        return Err(as_pgbench::run(&invocation));
     }
     if let Err(error) = crate::front::secrets::hide_from_argv() {
         say(&format!("pgdyno: error: {error:#}"));
@@ -92,7 +92,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),
         // Taken before options are parsed, above.
-        Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::from_args(args)),
+        Command::Pgbench { args } => return as_pgbench::run(&pgbench::Invocation::from_args(args)),
         Command::Clean(args) => crate::commands::clean::clean(&args),
         Command::Server(command) => crate::commands::server::server(&command),
         Command::Agent(args) => crate::commands::agents::agent(&args),

@@ -142,7 +142,7 @@ fn notice(answer: &Response) -> Option<String> {
 /// Azure and Google want their header.
 fn request(address: &Address, method: &str, path: &str, header: &str) -> Result<Response> {
     let header = format!("Metadata: true\r\nMetadata-Flavor: Google\r\n{header}");
-    address.request(None, method, (path, &header), ANSWER_BYTES_MAX)
+    address.request(None, method, path, &header, ANSWER_BYTES_MAX)
 }
 
 #[cfg(test)]

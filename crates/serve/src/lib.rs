@@ -244,7 +244,7 @@ fn listen(options: &ServeOptions, routes: Router) -> Result<Serving> {
         .name("serve".to_string())
         .spawn(move || {
             step_back();
-            let served = runtime.block_on(pages::serve((listener, front), routes, patience, stopped));
+            let served = runtime.block_on(pages::serve(listener, front, routes, patience, stopped));
             runtime.shutdown_background();
             served
         })

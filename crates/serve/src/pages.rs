@@ -108,7 +108,8 @@ const ALL: BarLink = BarLink { to: "/", words: "All results", is_here: false };
 
 /// Answers requests until `stopped` says so.
 pub(crate) async fn serve(
-    (listener, front): (std::net::TcpListener, Arc<front::Front>),
+    listener: std::net::TcpListener,
+    front: Arc<front::Front>,
     pages: Router,
     patience: ConnectionBounds,
     mut stopped: watch::Receiver<bool>,

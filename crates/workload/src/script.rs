@@ -15,3 +15,6 @@ pub(crate) mod sqlscan;
 pub mod statement;
 pub mod value;
 pub mod variables;
+
+/// Limit for a script. Each driver and each run's record has the text of all scripts.
+pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;

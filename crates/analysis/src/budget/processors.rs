@@ -154,7 +154,7 @@ fn foreign_sessions(context: &RunContext) -> Option<RowBounds> {
     let by_cpu = context.usage.rate("server.cpu.foreign", from_s, to_s).zip(server);
     let by_cpu = by_cpu.map(|(cpu, server)| if cpu > 0.0 { cpu / server.max(cpu) } else { 0.0 });
     let by_transactions =
-        foreign_transactions(context, (from_s, to_s)).map(|(foreign, own)| foreign / (foreign + own));
+        foreign_transactions(context, from_s, to_s).map(|(foreign, own)| foreign / (foreign + own));
     let shares = [by_sessions, by_cpu, by_transactions].into_iter().flatten();
     let share = shares.filter(|share| share.is_finite()).max_by(f64::total_cmp)?;
     let evidence = format!("other sessions had up to {} of the server", percent(share));

@@ -27,7 +27,7 @@ impl FigureSample {
         let mut sample = FigureSample::default();
         for (a, b) in a.iter().zip(b) {
             let (Some(of_a), Some(of_b)) = (known(figure, a), known(figure, b)) else { continue };
-            sample.push(a.block, (of_a, of_b), of_b / of_a);
+            sample.push(a.block, of_a, of_b, of_b / of_a);
         }
         sample
     }
@@ -43,7 +43,7 @@ impl FigureSample {
         let mut sample = FigureSample::default();
         for (pair, number) in duet.pairs.iter().zip(1..) {
             let tps = |n: u64| slice_tps(duet, n);
-            sample.push(number, (tps(pair.a), tps(pair.b)), pair.log_ratio().exp());
+            sample.push(number, tps(pair.a), tps(pair.b), pair.log_ratio().exp());
         }
         sample
     }
@@ -55,12 +55,12 @@ impl FigureSample {
         for (pairs, log_ratio) in duet.by_round().iter().zip(log_ratios) {
             let mean =
                 |of: fn(&SlicePair) -> u64| slice_tps(duet, pairs.iter().map(of).sum()) / pairs.len() as f64;
-            sample.push(pairs[0].round, (mean(|pair| pair.a), mean(|pair| pair.b)), log_ratio.exp());
+            sample.push(pairs[0].round, mean(|pair| pair.a), mean(|pair| pair.b), log_ratio.exp());
         }
         sample
     }
 
-    fn push(&mut self, pair: u32, (a, b): (f64, f64), ratio: f64) {
+    fn push(&mut self, pair: u32, a: f64, b: f64, ratio: f64) {
         self.pairs.push(pair);
         self.a.push(a);
         self.b.push(b);

@@ -39,9 +39,15 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         _ => FigureSample::of_slices(duet),
     };
     // Slices of one round resemble each other more than those of other rounds.
-    let medians = (stats::median(&sample.a), stats::median(&sample.b));
-    let throughput =
-        FigureComparison::new(ComparedFigure::Throughput, medians, of_logs(&ratios), sample, pairing);
+    let (a_median, b_median) = (stats::median(&sample.a), stats::median(&sample.b));
+    let throughput = FigureComparison::new(
+        ComparedFigure::Throughput,
+        a_median,
+        b_median,
+        of_logs(&ratios),
+        sample,
+        pairing,
+    );
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let design = Pairs {
         purpose: ComparisonPurpose::Change,
@@ -90,10 +96,17 @@ pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseCom
     let result = stats::compare_unpaired(&of_a, &of_b, margin).zip(stats::rank_sum_p(&of_a, &of_b));
     let [ratios_a, ratios_b] =
         [&of_a, &of_b].map(|logs| logs.iter().map(|log| log.exp()).collect::<Vec<f64>>());
-    let medians = (stats::median(&ratios_a), stats::median(&ratios_b));
+    let (a_median, b_median) = (stats::median(&ratios_a), stats::median(&ratios_b));
     let result = result.map(|(comparison, p)| ratio(ComparedFigure::Ratio, comparison, p));
     let sample = FigureSample { a: ratios_a, b: ratios_b, ..FigureSample::default() };
-    let figure = FigureComparison::new(ComparedFigure::Ratio, medians, result, sample, Pairing::RoundsApart);
+    let figure = FigureComparison::new(
+        ComparedFigure::Ratio,
+        a_median,
+        b_median,
+        result,
+        sample,
+        Pairing::RoundsApart,
+    );
     // What differs between a side and its repetition casts doubt on the ratio of both.
     let of_side = |side: usize| {
         let design = Pairs {

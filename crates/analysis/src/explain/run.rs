@@ -37,7 +37,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
-    let resources = resources::resources(data, &line, (&usage, driver_usage.as_ref()), counted.measured);
+    let resources = resources::resources(data, &line, &usage, driver_usage.as_ref(), counted.measured);
     let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
     let mut summary = RunSummary {
@@ -68,7 +68,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
         counters: counters::of_run(data, &line, &usage, counted.measured),
-        series: series_of(data, &line, (&usage, driver_usage.as_ref()), wants_series),
+        series: series_of(data, &line, &usage, driver_usage.as_ref(), wants_series),
         imported: imports::summaries(data, &line),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
@@ -118,7 +118,8 @@ fn judge(context: &RunContext) -> RunJudgement {
 fn series_of(
     data: &RunData,
     line: &Timeline,
-    (usage, driver_usage): (&Usage, Option<&Usage>),
+    usage: &Usage,
+    driver_usage: Option<&Usage>,
     are_wanted: bool,
 ) -> Vec<TelemetrySeries> {
     if are_wanted { series::series(data, line, usage, driver_usage) } else { Vec::new() }
@@ -154,7 +155,7 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
     if summary.capacity.is_some() || record.took_turns() {
         return None;
     }
-    let span = line.measured_span()?;
+    let (from_s, to_s) = line.measured_span()?;
     let conditions = Conditions {
         n_clients: record.case.workload.n_clients,
         met_its_rate: met_its_rate(data, summary),
@@ -165,7 +166,7 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),
     };
-    limiter::of_run(usage, span, &summary.resources, &conditions, record)
+    limiter::of_run(usage, from_s, to_s, &summary.resources, &conditions, record)
 }
 
 /// Whether clients pause on purpose: in a script, or between transactions.

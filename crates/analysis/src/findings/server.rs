@@ -422,7 +422,7 @@ impl ForeignWork {
         Some(ForeignWork {
             cpu: context.usage.rate("server.cpu.foreign", from_s, to_s).zip(n_cpus.map(f64::from)),
             working: stats::mean(&working).filter(|_| is_seen_again),
-            transactions: foreign_transactions(context, (from_s, to_s)),
+            transactions: foreign_transactions(context, from_s, to_s),
             transactions_min: FOREIGN_TRANSACTIONS_PER_S_MIN + of_autovacuum_per_s(context),
         })
     }
@@ -474,7 +474,7 @@ fn of_autovacuum_per_s(context: &RunContext) -> f64 {
 /// Transactions per second of others, and of the load. Sessions report theirs up to a second late, so those of the window
 /// are rough, and those of the whole load do not say when: the smaller of the two is certain. In the load's own
 /// database they are known only if the driver sees each of its transactions end.
-pub(crate) fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Option<(f64, f64)> {
+pub(crate) fn foreign_transactions(context: &RunContext, from_s: f64, to_s: f64) -> Option<(f64, f64)> {
     let record = &context.data.record;
     // The other side of a duet may use another database of the same server.
     if record.took_turns() {

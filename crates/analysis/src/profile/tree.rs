@@ -51,7 +51,7 @@ impl TreeChanges {
     pub fn between(before: &Node, after: &Node) -> TreeChanges {
         let mut by_path = BTreeMap::new();
         for (side, tree) in [before, after].into_iter().enumerate() {
-            add(&mut by_path, tree, &mut Vec::new(), (side, 1.0 / tree.n.max(1) as f64));
+            add(&mut by_path, tree, &mut Vec::new(), side, 1.0 / tree.n.max(1) as f64);
         }
         TreeChanges { by_path }
     }
@@ -66,12 +66,13 @@ fn add(
     by_path: &mut BTreeMap<Vec<String>, [f64; 2]>,
     node: &Node,
     path: &mut Vec<String>,
-    (side, each): (usize, f64),
+    side: usize,
+    each: f64,
 ) {
     by_path.entry(path.clone()).or_default()[side] += node.n as f64 * each;
     for child in &node.children {
         path.push(child.name.clone());
-        add(by_path, child, path, (side, each));
+        add(by_path, child, path, side, each);
         path.pop();
     }
 }

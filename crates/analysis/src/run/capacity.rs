@@ -26,7 +26,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         let seconds = seconds(data, probe);
         let Some(judged) = stats::judge(&seconds, probe.rate_per_s, allowed, LEVEL) else { continue };
         known.see(probe.rate_per_s, &judged);
-        probes.push(summary(data, search, probe, (seconds.len(), &judged)));
+        probes.push(summary(data, search, probe, seconds.len(), &judged));
     }
     let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(RateEstimate::new);
     let outcome = match rate {
@@ -66,7 +66,8 @@ fn summary(
     data: &RunData,
     search: &SearchRecord,
     probe: &Probe,
-    (n_seconds, judged): (usize, &JudgedProbe),
+    n_seconds: usize,
+    judged: &JudgedProbe,
 ) -> ProbeSummary {
     let latency = latency(data, probe);
     let q = search.target.percentile / 100.0;

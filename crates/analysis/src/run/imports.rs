@@ -12,7 +12,7 @@ pub const PANEL: &str = "import ";
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
 /// The imported series on the time line of the run, within these seconds.
-pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<TelemetrySeries> {
+pub(crate) fn series(data: &RunData, line: &Timeline, from_s: f64, to_s: f64) -> Vec<TelemetrySeries> {
     let drawn = |imported: &Imported, one: &ImportedSeries| {
         let (unit, factor) = match imported.unit.as_str() {
             "B" => ("MiB", MIB),
@@ -24,7 +24,7 @@ pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<T
             panel: format!("{PANEL}{}", imported.name),
             name: if one.name.is_empty() { imported.name.clone() } else { one.name.clone() },
             unit: unit.to_string(),
-            points: placed(one, line, span).map(|(t_s, value)| (t_s, factor * value)).collect(),
+            points: placed(one, line, from_s, to_s).map(|(t_s, value)| (t_s, factor * value)).collect(),
         }
     };
     data.imports.iter().flat_map(|all| all.series.iter().map(move |one| drawn(all, one))).collect()
@@ -32,9 +32,9 @@ pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<T
 
 /// The imported series over the measurement; those without a sample in it are left out.
 pub(crate) fn summaries(data: &RunData, line: &Timeline) -> Vec<ImportedSummary> {
-    let Some(span) = line.measured_span() else { return Vec::new() };
+    let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
     let summary = |imported: &Imported, one: &ImportedSeries| {
-        let values: Vec<f64> = placed(one, line, span).map(|(_, value)| value).collect();
+        let values: Vec<f64> = placed(one, line, from_s, to_s).map(|(_, value)| value).collect();
         (!values.is_empty()).then(|| ImportedSummary {
             name: imported.name.clone(),
             series: one.name.clone(),
@@ -53,7 +53,8 @@ pub(crate) fn summaries(data: &RunData, line: &Timeline) -> Vec<ImportedSummary>
 fn placed<'a>(
     series: &'a ImportedSeries,
     line: &'a Timeline,
-    (from_s, to_s): (f64, f64),
+    from_s: f64,
+    to_s: f64,
 ) -> impl Iterator<Item = (f64, f64)> + 'a {
     let finite = series.points.iter().filter(|(t_s, value)| t_s.is_finite() && value.is_finite());
     let on_line = finite.filter_map(|(t_s, value)| {

@@ -276,29 +276,30 @@ pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
 /// The limiter of a run over its measurement.
 pub(crate) fn of_run(
     usage: &Usage,
-    span: (f64, f64),
+    from_s: f64,
+    to_s: f64,
     resources: &ResourceUsage,
     conditions: &Conditions,
     record: &RunRecord,
 ) -> Option<Limiter> {
     // Those of the whole measurement: a third may have none by chance.
-    let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
-    let full_pages = facts::full_pages(usage, span);
-    let facts_of = |span| {
+    let checkpoints_per_min = facts::checkpoints_per_min(usage, from_s, to_s);
+    let full_pages = facts::full_pages(usage, from_s, to_s);
+    let facts_of = |from_s, to_s| {
         let facts = MeasurementFacts {
             checkpoints_per_min,
             full_pages,
-            ..MeasurementFacts::from_usage(usage, span)?
+            ..MeasurementFacts::from_usage(usage, from_s, to_s)?
         };
-        let facts = facts.with(usage, span, resources, conditions);
+        let facts = facts.with(usage, from_s, to_s, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
-        Some(MeasurementFacts { used: utilisation::resource_uses(usage, span, record), ..facts })
+        Some(MeasurementFacts { used: utilisation::resource_uses(usage, (from_s, to_s), record), ..facts })
     };
-    let judged = |span| Some(judge(&facts_of(span)?));
-    let facts = facts_of(span)?;
+    let judged = |(from_s, to_s)| Some(judge(&facts_of(from_s, to_s)?));
+    let facts = facts_of(from_s, to_s)?;
     let whole = judge(&facts);
-    let third = (span.1 - span.0) / 3.0;
-    let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));
+    let third = (to_s - from_s) / 3.0;
+    let bounds = [0.0, 1.0, 2.0].map(|n| (from_s + n * third, from_s + (n + 1.0) * third));
     let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
     let limiter = if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole };
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();

@@ -25,7 +25,8 @@ pub(crate) fn n_cpus(host: Option<&HostRecord>, usage: &Usage) -> Option<u32> {
 pub(crate) fn resources(
     data: &RunData,
     line: &Timeline,
-    (usage, driver_usage): (&Usage, Option<&Usage>),
+    usage: &Usage,
+    driver_usage: Option<&Usage>,
     counts: Counts,
 ) -> ResourceUsage {
     let n_cpus = n_cpus(data.record.host.as_ref(), usage);

@@ -31,6 +31,15 @@ const DISK_RATES: [(&str, &str, &str, f64); 6] = [
     ("busy", "busy_time", "%", 100.0),
 ];
 
+/// Disks of one machine: the panel that draws them, and what their metrics begin with.
+struct DiskPanel {
+    panel: &'static str,
+    prefix: &'static str,
+}
+
+const OWN_DISKS: DiskPanel = DiskPanel { panel: "disk", prefix: "disk." };
+const REMOTE_DISKS: DiskPanel = DiskPanel { panel: "remote_disk", prefix: "remote.disk." };
+
 /// Telemetry this long before `go` and after the load is still drawn, seconds.
 const MARGIN_S: f64 = 2.0;
 /// How many wait events are drawn, the most frequent first.
@@ -72,7 +81,7 @@ pub(crate) fn series(
         let n_cpus = resources::n_cpus(data.record.driver_host.as_ref(), usage);
         all.extend(Draw { usage, from_s, to_s }.driver_host(n_cpus));
     }
-    all.extend(imports::series(data, line, (from_s, to_s)));
+    all.extend(imports::series(data, line, from_s, to_s));
     all.retain(|series| !series.points.is_empty());
     all
 }
@@ -175,7 +184,7 @@ impl Draw<'_, '_> {
             });
             one("disk", &format!("{label} {name}"), "ms", points)
         };
-        let mut all = self.disk_rates(("disk", "disk."), device, label);
+        let mut all = self.disk_rates(&OWN_DISKS, device, label);
         all.extend([
             mean_ms("read latency", "disk.read_time", "disk.reads"),
             mean_ms("write latency", "disk.write_time", "disk.writes"),
@@ -184,8 +193,9 @@ impl Draw<'_, '_> {
         all
     }
 
-    /// What a disk did, by metrics that begin with `prefix`.
-    fn disk_rates(&self, (panel, prefix): (&str, &str), device: &str, label: &str) -> Vec<TelemetrySeries> {
+    /// The rates of one of these disks.
+    fn disk_rates(&self, disks: &DiskPanel, device: &str, label: &str) -> Vec<TelemetrySeries> {
+        let DiskPanel { panel, prefix } = disks;
         let rate = |&(name, metric, unit, factor): &(&str, &str, &str, f64)| {
             let points = self.rate_of_key(&key(&format!("{prefix}{metric}"), device), factor);
             one(panel, &format!("{label} {name}"), unit, points)
@@ -278,7 +288,7 @@ impl Draw<'_, '_> {
             share("steal", "remote.cpu.steal"),
         ];
         for device in self.usage.instances("remote.disk.reads") {
-            let of_device = self.disk_rates(("remote_disk", "remote.disk."), &device, &device);
+            let of_device = self.disk_rates(&REMOTE_DISKS, &device, &device);
             // An idle disk is not one of the database.
             let is_used = of_device.iter().any(|series| series.points.iter().any(|(_, value)| *value > 0.0));
             all.extend(of_device.into_iter().filter(|_| is_used));

@@ -18,7 +18,7 @@ const MUCH: f64 = 2.0;
 const BRAKE_MAX: f64 = 0.95;
 
 /// Judges a what-if whose runs are case `with` of the study, paired by block with those of case `without`.
-pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), what_if: &WhatIf) -> Proof {
+pub fn judge(data: &ExperimentData, study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof {
     let log_ratios = log_ratios(study, without, with);
     let estimate = stats::mean_interval(&log_ratios, LEVEL).map(|estimate| estimate.map(f64::exp));
     let of = |id: u32| study.cases.iter().find(|case| case.case.id == id);

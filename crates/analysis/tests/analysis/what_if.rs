@@ -423,7 +423,7 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
         side_effect: "",
         case: quiet::case(2),
     };
-    let judge = |pair, what_if: &WhatIf| judge(&data, &study, pair, what_if);
+    let judge = |(without, with), what_if: &WhatIf| judge(&data, &study, without, with, what_if);
     let proof = judge((1, 2), &what_if);
     assert_eq!((proof.n_pairs, proof.outcome), (4, ProofOutcome::Proven), "{proof:?}");
     assert!((proof.ratio.unwrap() - 3.0).abs() < 0.01);
@@ -507,7 +507,7 @@ fn a_setting_that_the_sessions_did_not_have_tests_nothing() {
         }
         let mut data = experiment(4, runs.clone());
         data.plan.cases = vec![quiet::case(1), case.clone()];
-        let proof = judge(&data, &analysis::study(&data), (1, 2), &what_if);
+        let proof = judge(&data, &analysis::study(&data), 1, 2, &what_if);
         assert_eq!(proof.overruled.as_deref(), expected);
         let outcome = if expected.is_none() { ProofOutcome::Refuted } else { ProofOutcome::Undecided };
         assert_eq!(proof.outcome, outcome, "{}", proof.sentence());

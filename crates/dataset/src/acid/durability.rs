@@ -54,7 +54,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
     let sessions = (0..N_SESSIONS).map(|_| session::open(&request.conninfo, request.stop));
     let sessions: Vec<Session> = sessions.collect::<Result<_>>()?;
     let stop = request.stop;
-    let (conninfo, crashed) = send_orders(sessions, &ledger, (schema, scale), || {
+    let (conninfo, crashed) = send_orders(sessions, &ledger, schema, scale, || {
         let end = Instant::now() + request.load;
         while Instant::now() < end && !stop.load(Ordering::Relaxed) {
             thread::sleep(LOOK_PAUSE);
@@ -108,7 +108,8 @@ fn relative_to_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
 fn send_orders<T>(
     sessions: Vec<Session>,
     ledger: &Ledger,
-    (schema, scale): (&Schema, u32),
+    schema: &Schema,
+    scale: u32,
     meanwhile: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let is_over = AtomicBool::new(false);
@@ -118,7 +119,7 @@ fn send_orders<T>(
             let limit = Limit::current();
             scope.spawn(move || {
                 let _entered = limit.enter();
-                send_orders_over(session, id, ledger, (schema, scale), is_over)
+                send_orders_over(session, id, ledger, schema, scale, is_over)
             })
         };
         let senders: Vec<_> = sessions.into_iter().enumerate().map(send).collect();
@@ -136,7 +137,8 @@ fn send_orders_over(
     mut session: Session,
     id: usize,
     ledger: &Ledger,
-    (schema, scale): (&Schema, u32),
+    schema: &Schema,
+    scale: u32,
     is_over: &AtomicBool,
 ) -> Result<()> {
     let mut prng = Prng::seed(unix_us() ^ (id as u64) << 56);

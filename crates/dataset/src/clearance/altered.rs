@@ -26,7 +26,8 @@ pub(super) enum Owners {
 pub(super) fn tables(
     session: &mut Session,
     tables: &BTreeSet<u32>,
-    (owners, are_unlogged): (Owners, bool),
+    owners: Owners,
+    are_unlogged: bool,
 ) -> Result<Vec<String>> {
     let mut facts = TABLE_FACTS.to_vec();
     facts.push(if are_unlogged { NO_LONGER_UNLOGGED } else { UNLOGGED });

@@ -25,7 +25,8 @@ use crate::tpcb::copy::locking;
 /// When there are tables that must not be dropped, when the server fails, or when `stop` is set.
 pub(crate) fn load(
     session: &mut Session,
-    (dataset, tables): (Dataset, &ByTable),
+    dataset: Dataset,
+    tables: &ByTable,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
@@ -71,7 +72,7 @@ pub(crate) fn load(
         progress(LoadProgress { step, rows_done, rows_total });
     });
     let sent = filled.map_err(|error| load::explained(session, &clearance, error))?;
-    load::finish(session, &clearance, &marker, (sent.n_rows, (request.now)()))?;
+    load::finish(session, &clearance, &marker, sent.n_rows, (request.now)())?;
     let seconds = begun.elapsed().as_secs_f64();
     let stored_bytes = load::stored_bytes(session, schema, &names);
     Ok(LoadReport { n_rows: sent.n_rows, stored_bytes, n_streams, seconds })

@@ -71,7 +71,7 @@ pub(crate) fn load(
     finished.map_err(|error| explained(session, &clearance, error))?;
     ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
     let marker = |state| marker(request, state);
-    finish(session, &clearance, &marker, (sent.n_rows, (request.now)()))?;
+    finish(session, &clearance, &marker, sent.n_rows, (request.now)())?;
     let seconds = begun.elapsed().as_secs_f64();
     let stored_bytes = stored_bytes(session, request.schema, &tables);
     Ok(LoadReport { n_rows: sent.n_rows, stored_bytes, n_streams, seconds })

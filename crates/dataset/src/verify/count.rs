@@ -111,7 +111,7 @@ pub fn count_rows(
             dataset.row().are_names_distinct || home.is_some_and(|home| home.dataset == *dataset)
         };
         let is_history =
-            Dataset::ALL.iter().any(|dataset| is_known(dataset) && key == dataset.row().history_table);
+            Dataset::ALL.iter().any(|dataset| is_known(dataset) && dataset.row().history_table == Some(key));
         if !is_history && bytes > COUNTED_BYTES_MAX {
             continue;
         }

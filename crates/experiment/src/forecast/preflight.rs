@@ -88,7 +88,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
                 });
                 found.take(cases, problems);
             }
-            _ => own_server(source, cases, (site, can_fetch), &mut watch, &mut found),
+            _ => own_server(source, cases, site, can_fetch, &mut watch, &mut found),
         }
     }
     if has_fetched {
@@ -182,7 +182,8 @@ const METHODS: [&str; 2] = ["lz4", "zstd"];
 fn own_server(
     source: &ServerSource,
     cases: &[&Case],
-    (site, can_fetch): (&Site, bool),
+    site: &Site,
+    can_fetch: bool,
     watch: &mut Watch,
     found: &mut Found,
 ) {

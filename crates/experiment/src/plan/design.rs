@@ -88,7 +88,7 @@ pub(crate) fn levels_of(dimensions: &[Dimension], combination: &Combination) -> 
 fn check_levels(place: &str, selector: &Selector, dimensions: &[Dimension]) -> Result<(), String> {
     for (key, wanted) in &selector.levels {
         let Dimension { key: whole, levels } = &dimensions[dimension_named(place, key, dimensions)?];
-        expect_levels(place, (key.as_str(), wanted), |wanted| {
+        expect_levels(place, key.as_str(), wanted, |wanted| {
             levels.iter().any(|level| is_level(whole, wanted, level))
         })?;
     }
@@ -98,7 +98,8 @@ fn check_levels(place: &str, selector: &Selector, dimensions: &[Dimension]) -> R
 /// Refuses levels of a selector's key for which `is_there` returns false.
 pub(crate) fn expect_levels(
     place: &str,
-    (key, wanted): (&str, &Levels<SettingValue>),
+    key: &str,
+    wanted: &Levels<SettingValue>,
     is_there: impl Fn(&str) -> bool,
 ) -> Result<(), String> {
     match wanted.all().iter().find(|level| !is_there(&level.0)) {

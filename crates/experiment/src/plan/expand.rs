@@ -301,7 +301,7 @@ fn case(
     }
     let transactions = workload.as_ref().and_then(|workload| workload.transactions);
     if let Some(reason) =
-        wal::contradiction(wal, (window, transactions), &settings, site.url_keywords.is_none())
+        wal::contradiction(wal, window, transactions, &settings, site.url_keywords.is_none())
     {
         problems.say(reason);
     }

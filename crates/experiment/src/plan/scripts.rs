@@ -18,6 +18,7 @@ use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
+use workload::script::SCRIPT_BYTES_MAX;
 use workload::script::sqlfile::line_and_column;
 use workload::{Bundle, Program, Schema, ScriptError, TpcbScript, catalogue};
 
@@ -29,8 +30,6 @@ use crate::plan::scripts::unset::CompiledScripts;
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
 /// Limit for data files, which are read as a whole: larger ones are better loaded by other means.
 const DATA_BYTES_MAX: u64 = 1 << 30;
-/// Limit for a script. Each driver and each run's record has the text of all scripts.
-pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Where an experiment comes from.
 pub struct ExperimentSource<'a> {

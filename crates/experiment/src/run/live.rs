@@ -246,7 +246,8 @@ impl Ground for Live<'_> {
         connections::check(
             session,
             &conninfo,
-            (self.run.site.environment.most_clients, keeper),
+            self.run.site.environment.most_clients,
+            keeper,
             self.run.site.environment.stop,
         )?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::read(&cluster.binaries));
@@ -346,8 +347,14 @@ impl Ground for Live<'_> {
         let before = self.touched_before(&names);
         self.session = None;
         self.run.load(self, record, watch)?;
-        let wal = (position, self.wal_ticks.as_slice());
-        images::add(record, wal, cluster.as_ref(), self.writer, self.run.site.environment.stop)?;
+        images::add(
+            record,
+            position,
+            &self.wal_ticks,
+            cluster.as_ref(),
+            self.writer,
+            self.run.site.environment.stop,
+        )?;
         self.run.site.changes.hands.expect_there()?;
         if record.residency.before.is_some() {
             record.residency.after = self.residency_after(&names).ok();

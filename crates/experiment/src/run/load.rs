@@ -33,7 +33,6 @@ use crate::run::place::LocalParts;
 use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
-use crate::site::drive_order;
 use crate::site::exporter;
 use crate::site::lanes::target_of;
 use crate::site::progress::{ProgressEvent, Watch};
@@ -100,7 +99,7 @@ impl OneRun<'_> {
             Ok(())
         };
         let conduct = || fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
-        let done = profile::during(self.profiler, place, (go, *window), writer.dir(), conduct);
+        let done = profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
@@ -176,7 +175,7 @@ impl OneRun<'_> {
 
     /// Starts the drivers of the case, here or elsewhere.
     fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo, stage: &Stage) -> Result<Fleet> {
-        let mut order = drive_order(load, conninfo);
+        let mut order = fleet::drive_order(load, conninfo);
         let specs = self.case.workload.drivers.as_slice();
         let listens = self.case.server.listen.is_some();
         let accept = |drivers: &[&DriverRecord]| {

@@ -28,7 +28,7 @@ impl OneRun<'_> {
         match row.programs {
             Programs::Native(profiles) => {
                 let builtins = Builtins::of_case(profiles, workload, place.c_load, self.spec.seed);
-                native_load(common, workload, (profiles, builtins), &schema)
+                native_load(common, workload, profiles, builtins, &schema)
             }
             Programs::Own | Programs::Scripts => LoadSpec {
                 scripts: scripts::for_driver(workload, &schema),
@@ -73,7 +73,8 @@ impl OneRun<'_> {
 fn native_load(
     common: LoadSpec,
     workload: &WorkloadSpec,
-    (profiles, builtins): (Profiles, Builtins),
+    profiles: Profiles,
+    builtins: Builtins,
     schema: &Schema,
 ) -> LoadSpec {
     let isolation = workload.tpcc.map(|spec| spec.isolation.as_str().to_string());

@@ -27,7 +27,9 @@ pub(crate) fn conduct(order: &Task, repeats: &Repeats, watch: &mut Watch) -> (Ru
         let begin = |(n, plan): (usize, &'_ Plan)| {
             let (order, seat, sender) = (*order, lanes.seat(n), sender.clone());
             let (plan, lane) = (plan.clone(), &whole.lanes[n]);
-            scope.spawn(move || conduct_lane(&order, (&plan, lane), repeats, seat, (n, &sender)))
+            scope.spawn(move || {
+                conduct_lane(&order, &plan, lane, repeats, seat, &LaneReports { lane: n, sender })
+            })
         };
         let threads: Vec<_> = plans.iter().enumerate().map(begin).collect();
         drop(sender);
@@ -40,13 +42,21 @@ pub(crate) fn conduct(order: &Task, repeats: &Repeats, watch: &mut Watch) -> (Ru
     add_up(ended)
 }
 
+/// Where a lane reports what it does.
+struct LaneReports {
+    /// The number of the lane.
+    lane: usize,
+    sender: Sender<(usize, ProgressEvent)>,
+}
+
 /// One lane, from its first run to what it has set on its host.
 fn conduct_lane(
     order: &Task,
-    (plan, lane): (&Plan, &Lane),
+    plan: &Plan,
+    lane: &Lane,
     repeats: &Repeats,
     seat: Seat,
-    (number, sender): (usize, &Sender<(usize, ProgressEvent)>),
+    reports: &LaneReports,
 ) -> (RunTally, Result<()>) {
     let Site { environment, permissions, changes, callbacks } = order.site;
     let site = Site {
@@ -61,7 +71,7 @@ fn conduct_lane(
     };
     let n_runs = order.plan.runs.len() as u32;
     // The receiver waits until all lanes have ended.
-    let mut watch = |progress| drop(sender.send((number, progress)));
+    let mut watch = |progress| drop(reports.sender.send((reports.lane, progress)));
     let (tally, result) =
         Sequence::new(Task { plan, site: &site, ..*order }, n_runs, repeats).conduct(&mut watch);
     // What cannot be put back is tried once more, and reported, when the experiment ends.

@@ -158,7 +158,7 @@ pub fn begin_again(
     standing: &mut ResumeState,
 ) -> Result<BTreeSet<u32>> {
     let runs = of_begun_blocks(plan, targets, &standing.done);
-    again(dir, records, (&runs, OF_ANOTHER_SERVER), standing)?;
+    again(dir, records, &runs, OF_ANOTHER_SERVER, standing)?;
     Ok(runs)
 }
 
@@ -172,13 +172,14 @@ pub fn make_again(
     runs: &BTreeSet<u32>,
     standing: &mut ResumeState,
 ) -> Result<()> {
-    again(dir, records, (runs, WITHOUT_PARTNER), standing)
+    again(dir, records, runs, WITHOUT_PARTNER, standing)
 }
 
 fn again(
     dir: &ExperimentDir,
     records: &[RunRecord],
-    (runs, why): (&BTreeSet<u32>, &str),
+    runs: &BTreeSet<u32>,
+    why: &str,
     standing: &mut ResumeState,
 ) -> Result<()> {
     standing.done.retain(|run| !runs.contains(run));

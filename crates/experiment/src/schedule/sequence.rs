@@ -181,7 +181,7 @@ impl<'a> Sequence<'a> {
         let begun = Instant::now();
         let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
         watch(ProgressEvent::RunBegins { run: spec.run, n_runs: self.n_runs.max(spec.run), label });
-        let record = make_next(&self.order, (spec, *repeat), case, called, stage, watch)?;
+        let record = make_next(&self.order, spec, *repeat, case, called, stage, watch)?;
         self.hooks.made(&record);
         let judged = judge(&site.callbacks, self.order.dir, &record, watch);
         let is_stopped = self.is_stopped();
@@ -272,7 +272,8 @@ fn is_on_its_host(case: &Case, next: &Case) -> bool {
 /// Makes a run on its stage; without one, the command before its case has failed, which is recorded.
 fn make_next(
     order: &Task,
-    (spec, repeat): (&RunSpec, Option<Repeat>),
+    spec: &RunSpec,
+    repeat: Option<Repeat>,
     case: &Case,
     called: Vec<HookRecord>,
     stage: Option<&mut Stage>,

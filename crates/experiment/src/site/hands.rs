@@ -105,7 +105,8 @@ impl HostAgents {
     /// When the host cannot be reached, or does not take a value.
     pub(crate) fn apply(
         &self,
-        (case, host): (&Case, &DriverSpec),
+        case: &Case,
+        host: &DriverSpec,
         session: &mut Session,
         stop: &AtomicBool,
         report: &mut dyn FnMut(String),

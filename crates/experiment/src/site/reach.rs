@@ -15,7 +15,6 @@ use server::cluster::DATABASE;
 use server::running::listen::{LOAD_ROLE, ListenAddress};
 use wire::{Conninfo, Host};
 
-use crate::site::drive_order;
 use crate::site::lanes::Seat;
 
 /// Limit for one session of each driver.
@@ -54,7 +53,7 @@ pub fn try_drivers(
         return Fleet::try_to_greet(drivers, server, program, &accept, stop);
     };
     let conninfo = crate::site::conninfo(servers, keywords)?;
-    let mut order = drive_order(one_session_each(&conninfo, drivers.len()), &conninfo);
+    let mut order = fleet::drive_order(one_session_each(&conninfo, drivers.len()), &conninfo);
     order.root_certificates = roots_for_elsewhere(&conninfo)?;
     let accept = |records: &[&DriverRecord]| {
         expect_reachable(is_socket(&conninfo), records).and_then(|()| take(records))

@@ -36,7 +36,8 @@ const DECIDED: [&str; 3] = ["max_wal_size", "checkpoint_timeout", "checkpoint_se
 /// where it ends the load.
 pub(crate) fn contradiction(
     policy: WalPolicy,
-    (window, transactions): (Window, Option<u64>),
+    window: Window,
+    transactions: Option<u64>,
     settings: &BTreeMap<String, String>,
     is_own: bool,
 ) -> Option<String> {
@@ -254,11 +255,11 @@ mod tests {
     fn a_policy_needs_a_ramp_up_and_settings_of_its_own() {
         let check = |policy, window, name: Option<&str>, expected: Option<&str>| {
             let settings = name.map(|name| (name.to_string(), "1GB".to_string())).into_iter().collect();
-            let told = contradiction(policy, (window, None), &settings, true);
+            let told = contradiction(policy, window, None, &settings, true);
             assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
             assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()));
             assert_eq!(
-                contradiction(policy, (window, Some(1)), &settings, false),
+                contradiction(policy, window, Some(1), &settings, false),
                 None,
                 "a server of others is judged only"
             );

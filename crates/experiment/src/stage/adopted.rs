@@ -162,7 +162,7 @@ impl Adopted {
             requirements::note_if_newer(other.server_version_num(), watch);
         }
         let keeper = HoldingSession::Open(holder.backend_pid());
-        connections::check(&mut other, &conninfo, (environment.most_clients, keeper), environment.stop)?;
+        connections::check(&mut other, &conninfo, environment.most_clients, keeper, environment.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,
@@ -204,7 +204,7 @@ impl Adopted {
             Some(host) => {
                 let mut session = session::open(&self.conninfo, site.environment.stop)?;
                 let mut report = |line| watch(ProgressEvent::Note(line));
-                site.changes.hands.apply((case, host), &mut session, site.environment.stop, &mut report)?
+                site.changes.hands.apply(case, host, &mut session, site.environment.stop, &mut report)?
             }
         };
         let mut detail = self.restore_data(case, site, watch)?;

@@ -100,18 +100,19 @@ const DEVIATIONS: f64 = 4.0;
 pub(crate) fn check(
     session: &mut Session,
     conninfo: &Conninfo,
-    (n_clients, keeper): (u32, HoldingSession),
+    n_clients: u32,
+    keeper: HoldingSession,
     stop: &'static AtomicBool,
 ) -> Result<()> {
     let hosts = conninfo.spread_hosts();
     if hosts.is_empty() {
-        return check_one(session, conninfo, (n_clients, keeper), stop);
+        return check_one(session, conninfo, n_clients, keeper, stop);
     }
     let n_at_one = at_one_of(hosts.len(), n_clients);
     for host in &hosts {
         let Ok(mut session) = session::open(host, stop) else { continue };
         // Process ids of one server say nothing at another.
-        check_one(&mut session, host, (n_at_one, HoldingSession::Later), stop).with_context(|| {
+        check_one(&mut session, host, n_at_one, HoldingSession::Later, stop).with_context(|| {
             format!(
                 "`{host}`, to which chance may bring {n_at_one} of {n_clients} clients that are spread over {} hosts",
                 hosts.len()
@@ -124,7 +125,8 @@ pub(crate) fn check(
 fn check_one(
     session: &mut Session,
     conninfo: &Conninfo,
-    (n_clients, keeper): (u32, HoldingSession),
+    n_clients: u32,
+    keeper: HoldingSession,
     stop: &'static AtomicBool,
 ) -> Result<()> {
     let n_clients = i64::from(n_clients);

@@ -185,7 +185,8 @@ impl Embedded {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(
                     &mut session,
-                    (files, Whose::Ours),
+                    files,
+                    Whose::Ours,
                     scale,
                     site.environment.stop,
                     watch,

@@ -233,7 +233,7 @@ fn set(
         (case.os.get("huge_pages"), cluster, settings.as_mut())
     {
         let wanted = wanted.parse().map_err(anyhow::Error::msg)?;
-        use_huge_pages(wanted, &machine, &mut keeper, (cluster, settings), applied)?;
+        use_huge_pages(wanted, &machine, &mut keeper, cluster, settings, applied)?;
     }
     Ok(())
 }
@@ -253,7 +253,8 @@ fn use_huge_pages(
     wanted: HugePages,
     machine: &KernelFiles,
     keeper: &mut Keeper,
-    (cluster, settings): (&Cluster, &mut BTreeMap<String, String>),
+    cluster: &Cluster,
+    settings: &mut BTreeMap<String, String>,
     applied: &mut Applied,
 ) -> Result<()> {
     settings.insert("huge_pages".to_string(), wanted.to_string());

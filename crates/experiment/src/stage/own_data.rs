@@ -42,7 +42,8 @@ pub(crate) enum Whose {
 /// With file, line and column of the failed statement; those before it have been executed.
 pub(crate) fn run_files(
     session: &mut Session,
-    (files, whose): (&[SqlFile], Whose),
+    files: &[SqlFile],
+    whose: Whose,
     scale: u32,
     stop: &AtomicBool,
     watch: &mut Watch,
@@ -114,7 +115,7 @@ pub(crate) fn restore_archive(
     let about = || {
         format!(
             "cannot restore `{name}`{}",
-            if_other(&archive.dump_version, (&restorer.version, &restorer.bin_dir), server_num)
+            if_other(&archive.dump_version, &restorer.version, &restorer.bin_dir, server_num)
         )
     };
     let list = restore.list().with_context(about)?;
@@ -156,7 +157,7 @@ fn passed_over(settings: impl IntoIterator<Item = &'static str>) -> String {
 
 /// Advice if the archive was written by a `pg_dump` that is newer than the `pg_restore`, or the latter is not the server's: they may
 /// not know, or say, what the other has.
-fn if_other(dump_version: &str, (version, bin_dir): (&str, &Path), server_num: u32) -> String {
+fn if_other(dump_version: &str, version: &str, bin_dir: &Path, server_num: u32) -> String {
     let of_server = Release::new(server_num);
     let Some(ours) = version_num(version).map(Release::new) else { return String::new() };
     if version_num(dump_version).is_some_and(|num| Release::new(num).is_of_newer_series(ours)) {
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn another_series_is_named_where_a_restore_fails() {
         let check = |dump: &str, restorer: &str, server_num: u32, expected: &str| {
-            let words = if_other(dump, (restorer, Path::new("/bin")), server_num);
+            let words = if_other(dump, restorer, Path::new("/bin"), server_num);
             assert_eq!(words.is_empty(), expected.is_empty(), "{dump} {restorer} {server_num}: {words}");
             assert!(words.contains(expected), "{words}");
         };

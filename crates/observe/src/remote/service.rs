@@ -82,7 +82,7 @@ impl Service {
     /// As [`Address::request`].
     pub(crate) fn scrape(&self, bytes_max: u64) -> Result<Response> {
         let header = format!("Accept: text/plain\r\n{}", self.header);
-        self.address.request(self.tls.as_ref(), "GET", (&self.address.path, &header), bytes_max)
+        self.address.request(self.tls.as_ref(), "GET", &self.address.path, &header, bytes_max)
     }
 
     /// The answer to `query`, a path with its parameters below the address.
@@ -91,6 +91,6 @@ impl Service {
     /// As [`Address::request`], and when the answer takes longer.
     pub fn ask(&self, query: &str, longest: Duration, bytes_max: u64) -> Result<Response> {
         let path = format!("{}{query}", self.address.path.trim_end_matches('/'));
-        self.address.request_within(longest, self.tls.as_ref(), "GET", (&path, &self.header), bytes_max)
+        self.address.request_within(longest, self.tls.as_ref(), "GET", &path, &self.header, bytes_max)
     }
 }

@@ -74,7 +74,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         }
         Some(second) => {
             let other = Explained::read(&second.dir, KeptTelemetry::Drawn)?;
-            let mut comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
+            let mut comparisons = compare_sides(&of_two(&first, &targets[0], &other, second)?, args);
             page::write_asked(args, &comparisons, &[of_first, page::Source::new(&other, second)])?;
             if !args.json {
                 comparisons.iter_mut().for_each(|case| name_results(case, [&targets[0], second]));
@@ -240,7 +240,7 @@ pub(crate) fn page_of(dirs: [&Path; 2], back: &[BarLink]) -> Result<Page> {
     let [a, b] = dirs.map(|dir| StoredCase { dir: dir.to_path_buf(), case: None });
     let (first, second) =
         (Explained::read_for_page(&a.dir, false)?, Explained::read_for_page(&b.dir, false)?);
-    let sides = of_two((&first, &a), (&second, &b))?;
+    let sides = of_two(&first, &a, &second, &b)?;
     let comparisons = analysis::explain::compare(&sides, MARGIN);
     let command = shell::command(&["pgdyno".to_string(), "compare".to_string(), path(&a), path(&b)]);
     let sources = [page::Source::new(&first, &a), page::Source::new(&second, &b)];
@@ -253,8 +253,10 @@ fn path(case: &StoredCase) -> String {
 
 /// Cases of two experiments: the named ones, else those with the same levels.
 fn of_two<'a>(
-    (a, a_target): (&'a Explained, &StoredCase),
-    (b, b_target): (&'a Explained, &StoredCase),
+    a: &'a Explained,
+    a_target: &StoredCase,
+    b: &'a Explained,
+    b_target: &StoredCase,
 ) -> Result<Vec<(ComparedSide<'a>, ComparedSide<'a>)>> {
     let n_cases = a.data.plan.cases.len().max(b.data.plan.cases.len());
     if a_target.case.is_some() || b_target.case.is_some() || n_cases == 1 {
@@ -328,7 +330,8 @@ mod tests {
             more_with: "--pairs",
             figures: vec![FigureComparison::new(
                 ComparedFigure::Throughput,
-                (None, None),
+                None,
+                None,
                 result,
                 sample,
                 Pairing::Blocks,

@@ -120,7 +120,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let Some(measured) = conducted(wanted, &explained, args)? else { return Ok(Exit::Partial) };
     let study = &measured.explained.study;
     let data = &measured.explained.data;
-    let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(data, study, (1, id), what_if));
+    let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(data, study, 1, id, what_if));
     let proofs = Proofs {
         case: summary.case.id,
         measured_in: measured.dir.display().to_string(),

@@ -35,7 +35,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
 /// The comparison as it is with these values and without a result.
 pub(super) fn with_sample(mut case: CaseComparison, sample: FigureSample) -> CaseComparison {
     let FigureComparison { figure, a_median, b_median, .. } = case.figures[0];
-    case.figures = vec![FigureComparison::new(figure, (a_median, b_median), None, sample, case.pairing)];
+    case.figures = vec![FigureComparison::new(figure, a_median, b_median, None, sample, case.pairing)];
     case
 }
 

@@ -93,7 +93,7 @@ impl axum::serve::Listener for Bounded {
 
             let user = self.user_of(&stream, from);
             if let Some((place, patience)) = self.place_for(user, is_loopback(from.ip())).await {
-                return (Connection::new((stream, user), place, patience), from);
+                return (Connection::new(stream, user, place, patience), from);
             }
         }
     }
@@ -137,7 +137,8 @@ pub(super) struct Connection {
 
 impl Connection {
     fn new(
-        (stream, user): (TcpStream, Option<u32>),
+        stream: TcpStream,
+        user: Option<u32>,
         place: OwnedSemaphorePermit,
         patience: ConnectionBounds,
     ) -> Connection {

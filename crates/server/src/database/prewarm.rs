@@ -57,7 +57,7 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<StepDetail> {
             continue;
         }
         if let Some(schema) = &schema {
-            read_pages(session, schema, relation, (mode, wanted_bytes / page_bytes))?;
+            read_pages(session, schema, relation, mode, wanted_bytes / page_bytes)?;
         } else if relation.is_filtered {
             if !relation.is_index {
                 filtered.push(relation.table.as_str());
@@ -79,7 +79,7 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<StepDetail> {
         None => scans_text(objection.as_deref(), &ringed, &filtered),
         Some(_) if mode == "buffer" => "pg_prewarm, mode buffer".to_string(),
         Some(schema) => {
-            let filled_bytes = fill(session, schema, &mut relations, (shared_bytes, page_bytes))?;
+            let filled_bytes = fill(session, schema, &mut relations, shared_bytes, page_bytes)?;
             format!(
                 "pg_prewarm, mode read; then mode buffer for {filled_bytes} bytes: indexes before tables, small before large"
             )
@@ -100,7 +100,8 @@ fn fill(
     session: &mut Session,
     schema: &str,
     relations: &mut [Relation],
-    (shared_bytes, page_bytes): (u64, u64),
+    shared_bytes: u64,
+    page_bytes: u64,
 ) -> Result<u64> {
     relations.sort_by_key(|relation| (!relation.is_index, relation.bytes, relation.oid));
     let mut room_bytes = shared_bytes;
@@ -109,7 +110,7 @@ fn fill(
         if wanted_bytes < page_bytes {
             continue;
         }
-        read_pages(session, schema, relation, ("buffer", wanted_bytes / page_bytes))?;
+        read_pages(session, schema, relation, "buffer", wanted_bytes / page_bytes)?;
         room_bytes -= wanted_bytes;
     }
     Ok(shared_bytes - room_bytes)
@@ -199,7 +200,8 @@ fn read_pages(
     session: &mut Session,
     schema: &str,
     relation: &Relation,
-    (mode, n_pages): (&str, u64),
+    mode: &str,
+    n_pages: u64,
 ) -> Result<()> {
     let last = n_pages.saturating_sub(1);
     // Of the exact types: whoever owns the schema could add a function of the name that fits others better.

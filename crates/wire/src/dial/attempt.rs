@@ -61,6 +61,13 @@ pub(super) enum Encryption {
     Tls,
 }
 
+/// What a server is to `target_session_attrs`.
+#[derive(Clone, Copy, Default)]
+struct ServerRole {
+    in_recovery: bool,
+    read_only: bool,
+}
+
 /// What the attempt is waiting for.
 enum DialPhase {
     /// The kernel is making the connection.
@@ -73,8 +80,8 @@ enum DialPhase {
     Startup,
     /// The server is ready and was asked whether it is a standby.
     Role {
-        /// In recovery, read only; once the row has arrived.
-        answer: Option<(bool, bool)>,
+        /// Once the row has arrived.
+        answer: Option<ServerRole>,
     },
     /// CancelRequest is sent; the server will close the connection.
     CancelSent,
@@ -321,7 +328,10 @@ impl Attempt {
             },
             (b'D', DialPhase::Role { answer }) => {
                 let mut values = row_values(body).map(Option::unwrap_or_default);
-                *answer = Some((values.next() == Some(b"t"), values.next() == Some(b"on")));
+                *answer = Some(ServerRole {
+                    in_recovery: values.next() == Some(b"t"),
+                    read_only: values.next() == Some(b"on"),
+                });
             }
             (b'Z', DialPhase::Role { answer }) => {
                 let answer = answer.unwrap_or_default();
@@ -334,17 +344,17 @@ impl Attempt {
         Ok(false)
     }
 
-    /// In recovery, read only: servers report it since version 14; others (and poolers) must be asked.
-    fn reported_role(&self) -> Option<(bool, bool)> {
+    /// Servers report it since version 14; others (and poolers) must be asked.
+    fn reported_role(&self) -> Option<ServerRole> {
         let is_on = |name: &str| self.parameters.get(name).map(|value| value == "on");
-        Some((is_on("in_hot_standby")?, is_on("default_transaction_read_only")?))
+        Some(ServerRole {
+            in_recovery: is_on("in_hot_standby")?,
+            read_only: is_on("default_transaction_read_only")?,
+        })
     }
 
-    fn check_role(
-        &self,
-        (in_recovery, read_only): (bool, bool),
-        wanted: TargetSessionAttrs,
-    ) -> Result<bool, ConnectError> {
+    fn check_role(&self, role: ServerRole, wanted: TargetSessionAttrs) -> Result<bool, ConnectError> {
+        let ServerRole { in_recovery, read_only } = role;
         let fits = match wanted {
             TargetSessionAttrs::Any => true,
             TargetSessionAttrs::ReadWrite => !in_recovery && !read_only,

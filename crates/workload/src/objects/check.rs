@@ -31,8 +31,6 @@ pub struct Checks {
     pub quick: &'static [&'static str],
     /// The largest tables that these read.
     pub quick_reads: &'static [&'static str],
-    /// The table with a row for each transaction that is recorded.
-    pub history: &'static str,
     /// Another possible explanation of what is found.
     pub hint: Option<Hint>,
 }

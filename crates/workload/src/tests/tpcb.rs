@@ -1,5 +1,7 @@
 //! The built-in scripts, their tables and their rows.
 
+use model::workload::Dataset;
+
 use super::{defines, emulator};
 use crate::catalogue;
 use crate::tpcb::{
@@ -239,5 +241,5 @@ fn only_laws_that_hold_are_checked() {
     assert_eq!(ids(TpcbScript::TpcbSelect), ["row-counts", "foreign-ids"]);
     assert_eq!(ids(TpcbScript::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
     assert_eq!(ids(TpcbScript::Tpcb).len(), 8);
-    assert_eq!(tpcb::CHECKS.history, "pgbench_history");
+    assert_eq!(Dataset::Tpcb.row().history_table, Some("pgbench_history"));
 }

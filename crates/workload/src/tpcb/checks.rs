@@ -12,7 +12,6 @@ pub const CHECKS: Checks = Checks {
     fresh: None,
     quick: &[],
     quick_reads: &[],
-    history: "pgbench_history",
     hint: Some(Hint { sql: include_str!("checks/is-simple.sql"), text: SIMPLE }),
 };
 

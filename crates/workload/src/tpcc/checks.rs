@@ -12,7 +12,6 @@ pub const CHECKS: Checks = Checks {
     // They read no large table.
     quick: &["3.3.2.1", "3.3.2.2", "3.3.2.3", "3.3.2.8", "3.3.2.9"],
     quick_reads: &["history", "orders"],
-    history: "history",
     hint: None,
 };
 

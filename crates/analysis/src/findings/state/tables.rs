@@ -101,7 +101,7 @@ fn unusual(table: &str, objects: &BTreeMap<String, String>, asked: Asked) -> Vec
         .filter(|(_, definition)| definition.starts_with("PRIMARY KEY"))
         .filter_map(|(object, _)| object.strip_prefix("constraint "))
         .collect();
-    if primary.is_empty() && !is_any(|row, name| row.history_table == name, table) {
+    if primary.is_empty() && !is_any(|row, name| row.history_table == Some(name), table) {
         let severity = if asked.is_built_in { Severity::Void } else { Severity::Doubt };
         found.push((severity, format!("`{table}` has no primary key")));
     }

@@ -99,7 +99,7 @@ pub(crate) struct Conditions {
 
 impl MeasurementFacts {
     /// The facts of a span; `None` with too few samples.
-    pub(crate) fn from_usage(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<MeasurementFacts> {
+    pub(crate) fn from_usage(usage: &Usage, from_s: f64, to_s: f64) -> Option<MeasurementFacts> {
         let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
         let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
@@ -146,7 +146,8 @@ impl MeasurementFacts {
     pub(super) fn with(
         self,
         usage: &Usage,
-        (from_s, to_s): (f64, f64),
+        from_s: f64,
+        to_s: f64,
         resources: &ResourceUsage,
         conditions: &Conditions,
     ) -> MeasurementFacts {
@@ -154,16 +155,16 @@ impl MeasurementFacts {
         let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
         let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
-        let throttled = throttled(usage, (from_s, to_s));
+        let throttled = throttled(usage, from_s, to_s);
         MeasurementFacts {
             n_cpus,
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
-            server_delay: server_delay(usage, (from_s, to_s)),
+            server_delay: server_delay(usage, from_s, to_s),
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
-            driver_delay: driver_delay(usage, (from_s, to_s)),
-            driver_threads: driver_threads(usage, (from_s, to_s)),
+            driver_delay: driver_delay(usage, from_s, to_s),
+            driver_threads: driver_threads(usage, from_s, to_s),
             tps: conditions.tps,
             service_s: conditions.service_s,
             has_pauses: conditions.has_pauses,
@@ -357,7 +358,7 @@ fn is_left_to_client(what: &str) -> bool {
 }
 
 /// The largest share of periods in which a quota stopped a control group of the server.
-fn throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+fn throttled(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let share = |group: &String| {
         let rate = |metric: &str| usage.rate_of_key(&key(metric, group), from_s, to_s);
         let all = rate("cgroup.periods").filter(|all| *all > 0.0)?;
@@ -370,7 +371,7 @@ fn throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
 /// Processors that the server's processes waited for, without what a quota kept from them: the kernel counts both as one.
 /// Groups contain each other, so that the one that was stopped most counts, and not their sum. Where several processes wait for
 /// one stopped processor, each of them waits and the stop counts once: what remains is an upper bound.
-pub(super) fn server_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+pub(super) fn server_delay(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let delay = usage.rate("server.run_delay", from_s, to_s)?;
     let groups = usage.instances("cgroup.throttled_time");
     let of_server = groups.iter().filter(|group| group.starts_with("server"));
@@ -380,25 +381,25 @@ pub(super) fn server_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<
 }
 
 /// Time that a thread of the driver waited for a processor, as a share of the time.
-fn driver_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+fn driver_delay(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let n_threads = usage.instances("driver.thread_cpu").len().max(1);
     Some((usage.rate("driver.run_delay", from_s, to_s)? / n_threads as f64).clamp(0.0, 1.0))
 }
 
 /// Threads of the driver that worked or waited for a processor, on average.
-fn driver_threads(usage: &Usage, (from_s, to_s): (f64, f64)) -> f64 {
+fn driver_threads(usage: &Usage, from_s: f64, to_s: f64) -> f64 {
     let busy: f64 = busy_threads(usage, from_s, to_s).iter().sum();
     busy + usage.rate("driver.run_delay", from_s, to_s).unwrap_or(0.0)
 }
 
 /// The part of WAL that is full pages, at most.
-pub(super) fn full_pages(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+pub(super) fn full_pages(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let images = usage.rate("server.wal_full_page_images", from_s, to_s)?;
     let bytes = usage.rate("server.wal_bytes", from_s, to_s).filter(|bytes| *bytes > 0.0)?;
     Some((images * PAGE_BYTES / bytes).min(1.0))
 }
 
 /// Checkpoints per minute that the amount of WAL requested.
-pub(super) fn checkpoints_per_min(usage: &Usage, (from_s, to_s): (f64, f64)) -> f64 {
+pub(super) fn checkpoints_per_min(usage: &Usage, from_s: f64, to_s: f64) -> f64 {
     60.0 * usage.rate_of_key(&key("server.checkpoints", "requested"), from_s, to_s).unwrap_or(0.0)
 }

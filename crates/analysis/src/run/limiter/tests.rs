@@ -515,7 +515,7 @@ fn what_a_quota_kept_from_the_server_is_no_queue_for_processors() {
         let tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1_000_000_000, values };
         let placed = vec![Placed { from_s: 0.0, to_s: 1.0, tick: &tick }];
         let usage = Usage::new(placed, Parties { server: true, driver: true, pgdyno: true });
-        let found = facts::server_delay(&usage, (0.0, 1.0)).unwrap();
+        let found = facts::server_delay(&usage, 0.0, 1.0).unwrap();
         assert!((found - expected).abs() < 1e-9, "{delay} {throttled:?}: {found}");
     };
     check(1.19, &[], 1.19);
@@ -540,8 +540,8 @@ fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
         tps: None,
         service_s: None,
     };
-    let facts = MeasurementFacts::from_usage(&usage, (0.0, 4.0)).unwrap();
-    let facts = facts.with(&usage, (0.0, 4.0), &ResourceUsage::default(), &conditions);
+    let facts = MeasurementFacts::from_usage(&usage, 0.0, 4.0).unwrap();
+    let facts = facts.with(&usage, 0.0, 4.0, &ResourceUsage::default(), &conditions);
     judge(&MeasurementFacts { cpu: Some(0.2), n_cpus: Some(4.0), ..facts })
 }
 

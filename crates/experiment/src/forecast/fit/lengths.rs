@@ -16,7 +16,7 @@ const MEASURE_LEVEL_S_MIN: u64 = 2;
 pub(super) const LENGTHS: [(u32, u32); 6] = [(1, 5), (2, 10), (3, 15), (5, 30), (10, 60), (30, 120)];
 
 /// Shortens what is longer; a load that ends by its number of transactions has no length.
-pub(super) fn limit(experiment: &mut Experiment, (ramp_up_s, measure_s): (u32, u32)) {
+pub(super) fn limit(experiment: &mut Experiment, ramp_up_s: u32, measure_s: u32) {
     let (workload, run) = (&experiment.workload, &mut experiment.run);
     if workload.transactions.is_some() {
         return;

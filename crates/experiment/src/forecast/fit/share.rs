@@ -132,8 +132,8 @@ impl Share {
             thin(levels, most(Axis::Settings, &key), |level| wanted(&key, &level.0));
         }
         self.thin_others(&mut part, needs);
-        if let Some(&length) = LENGTHS.get(self.length) {
-            lengths::limit(&mut part, length);
+        if let Some(&(ramp_up_s, measure_s)) = LENGTHS.get(self.length) {
+            lengths::limit(&mut part, ramp_up_s, measure_s);
         }
         part
     }

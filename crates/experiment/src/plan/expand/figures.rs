@@ -39,7 +39,7 @@ fn check_one(
     for (key, wanted) in figure.at.levels.iter().filter(|(key, _)| !is_label(key)) {
         let n = design::dimension_named(&place, key, dimensions)?;
         let Dimension { key: whole, levels } = &dimensions[n];
-        design::expect_levels(&place, (key.as_str(), wanted), |wanted| {
+        design::expect_levels(&place, key.as_str(), wanted, |wanted| {
             levels.iter().any(|level| is_level(whole, wanted, level))
         })?;
     }

@@ -75,7 +75,7 @@ impl TargetLabels {
                     })?;
                 }
             }
-            design::expect_levels(PLACE, (key.as_str(), wanted), |wanted| self.has(dimensions, key, wanted))?;
+            design::expect_levels(PLACE, key.as_str(), wanted, |wanted| self.has(dimensions, key, wanted))?;
         }
         combinations
             .iter()

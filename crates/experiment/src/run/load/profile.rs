@@ -33,7 +33,7 @@ impl Profiler {
         })
     }
 
-    fn record(&self, place: &LocalParts, (go, window): (u64, Window), dir: &Path, is_over: &AtomicBool) {
+    fn record(&self, place: &LocalParts, go: u64, window: Window, dir: &Path, is_over: &AtomicBool) {
         let begin = go + u64::from(window.ramp_up_s) * 1_000_000_000;
         while unix_now() < begin && !is_over.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
@@ -54,14 +54,15 @@ impl Profiler {
 pub(crate) fn during<T>(
     profiler: Option<&Profiler>,
     place: &LocalParts,
-    (go, window): (u64, Window),
+    go: u64,
+    window: Window,
     dir: &Path,
     load: impl FnOnce() -> T,
 ) -> T {
     let Some(profiler) = profiler else { return load() };
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| profiler.record(place, (go, window), dir, &is_over));
+        scope.spawn(|| profiler.record(place, go, window, dir, &is_over));
         let done = load();
         is_over.store(true, Ordering::Relaxed);
         done

@@ -42,7 +42,8 @@ fn position(session: &mut Session) -> Result<u64> {
 /// When the run's files cannot be written.
 pub(crate) fn add(
     record: &mut RunRecord,
-    (before, ticks): (Result<Option<u64>>, &[OfTick]),
+    before: Result<Option<u64>>,
+    ticks: &[OfTick],
     cluster: Option<&Cluster>,
     writer: &RunWriter,
     stop: &AtomicBool,

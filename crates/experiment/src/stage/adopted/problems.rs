@@ -82,7 +82,8 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     found.take(connections::check(
         &mut session,
         conninfo,
-        (most_clients, HoldingSession::Later),
+        most_clients,
+        HoldingSession::Later,
         site.environment.stop,
     ));
     let standbys = found.take(standbys::problem(&mut session, cases));

@@ -159,7 +159,8 @@ impl Adopted {
             }
             let done = own_data::run_files(
                 session,
-                (files, Whose::ByUrl),
+                files,
+                Whose::ByUrl,
                 case.workload.scale,
                 site.environment.stop,
                 watch,

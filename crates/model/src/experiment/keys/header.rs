@@ -36,7 +36,7 @@ section! {
         #[serde(default = "three")]
         REPEATS = repeats: u32 = three(),
             row(KeyKind::Whole(1, 1000), "3")
-                .given_by(KeyOption::number("repeats", ("N", "5"), "How often each case is run").not_of_both());
+                .given_by(KeyOption::number("repeats", "N", "5", "How often each case is run").not_of_both());
 
         /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied on
         /// its own

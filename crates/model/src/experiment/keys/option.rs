@@ -48,7 +48,8 @@ impl KeyOption {
     /// An option with a number, such as `example`, or with several.
     pub(super) const fn number(
         long: &'static str,
-        (value_name, example): (&'static str, &'static str),
+        value_name: &'static str,
+        example: &'static str,
         help: &'static str,
     ) -> KeyOption {
         KeyOption { form: OptionForm::Number(example), ..KeyOption::text(long, value_name, help) }

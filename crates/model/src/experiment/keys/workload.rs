@@ -37,13 +37,13 @@ section! {
         /// number of clients, 1 to 100000
         CLIENTS = clients: Levels<u32> = Levels::one(1),
             row(KeyKind::Whole(1, 100_000), "1")
-                .given_by(KeyOption::number("clients", ("N,...", "1,16,64"), "Numbers of clients; several make a factor: 1,8,32").short('c').both("Number of clients"));
+                .given_by(KeyOption::number("clients", "N,...", "1,16,64", "Numbers of clients; several make a factor: 1,8,32").short('c').both("Number of clients"));
 
         /// number of threads of each driver, at most one for each of its clients; a case with more is refused
         #[serde(skip_serializing_if = "Option::is_none")]
         THREADS = threads: Option<Levels<u32>>,
             row(KeyKind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
-                .given_by(KeyOption::number("threads", ("N,...", "1,4"), "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads")).whole();
+                .given_by(KeyOption::number("threads", "N,...", "1,4", "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads")).whole();
 
         /// how many of the drivers take part, the first ones of `[[driver]]`, or of the target's own
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_TRIES = max_tries: Option<u32>,
             row(KeyKind::Whole(0, u32::MAX as u64), "1")
-                .given_by(KeyOption::number("max-tries", ("N", "5"), "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
+                .given_by(KeyOption::number("max-tries", "N", "5", "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
 
         /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the
         /// URL: at once if its session had committed something, otherwise after 25 to 75 ms, drawn from the seed, until a

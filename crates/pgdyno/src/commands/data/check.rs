@@ -106,8 +106,9 @@ pub(crate) fn embedded_case(
 }
 
 fn text(place: &str, report: &CheckReport) -> String {
-    let mut out =
-        format!("{place}: scale {}, {} transactions in the history\n", report.scale, report.history_rows);
+    let recorded =
+        report.history_rows.map(|n| format!(", {n} transactions in the history")).unwrap_or_default();
+    let mut out = format!("{place}: scale {}{recorded}\n", report.scale);
     for result in &report.results {
         let verdict = if result.violations.is_empty() { "ok      " } else { "VIOLATED" };
         out.push_str(&format!("  {verdict}  {:<13} {}\n", result.id, result.title));

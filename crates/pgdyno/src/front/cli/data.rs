@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use model::experiment::keys::workload::{LOAD_STREAMS, PARTITIONS};
+use model::workload::{Dataset, WorkloadKind};
 
 use super::numbers::of_key;
 use crate::front::cli::ServerArgs;
@@ -13,8 +14,7 @@ use crate::front::cli::ServerArgs;
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb (also those of tpcb-simple and tpcb-select), tpcc, tproc-c. (What your own scripts run on is in the experiment file: workload.data.)
-    #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
+    #[arg(short, long, value_name = "NAME", default_value = "tpcb", help = whose_tables())]
     pub(crate) workload: String,
     /// Scale units of data: branches, or warehouses.
     #[arg(short, long, value_name = "N", default_value = "10", allow_hyphen_values = true)]
@@ -54,9 +54,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: the last one on the embedded server,
-    /// else tpcb].
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", help = which_workload())]
     pub(crate) workload: Option<String>,
     /// Scale of the embedded server's data [default: the one used last].
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
@@ -83,4 +81,29 @@ pub(crate) struct CheckArgs {
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The names of the workloads that fit.
+fn names(fits: impl Fn(WorkloadKind) -> bool) -> Vec<&'static str> {
+    let fit = WorkloadKind::ALL.into_iter().filter(|kind| !kind.is_own() && fits(*kind));
+    fit.map(WorkloadKind::as_str).collect()
+}
+
+fn whose_tables() -> String {
+    let words = |dataset: Dataset| {
+        let others = names(|kind| kind.row().data == dataset && kind.as_str() != dataset.name());
+        let also = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" (also those of {})", others.join(" and "))
+        };
+        format!("{}{also}", dataset.name())
+    };
+    let sets = Dataset::ALL.map(words).join(", ");
+    format!("Whose tables: {sets}. (What your own scripts run on is in the experiment file: workload.data.)")
+}
+
+fn which_workload() -> String {
+    let all = names(|_| true).join(", ");
+    format!("Which workload ran: {all} [default: the last one on the embedded server, else tpcb]")
 }

@@ -123,7 +123,13 @@ pub(super) fn exporter(target: &TargetSpec) -> Option<String> {
     let files = [("ca", ca), ("password_file", password_file), ("token_file", token_file)];
     let words = [("user", user), ("password_env", password_env), ("token_env", token_env)];
     let address = target.telemetry.clone()?;
-    Some(address + &credentials(&files.map(with_path), &words.map(with_word)))
+    Some(
+        address
+            + &credentials(
+                &files.map(|(name, path)| with_path(name, path)),
+                &words.map(|(name, word)| with_word(name, word)),
+            ),
+    )
 }
 
 /// A series, with the files and variables whose secrets its server is sent.
@@ -131,14 +137,18 @@ pub(super) fn import(import: &Import) -> String {
     let Import { ca, user, password_env, password_file, token_env, token_file, .. } = import;
     let files = [("ca", ca), ("password_file", password_file), ("token_file", token_file)];
     let words = [("user", user), ("password_env", password_env), ("token_env", token_env)];
-    import.source() + &credentials(&files.map(with_path), &words.map(with_word))
+    import.source()
+        + &credentials(
+            &files.map(|(name, path)| with_path(name, path)),
+            &words.map(|(name, word)| with_word(name, word)),
+        )
 }
 
-fn with_path((name, path): (&str, &Option<std::path::PathBuf>)) -> Option<String> {
+fn with_path(name: &str, path: &Option<std::path::PathBuf>) -> Option<String> {
     path.as_ref().map(|path| format!("{name} {}", path.display()))
 }
 
-fn with_word((name, word): (&str, &Option<String>)) -> Option<String> {
+fn with_word(name: &str, word: &Option<String>) -> Option<String> {
     word.as_ref().map(|word| format!("{name} {word}"))
 }
 
@@ -184,7 +194,7 @@ pub(super) fn driver_lists(experiment: &Experiment) -> Vec<String> {
         hosts.chain(pods)
     });
     let agents = experiment.agents.iter().map(|agents| {
-        let files = [("creds", &agents.creds), ("ca", &agents.ca)].map(with_path);
+        let files = [("creds", &agents.creds), ("ca", &agents.ca)].map(|(name, path)| with_path(name, path));
         format!("agents at {}{}", agents.nats, credentials(&files, &[]))
     });
     lists.chain(agents).collect()

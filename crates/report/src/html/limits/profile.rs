@@ -36,7 +36,7 @@ pub(in crate::html) fn section(study: &Study, profiles: &[StoredProfile]) -> Str
         if let (Some(before), Some(after)) =
             (of_case(profiles, base.case.id), of_case(profiles, case.case.id))
         {
-            html.push_str(&difference((base, before), (case, after)));
+            html.push_str(&difference(base, before, case, after));
         }
     }
     html.push_str(&legend());
@@ -179,8 +179,10 @@ fn points(change: f64) -> String {
 
 /// Both graphs side by side, coloured by what changed from the first to the second.
 fn difference(
-    (base, before): (&CaseSummary, &StoredProfile),
-    (case, after): (&CaseSummary, &StoredProfile),
+    base: &CaseSummary,
+    before: &StoredProfile,
+    case: &CaseSummary,
+    after: &StoredProfile,
 ) -> String {
     let (one, other) =
         (tree::from_stacks(&of_work(&before.stacks)), tree::from_stacks(&of_work(&after.stacks)));

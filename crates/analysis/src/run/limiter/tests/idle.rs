@@ -107,8 +107,8 @@ fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
             tps: Some(5000.0),
             service_s: None,
         };
-        let facts = MeasurementFacts::from_usage(&usage, (0.0, 1.0)).unwrap();
-        judge(&facts.with(&usage, (0.0, 1.0), &ResourceUsage::default(), &conditions))
+        let facts = MeasurementFacts::from_usage(&usage, 0.0, 1.0).unwrap();
+        judge(&facts.with(&usage, 0.0, 1.0, &ResourceUsage::default(), &conditions))
     };
     let idle = judged(0.01);
     assert_eq!(idle.name, Bottleneck::Network, "{idle:?}");

@@ -33,10 +33,10 @@ pub struct TableSet {
     pub workload: WorkloadKind,
     /// The tables, in the order of loading.
     pub tables: &'static [TableSpec],
-    /// The table whose comment is the load marker; it has one row per scale unit.
+    /// The table whose comment is the load marker. It has a key, and as many rows as its numbers say.
     pub marked_table: &'static str,
-    /// The table that gains a row with each payment or transaction, and has no primary key.
-    pub history_table: &'static str,
+    /// The table that gains a row with each payment or transaction, and has no primary key; `None` if nothing is recorded.
+    pub history_table: Option<&'static str>,
     /// Indexes other than primary keys.
     pub indexes: &'static [&'static str],
     /// Whether nobody else calls tables like this, so that tables of these names are known to be these.
@@ -148,6 +148,15 @@ impl Dataset {
         self.row().tables.iter().map(|table| table.name).collect()
     }
 
+    /// The scale at which the marked table has so many rows; `None` if it has so many at none.
+    pub fn scale_of(self, rows: u64) -> Option<u32> {
+        let marked = self.row().tables.iter().find(|table| table.name == self.marked_table());
+        match marked?.key? {
+            (_, Count::PerUnit(n)) if rows.is_multiple_of(n) => u32::try_from(rows / n).ok(),
+            _ => None,
+        }
+    }
+
     /// Approximate disk space of freshly loaded data with its indexes, bytes.
     pub fn estimated_bytes(self, scale: u32) -> u64 {
         self.row().bytes_per_unit * u64::from(scale) + self.row().bytes_fixed
@@ -165,7 +174,7 @@ const TPCB: TableSet = TableSet {
         TableSpec { name: "pgbench_history", key: None },
     ],
     marked_table: "pgbench_branches",
-    history_table: "pgbench_history",
+    history_table: Some("pgbench_history"),
     indexes: &[],
     are_names_distinct: true,
     can_be_partitioned: true,
@@ -188,7 +197,7 @@ const TPCC: TableSet = TableSet {
     workload: WorkloadKind::Tpcc,
     tables: &of_tpcc(("s_w_id", WAREHOUSES)),
     marked_table: "warehouse",
-    history_table: "history",
+    history_table: Some("history"),
     indexes: &["customer_name", "orders_customer"],
     are_names_distinct: false,
     can_be_partitioned: false,
@@ -235,9 +244,14 @@ mod tests {
     fn a_row_names_its_own_tables() {
         for dataset in Dataset::ALL {
             let (row, tables) = (dataset.row(), dataset.tables());
-            assert!(tables.contains(&row.marked_table) && tables.contains(&row.history_table), "{dataset}");
+            assert!(tables.contains(&row.marked_table), "{dataset}");
+            assert_eq!(
+                (dataset.scale_of(0), dataset.scale_of(7_000_000).is_some()),
+                (Some(0), true),
+                "{dataset}"
+            );
             let without_key = row.tables.iter().filter(|table| table.key.is_none()).map(|table| table.name);
-            assert!(without_key.eq([row.history_table]), "{dataset}");
+            assert!(without_key.eq(row.history_table), "{dataset}");
             assert_eq!(row.workload.row().data, dataset);
         }
     }

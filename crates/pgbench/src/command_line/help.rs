@@ -2,7 +2,7 @@
 
 use model::release::pgbench;
 
-use crate::pgbench::compat::Compat;
+use crate::compat::Compat;
 
 /// Help for all options, ours separate from pgbench's.
 pub(crate) fn usage(progname: &str, compat: Compat) -> String {

@@ -11,15 +11,16 @@ use model::load::drive::{Done, LoadEnding};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
 
-use super::compat::Compat;
-use super::follow::Follower;
-use super::prepare::{self, StandardTables};
-use super::{DRIVE_ARGUMENT, scripts, target};
-use crate::pgbench::command_line::options::{BenchPlan, Length};
-use crate::pgbench::output::log::{Complaint, MessageLog};
-use crate::pgbench::output::results::Results;
-use crate::pgbench::output::{json, server_text};
-use crate::signals;
+use crate::command_line::options::{BenchPlan, Length};
+use crate::compat::Compat;
+use crate::follow::Follower;
+use crate::messages::{self, Complaint, MessageLog};
+use crate::output::json;
+use crate::output::results::Results;
+use crate::prepare::{self, StandardTables};
+use crate::process::OwnProcess;
+use crate::scripts::script_tag;
+use crate::{DRIVE_ARGUMENT, server_text, target};
 
 /// Longer than any load: pgbench waits indefinitely.
 const FOREVER_S: u32 = u32::MAX / 4;
@@ -35,11 +36,12 @@ pub(crate) fn run(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
+    process: &OwnProcess,
     log: &mut MessageLog,
 ) -> Result<u8, Complaint> {
     let json_file = open_json(plan)?;
-    let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
-    let stop = signals::stop_flag();
+    let (tables, version) = prepare_tables(plan, conninfo, compat, process, log)?;
+    let stop = (process.stop_flag)();
     let load = LoadSpec { trace: log.debug, ..load_spec(plan, conninfo, tables) };
     let mut driver = spawn(&load, conninfo)?;
     let ready = driver
@@ -47,7 +49,7 @@ pub(crate) fn run(
         .map_err(|error| server_text::driver_error(&format!("{error:#}"), conninfo))?;
     let go_unix_ns = unix_now_ns();
     let begin_ns = go_unix_ns + u64::from(load.window.ramp_up_s) * 1_000_000_000;
-    let mut follower = Follower::new(plan, log, load.window.ramp_up_s, begin_ns);
+    let mut follower = Follower::new(plan, log, process.print, load.window.ramp_up_s, begin_ns);
     let patience = Window { measure_s: FOREVER_S, grace_s: FOREVER_S, ..load.window };
     let conducted = fleet::conduct(&mut driver, go_unix_ns, patience, &mut |line| follower.take(line), stop);
     follower.finish();
@@ -75,7 +77,7 @@ pub(crate) fn run(
         })?;
         return Ok(EXIT_ABORTED);
     }
-    show(&results, &done, &version, json_file, &mut print)?;
+    show(&results, &done, &version, json_file, &mut |text| process.print(text))?;
     if done.clients_lost > 0 {
         log.error("Run was aborted; the above results are incomplete.");
         return Ok(EXIT_ABORTED);
@@ -88,12 +90,13 @@ fn prepare_tables(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
+    process: &OwnProcess,
     log: &mut MessageLog,
 ) -> Result<(StandardTables, String), Complaint> {
     let mut session = target::connect(conninfo, "setup", log)?;
     let server = session.parameter("server_version").unwrap_or("unknown").to_string();
     if plan.added.json.as_deref() != Some("-") {
-        print(&format!("pgbench ({}, server {server})\n", compat.version()))?;
+        process.print(&format!("pgbench ({}, server {server})\n", compat.version()))?;
     }
     let (length, n) = match plan.length {
         Length::Transactions(n) => ("nxacts", n),
@@ -183,15 +186,10 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: StandardTables) -> L
     }
 }
 
-/// The name of a script's histograms.
-pub(crate) fn script_tag(number: usize) -> String {
-    format!("script{number}")
-}
-
 fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<Fleet, Complaint> {
     let program = std::env::current_exe()
         .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
-    let order = experiment::site::drive_order(load.clone(), conninfo);
+    let order = fleet::drive_order(load.clone(), conninfo);
     Fleet::local(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }
@@ -201,7 +199,7 @@ fn open_json(plan: &BenchPlan) -> Result<Option<File>, Complaint> {
     let path = plan.added.json.as_deref().filter(|path| *path != "-");
     let open = |path: &str| {
         File::create(path).map_err(|error| {
-            Complaint::new(format!("could not open file \"{path}\": {}", scripts::system_text(&error)))
+            Complaint::new(format!("could not open file \"{path}\": {}", messages::system_text(&error)))
         })
     };
     path.map(open).transpose()
@@ -222,14 +220,8 @@ fn show(
     print(&results.text())?;
     let Some(mut file) = json_file else { return Ok(()) };
     file.write_all(json::text(results, done, server_version).as_bytes()).map_err(|error| {
-        Complaint::new(format!("could not write the results: {}", scripts::system_text(&error)))
+        Complaint::new(format!("could not write the results: {}", messages::system_text(&error)))
     })
-}
-
-/// Writes to standard output.
-pub(crate) fn print(text: &str) -> Result<(), Complaint> {
-    crate::print_as_pgbench(text)
-        .map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
 }
 
 /// The thread of a client: clients are dealt out in order, larger shares first.

@@ -1,6 +1,6 @@
 //! `-i`: creates and fills the standard tables, step by step in the order asked for.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use dataset::streams::StreamError;
@@ -11,12 +11,13 @@ use wire::{CancelHandle, Conninfo};
 use workload::Schema;
 use workload::tpcb::{self, Partitioning, TpcbOptions, TpcbTable};
 
-use super::compat::Compat;
-use super::prepare::show_notices;
-use super::target;
-use crate::pgbench::command_line::options::InitPlan;
-use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
-use crate::pgbench::output::server_text;
+use crate::command_line::options::InitPlan;
+use crate::compat::Compat;
+use crate::messages::{Complaint, MessageKind, MessageLog};
+use crate::prepare::show_notices;
+use crate::process::OwnProcess;
+use crate::server_text;
+use crate::target;
 
 mod progress;
 mod streams;
@@ -28,11 +29,13 @@ pub(crate) fn run(
     plan: &InitPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
+    process: &OwnProcess,
     log: &mut MessageLog,
 ) -> Result<()> {
     let session = target::connect(conninfo, "initialization", log)?;
-    cancel_on_signal(session.cancel_handle());
-    let mut init = Init { plan, compat, session, log, conninfo, others: Vec::new() };
+    let stop = (process.stop_flag)();
+    cancel_on_signal(session.cancel_handle(), stop);
+    let mut init = Init { plan, compat, session, log, conninfo, stop, others: Vec::new() };
     let mut total_s = 0.0;
     let mut parts = Vec::new();
     for step in plan.steps.chars() {
@@ -56,10 +59,9 @@ pub(crate) fn run(
 }
 
 /// On Ctrl-C, cancels the server's current statement; the statement then fails, and the program with it.
-fn cancel_on_signal(handle: CancelHandle) {
-    let stop = crate::signals::stop_flag();
+fn cancel_on_signal(handle: CancelHandle, stop: &'static AtomicBool) {
     std::thread::spawn(move || {
-        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         // The session itself receives the outcome.
@@ -73,6 +75,8 @@ struct Init<'a> {
     session: Session,
     log: &'a mut MessageLog,
     conninfo: &'a Conninfo,
+    /// Raised by a signal.
+    stop: &'static AtomicBool,
     /// Additional sessions for `--streams`, opened on first use.
     others: Vec<Session>,
 }
@@ -146,7 +150,7 @@ impl Init<'_> {
         let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
         let mut progress = Progress::new(table, n_rows, self.plan.is_quiet, names_table);
         let log = &mut *self.log;
-        let stop = crate::signals::stop_flag();
+        let stop = self.stop;
         let mut n_sent = 0;
         let copied = copy.run(&mut self.session, table.name(), &mut |piece| {
             n_sent += piece.n_rows;

@@ -4,9 +4,9 @@ use model::release::pgbench;
 use wire::SessionError;
 use wire::session::{Rows, Session};
 
-use super::compat::Compat;
-use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
-use crate::pgbench::output::server_text;
+use crate::compat::Compat;
+use crate::messages::{Complaint, MessageKind, MessageLog};
+use crate::server_text;
 
 /// Facts about the standard tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -188,6 +188,15 @@ pub(crate) fn try_help(progname: &str) -> String {
     format!("Try \"{progname} --help\" for more information.")
 }
 
+/// A system error in C's words, without Rust's `(os error 2)`.
+pub(crate) fn system_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use model::load::{OnDisconnect, Protocol};
 use workload::tpcb::{Partitioning, TpcbScript};
 
-use super::cnum::{self, BadInt};
 use super::getopt::{self, CommandPiece};
 use super::options::{Added, BenchPlan, ConnectionOptions, InitPlan, Length, LogPlan, Opt, Request, specs};
-use crate::pgbench::compat::Compat;
-use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog, try_help};
-use crate::pgbench::scripts::{self, GivenScript};
+use crate::cnum::{self, BadInt};
+use crate::compat::Compat;
+use crate::messages::{Complaint, MessageKind, MessageLog, try_help};
+use crate::scripts::{self, GivenScript};
 
 /// Default steps of `-i`.
 const INIT_STEPS_DEFAULT: &str = "dtgvp";

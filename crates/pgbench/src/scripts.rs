@@ -4,14 +4,14 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use experiment::plan::scripts::SCRIPT_BYTES_MAX;
 use model::release::pgbench;
+use workload::script::SCRIPT_BYTES_MAX;
 use workload::tpcb::TpcbScript;
 use workload::{Program, ScriptError};
 
-use super::compat::Compat;
-use crate::pgbench::command_line::cnum;
-use crate::pgbench::output::log::Complaint;
+use crate::cnum;
+use crate::compat::Compat;
+use crate::messages::{Complaint, system_text};
 
 /// Most scripts that pgbench takes.
 const SCRIPTS_MAX: usize = 128;
@@ -26,6 +26,11 @@ pub(crate) struct GivenScript {
     pub(crate) weight: u32,
     /// The commands; the script compiled for the load has the same.
     pub(crate) program: Program,
+}
+
+/// The name of a script's histograms.
+pub(crate) fn script_tag(number: usize) -> String {
+    format!("script{number}")
 }
 
 /// Splits `NAME@WEIGHT` at the last `@`.
@@ -85,15 +90,6 @@ fn unreadable(name: &str, error: &io::Error) -> Complaint {
     Complaint::new(format!("could not {what} file \"{name}\": {}", system_text(error)))
 }
 
-/// A system error in C's words, without Rust's `(os error 2)`.
-pub(crate) fn system_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_string(),
-        None => text,
-    }
-}
-
 /// Compiles a script of `compat`'s language and adds it to the list.
 pub(crate) fn add(
     scripts: &mut Vec<GivenScript>,
@@ -120,7 +116,7 @@ pub(crate) fn complaint(error: ScriptError) -> Complaint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgbench::output::log::MessageLog;
+    use crate::messages::MessageLog;
 
     fn text_of(complaint: &Complaint) -> String {
         let mut log = MessageLog::to_text();

@@ -6,9 +6,10 @@ use wire::conninfo::{PasswordSource, Surroundings, quoted};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
-use crate::pgbench::command_line::options::ConnectionOptions;
-use crate::pgbench::output::log::{Complaint, MessageKind, MessageLog};
-use crate::pgbench::output::server_text;
+use crate::command_line::options::ConnectionOptions;
+use crate::messages::{Complaint, MessageKind, MessageLog};
+use crate::process::OwnProcess;
+use crate::server_text;
 
 /// The connection settings of a target. A connection string wins over the options, as in libpq. `purpose` is for the
 /// message.
@@ -16,6 +17,7 @@ pub(crate) fn resolve(
     target: &ConnectionOptions,
     purpose: &str,
     progname: &str,
+    process: &OwnProcess,
 ) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
@@ -48,7 +50,7 @@ pub(crate) fn resolve(
         Complaint::new(error.libpq_text()).and(MessageKind::Error, not_connected(purpose))
     })?;
     // It was hidden from the arguments.
-    if let Some(passwords) = crate::front::secrets::carried() {
+    if let Some(passwords) = (process.hidden_passwords)() {
         conninfo.give_passwords(passwords, PasswordSource::Given);
     }
     conninfo.tcp = conninfo.tcp.or_of_kernel();

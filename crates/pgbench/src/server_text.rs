@@ -3,7 +3,7 @@
 use wire::conninfo::PasswordSource;
 use wire::{ConnectError, Conninfo, ServerError, SessionError, Units};
 
-use super::log::{Complaint, MessageKind};
+use crate::messages::{Complaint, MessageKind};
 
 /// A server's message as psql and pgbench show it.
 pub(crate) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
@@ -49,7 +49,7 @@ pub(crate) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
         ConnectError::NoPassword { place, .. } => (place, "fe_sendauth: no password supplied".to_string()),
         ConnectError::Refused { place, unix, error } => {
             let hint = if *unix { unix_hint } else { tcp_hint };
-            (place, format!("{}\n{hint}", crate::pgbench::scripts::system_text(error)))
+            (place, format!("{}\n{hint}", crate::messages::system_text(error)))
         }
         ConnectError::AuthMethod { place, libpq_reason: Some(reason), .. } => (place, reason.clone()),
         ConnectError::ProtocolTooOld { place, offered, oldest } => {

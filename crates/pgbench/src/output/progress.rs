@@ -2,7 +2,7 @@
 
 use super::results::decimal;
 use super::totals::Sums;
-use crate::pgbench::command_line::options::BenchPlan;
+use crate::command_line::options::BenchPlan;
 
 /// A period and what happened in it.
 #[derive(Debug)]

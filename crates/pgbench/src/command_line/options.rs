@@ -5,8 +5,8 @@ use model::release::pgbench;
 use workload::tpcb::Partitioning;
 
 use super::getopt::Spec;
-use crate::pgbench::compat::Compat;
-use crate::pgbench::scripts::GivenScript;
+use crate::compat::Compat;
+use crate::scripts::GivenScript;
 
 /// What the command line asks for.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! pgbench's command line: its options, and its exact error messages.
 
-pub(crate) mod cnum;
 pub(crate) mod getopt;
 pub(crate) mod help;
 pub(crate) mod limits;

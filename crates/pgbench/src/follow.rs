@@ -5,11 +5,11 @@ use model::load::drive::DriverLine;
 use model::load::interval::{HistogramLine, Interval};
 use model::telemetry::event::{Event, EventKind};
 
-use super::bench::script_tag;
-use crate::pgbench::command_line::options::BenchPlan;
-use crate::pgbench::output::log::{MessageKind, MessageLog};
-use crate::pgbench::output::progress::Stretch;
-use crate::pgbench::output::totals::{Sums, Totals};
+use crate::command_line::options::BenchPlan;
+use crate::messages::{MessageKind, MessageLog};
+use crate::output::progress::Stretch;
+use crate::output::totals::{Sums, Totals};
+use crate::scripts::script_tag;
 
 /// Length of every interval but the last.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -18,6 +18,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) struct Follower<'a> {
     plan: &'a BenchPlan,
     log: &'a mut MessageLog,
+    /// Prints what a script's shell command prints.
+    print: fn(&str) -> Result<()>,
     ramp_up_s: u32,
     begin_unix_ns: u64,
     followed: Followed,
@@ -57,6 +59,7 @@ impl Follower<'_> {
     pub(crate) fn new<'a>(
         plan: &'a BenchPlan,
         log: &'a mut MessageLog,
+        print: fn(&str) -> Result<()>,
         ramp_up_s: u32,
         begin_unix_ns: u64,
     ) -> Follower<'a> {
@@ -64,6 +67,7 @@ impl Follower<'_> {
         Follower {
             plan,
             log,
+            print,
             ramp_up_s,
             begin_unix_ns,
             followed,
@@ -184,7 +188,7 @@ impl Follower<'_> {
             EventKind::ScriptTrace => self.log.debug(&event.text),
             EventKind::ServerNotice => self.log.write(&format!("{}\n", event.text)),
             EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
-            EventKind::ShellOutput => crate::print_as_pgbench(&event.text)?,
+            EventKind::ShellOutput => (self.print)(&event.text)?,
             EventKind::ConnectionLost => {
                 let client = event.detail.get("client").map_or("", String::as_str);
                 self.say_of_connection(&format!("client {client} lost its connection: {}", event.text));

@@ -7,15 +7,15 @@ use model::load::drive::DriverLine;
 use model::load::interval::{CommandTally, Connects, Counts, Interval, Moments};
 use workload::tpcb::TpcbScript;
 
-use crate::pgbench::command_line::options::{Added, BenchPlan, Length, LogPlan};
-use crate::pgbench::compat::Compat;
-use crate::pgbench::follow::Follower;
-use crate::pgbench::output::log::MessageLog;
-use crate::pgbench::output::progress::Stretch;
-use crate::pgbench::output::results::{Results, decimal};
-use crate::pgbench::output::totals::Totals;
-use crate::pgbench::prepare::StandardTables;
-use crate::pgbench::scripts;
+use crate::command_line::options::{Added, BenchPlan, Length, LogPlan};
+use crate::compat::Compat;
+use crate::follow::Follower;
+use crate::messages::MessageLog;
+use crate::output::progress::Stretch;
+use crate::output::results::{Results, decimal};
+use crate::output::totals::Totals;
+use crate::prepare::StandardTables;
+use crate::scripts;
 
 /// One client, one built-in script, ten transactions, no option.
 fn plain() -> BenchPlan {
@@ -246,7 +246,7 @@ fn a_ramp_up_is_part_of_no_figure() {
     let added = Added { on_disconnect: model::load::OnDisconnect::Reconnect, ..Added::default() };
     let plan = BenchPlan { added, connect_each: true, length: Length::Seconds(1), ..plain() };
     let mut log = MessageLog::to_text();
-    let mut follower = Follower::new(&plan, &mut log, 1, 0);
+    let mut follower = Follower::new(&plan, &mut log, |_| Ok(()), 1, 0);
     for t in [0, 1] {
         let line = DriverLine::Interval { interval: Interval { t, ..interval(0) }, histograms: Vec::new() };
         follower.take(&line).expect("an interval");

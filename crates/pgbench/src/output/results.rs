@@ -8,9 +8,9 @@ use model::load::interval::{CommandTally, Connects, Moments};
 use model::release::pgbench;
 
 use super::totals::{ScriptTotals, Sums, Totals};
-use crate::pgbench::command_line::options::{BenchPlan, Length};
-use crate::pgbench::compat::Compat;
-use crate::pgbench::prepare::StandardTables;
+use crate::command_line::options::{BenchPlan, Length};
+use crate::compat::Compat;
+use crate::prepare::StandardTables;
 
 /// Quantiles of `--percentiles` and their names.
 pub(crate) const PERCENTILES: [(f64, &str); 6] =

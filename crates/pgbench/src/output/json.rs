@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::results::{PERCENTILES, Results};
 use super::totals::{ScriptTotals, Sums};
-use crate::pgbench::command_line::options::Length;
+use crate::command_line::options::Length;
 
 /// Version of the format.
 const FORMAT: u32 = 1;

@@ -1,8 +1,6 @@
 //! pgbench's output: progress, results, logs, and the results as JSON.
 
 pub(crate) mod json;
-pub(crate) mod log;
 pub(crate) mod progress;
 pub(crate) mod results;
-pub(crate) mod server_text;
 pub(crate) mod totals;

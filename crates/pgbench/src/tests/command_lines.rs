@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::load::{OnDisconnect, Protocol};
 use workload::tpcb::Partitioning;
 
-use crate::pgbench::command_line::options::{BenchPlan, ConnectionOptions, InitPlan, Length, Request};
-use crate::pgbench::command_line::parse::{Reader, find_compat};
-use crate::pgbench::compat::Compat;
-use crate::pgbench::output::log::MessageLog;
+use crate::command_line::options::{BenchPlan, ConnectionOptions, InitPlan, Length, Request};
+use crate::command_line::parse::{Reader, find_compat};
+use crate::compat::Compat;
+use crate::messages::MessageLog;
 
 /// The request of a command line, and the messages.
 fn read(line: &str, compat: Compat, environment: &[(&str, &str)]) -> (Option<Request>, String) {

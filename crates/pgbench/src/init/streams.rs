@@ -12,8 +12,8 @@ use workload::{Marker, MarkerState};
 
 use super::progress::Progress;
 use super::{Init, Result, query_failed};
-use crate::pgbench::output::log::Complaint;
-use crate::pgbench::output::server_text;
+use crate::messages::Complaint;
+use crate::server_text;
 
 /// Counts foreign keys to the tables, because of which the server refuses to truncate them one by one.
 const FOREIGN_KEYS: &str = "select count(*) from pg_catalog.pg_constraint where contype = 'f' and confrelid in \
@@ -80,7 +80,7 @@ impl Init<'_> {
         jobs: Vec<StreamJob>,
         watch: &mut dyn FnMut(&mut super::MessageLog, SentTotal),
     ) -> Result<()> {
-        let stop = crate::signals::stop_flag();
+        let stop = self.stop;
         while self.others.len() + 1 < self.plan.n_streams as usize {
             let mut session = Session::connect_as_libpq(self.conninfo).map_err(|error| {
                 self.log.error(&server_text::connect_error(&error, self.conninfo));

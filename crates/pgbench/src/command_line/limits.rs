@@ -3,8 +3,8 @@
 use model::release::pgbench;
 use nix::sys::resource::{Resource, getrlimit};
 
-use crate::pgbench::compat::Compat;
-use crate::pgbench::output::log::Complaint;
+use crate::compat::Compat;
+use crate::messages::Complaint;
 
 /// Rejects more clients than the limit of open files allows, three of which are in use. Since 18 the soft limit does
 /// not count: the driver, which opens the connections, raises it.
