@@ -1,5 +1,7 @@
 //! What `docs/security.md`, `docs/faults.md` and `docs/findings.md` name exists: each file of the code, and each test.
 
+use std::collections::HashSet;
+
 use super::tree::{self, SourceFile};
 use super::{assert_none, assert_one};
 
@@ -26,10 +28,9 @@ fn files(document: &str) -> Vec<&str> {
 }
 
 fn missing(document: &SourceFile, sources: &[SourceFile]) -> Vec<String> {
-    let has_test = |name: &str| {
-        let definition = format!("fn {name}(");
-        sources.iter().any(|file| file.text.contains(&definition))
-    };
+    let functions = sources.iter().flat_map(|file| file.text.split("fn ").skip(1));
+    let functions: HashSet<&str> = functions.filter_map(|text| Some(text.split_once('(')?.0)).collect();
+    let has_test = |name: &str| functions.contains(name);
     let has_file = |path: &str| {
         let tail = path.strip_prefix("it/").map_or(path.to_string(), |rest| format!("tests/it/{rest}"));
         sources.iter().any(|file| file.path.ends_with(&format!("/{tail}")))

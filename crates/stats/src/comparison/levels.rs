@@ -101,6 +101,8 @@ fn differences(levels: &[LevelRuns]) -> Vec<Differences> {
 struct Pooled {
     variance: f64,
     df: f64,
+    /// The quantile of Student's t with `df` for the intervals, which all pairs share: it is found by bisection.
+    quantile: Option<f64>,
 }
 
 impl Pooled {
@@ -110,7 +112,9 @@ impl Pooled {
         let levels: BTreeSet<usize> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
         let freedom: f64 = pairs.iter().map(|pair| pair.values.len() as f64 - 1.0).sum();
         let squares: f64 = pairs.iter().map(|pair| squares(&pair.values)).sum();
-        Pooled { variance: squares / freedom.max(1.0), df: 2.0 * freedom / levels.len().max(2) as f64 }
+        let df = 2.0 * freedom / levels.len().max(2) as f64;
+        let quantile = student_t_quantile(0.5 + LEVEL / 2.0, df);
+        Pooled { variance: squares / freedom.max(1.0), df, quantile }
     }
 }
 
@@ -129,7 +133,7 @@ impl Differences {
             (centre(&self.values, LEVEL)?, signed_rank_p(&self.values)?)
         } else {
             let (point, error) = (mean(&self.values)?, (variance / n).sqrt());
-            let half = student_t_quantile(0.5 + LEVEL / 2.0, pooled.df)? * error;
+            let half = pooled.quantile? * error;
             let p = match (point == 0.0, error > 0.0) {
                 (true, _) => 1.0,
                 (false, true) => 2.0 * student_t_cdf(-point.abs() / error, pooled.df)?,

@@ -74,56 +74,78 @@ impl Needs {
         if self.of_targets.is_empty() {
             return None;
         }
+        let given = Given::new(&self.of_targets, all);
+        let n_met_by_all = given.n_met(&(0..all.len()).collect::<Vec<usize>>());
         let mut kept: Vec<usize> = Vec::new();
         loop {
             let left = (0..all.len()).filter(|place| !kept.contains(place));
             let worth = |place: usize| {
-                let with: Vec<TargetSection> =
-                    kept.iter().chain([&place]).map(|&at| all[at].clone()).collect();
-                (self.n_met(&with), distinct_labels(&with))
+                let with: Vec<usize> = kept.iter().copied().chain([place]).collect();
+                (given.n_met(&with), given.n_labels(&with))
             };
             // The first of equals.
             let best = left.rev().max_by_key(|&place| worth(place));
-            let so_far: Vec<TargetSection> = kept.iter().map(|&at| all[at].clone()).collect();
-            let Some(best) = best.filter(|_| kept.len() < n || self.n_met(&so_far) < self.n_met(all)) else {
+            let is_short = kept.len() < n || given.n_met(&kept) < n_met_by_all;
+            let Some(best) = best.filter(|_| is_short) else {
                 kept.sort_unstable();
                 return Some(kept);
             };
             kept.push(best);
         }
     }
-
-    /// How many of the needed values these targets have, over all figures.
-    fn n_met(&self, targets: &[TargetSection]) -> usize {
-        let of_figure = |(at, labels): &(Selector, BTreeMap<String, usize>)| -> usize {
-            labels.iter().map(|(label, need)| values(targets, at, label).len().min(*need)).sum()
-        };
-        self.of_targets.iter().map(of_figure).sum()
-    }
 }
 
-/// Different values of all labels, counted: the more, the less alike the targets are.
-fn distinct_labels(targets: &[TargetSection]) -> usize {
-    let labels = targets.iter().flat_map(TargetSection::all_labels);
-    labels.collect::<BTreeSet<(String, String)>>().len()
+/// Labels of targets, looked up once: which targets are kept is asked for each of them many times.
+struct Given {
+    /// For each label that a figure needs: its value in each target that the figure selects, and how many values it needs.
+    needed: Vec<(Vec<Option<String>>, usize)>,
+    /// All labels of each target.
+    labels: Vec<Vec<(String, String)>>,
+}
+
+impl Given {
+    fn new(of_targets: &[(Selector, BTreeMap<String, usize>)], all: &[TargetSection]) -> Given {
+        let of_figure = |(at, labels): &(Selector, BTreeMap<String, usize>)| -> Vec<_> {
+            let of_label =
+                |label: &String| all.iter().map(|target| value(target, at, label)).collect::<Vec<_>>();
+            labels.iter().map(|(label, need)| (of_label(label), *need)).collect()
+        };
+        let labels = all.iter().map(|target| target.all_labels().into_iter().collect());
+        Given { needed: of_targets.iter().flat_map(of_figure).collect(), labels: labels.collect() }
+    }
+
+    /// How many of the needed values the targets at these places have, over all figures.
+    fn n_met(&self, places: &[usize]) -> usize {
+        let n_values = |values: &[Option<String>]| {
+            places.iter().filter_map(|&at| values[at].as_ref()).collect::<BTreeSet<_>>().len()
+        };
+        self.needed.iter().map(|(values, need)| n_values(values).min(*need)).sum()
+    }
+
+    /// Different values of all labels, counted: the more, the less alike the targets are.
+    fn n_labels(&self, places: &[usize]) -> usize {
+        places.iter().flat_map(|&at| &self.labels[at]).collect::<BTreeSet<_>>().len()
+    }
 }
 
 /// Values of a label among targets that are selected.
 fn values(targets: &[TargetSection], at: &Selector, label: &str) -> BTreeSet<String> {
-    let labels = |target: &TargetSection| -> BTreeMap<String, String> {
-        target.all_labels().into_iter().map(|(name, value)| (format!("{LABEL}{name}"), value)).collect()
-    };
-    let of_targets = targets.iter().map(labels).filter(|labels| {
-        // Keys that are no labels select cases, not targets.
-        at.levels.iter().all(|(key, wanted)| {
-            let mut of_key = labels.iter().filter(|(whole, _)| names(key, whole)).peekable();
-            of_key.peek().is_none()
-                || of_key.any(|(_, value)| wanted.all().iter().any(|level| level.0 == *value))
-        })
+    targets.iter().filter_map(|target| value(target, at, label)).collect()
+}
+
+/// The value of a label of a target that is selected.
+fn value(target: &TargetSection, at: &Selector, label: &str) -> Option<String> {
+    let labels: BTreeMap<String, String> =
+        target.all_labels().into_iter().map(|(name, value)| (format!("{LABEL}{name}"), value)).collect();
+    // Keys that are no labels select cases, not targets.
+    let is_selected = at.levels.iter().all(|(key, wanted)| {
+        let mut of_key = labels.iter().filter(|(whole, _)| names(key, whole)).peekable();
+        of_key.peek().is_none() || of_key.any(|(_, value)| wanted.all().iter().any(|level| level.0 == *value))
     });
-    of_targets
-        .flat_map(|labels| labels.into_iter().find(|(whole, _)| names(label, whole)).map(|(_, value)| value))
-        .collect()
+    if !is_selected {
+        return None;
+    }
+    labels.into_iter().find(|(whole, _)| names(label, whole)).map(|(_, value)| value)
 }
 
 /// State of a figure after `--fit`.
