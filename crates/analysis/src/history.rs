@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::keys;
 use model::run::{ExperimentData, RunRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::ChangeRule;
@@ -293,7 +294,10 @@ pub fn asked(case: &Case) -> Case {
         by_url @ ServerSource::Url(_) => by_url.clone(),
     };
     let server = ServerSpec { source, ..case.server.clone() };
-    Case { id: 0, server, ..case.clone() }
+    let mut asked = Case { id: 0, server, ..case.clone() };
+    // What is precise enough is no question to the server.
+    asked.set(keys::run::PRECISION, None);
+    asked
 }
 
 /// Adds the changes of level to a history, whose points are in order of time, as are the conditions of its runs.

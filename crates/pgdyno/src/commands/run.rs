@@ -242,7 +242,7 @@ fn finish(
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
-    let study = report::explain(&path, PrintForm::from_args(&args.form))?;
+    let study = report::explain(&path, PrintForm::from_args(&args.form), None)?;
     let explained = report::trust_exit(&study, &args.trust);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {

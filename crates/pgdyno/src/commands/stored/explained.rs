@@ -12,8 +12,10 @@ use analysis::explain::{explain_run, partner_of, study_of};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
 use anyhow::{Result, anyhow, bail};
+use model::experiment::keys::run::PRECISION;
 use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunData, RunRecord};
+use model::text::share::Share;
 use store::{LoadError, Stored};
 
 use crate::commands::why::proofs;
@@ -77,6 +79,14 @@ impl Explained {
     /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
     pub(crate) fn read_origin(dir: &Path, series: KeptTelemetry, origin: &str) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Origin(origin))
+    }
+
+    /// The same with another precision than the one that the experiment asked for.
+    pub(crate) fn with_precision(mut self, precision: Option<Share>) -> Explained {
+        if precision.is_some() {
+            self.study.cases.iter_mut().for_each(|case| case.case.set(PRECISION, precision));
+        }
+        self
     }
 
     fn read_part(dir: &Path, series: KeptTelemetry, part: Part) -> Result<Explained> {
