@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use analysis::case::labels::{self, WhereCondition};
-use analysis::explain::{explain_run, partner_of, study_of};
+use analysis::explain::{explain_run, partner_of, study_after};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
 use anyhow::{Result, anyhow, bail};
@@ -18,6 +18,7 @@ use model::run::{ExperimentData, RunData, RunRecord};
 use model::text::share::Share;
 use store::{LoadError, Stored};
 
+use super::earlier;
 use crate::commands::why::proofs;
 
 /// Most cases on a page of a server. The time that a page takes grows with their square.
@@ -113,7 +114,7 @@ impl Explained {
         })?;
         let (runs, summaries): (Vec<RunData>, Vec<ExplainedRun>) = explained.into_iter().flatten().unzip();
         let data = ExperimentData { runs, ..experiment };
-        let mut study = study_of(&data, summaries);
+        let mut study = study_after(&data, summaries, earlier::runs(dir, &data).as_ref());
         if series == KeptTelemetry::Drawn && !is_small {
             results.read_series(&mut study)?;
         }
