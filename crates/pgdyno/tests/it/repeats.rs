@@ -11,12 +11,12 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
     let set = ["run.repeat_disturbed=1", "prepare.prewarm=false", "prepare.settle=false"];
-    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", PACE, "-o", "out"];
+    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", "-o", "out"];
     let lengths = ["--ramp-up", "0s", "--measure", "3s"];
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
-        // More than the allowed 2 % of all processors, on any machine.
-        let n = std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(4));
+        // All processors, on any machine: what runs on an idle one costs the load less than a single run may be off by.
+        let n = std::thread::available_parallelism().map_or(1, |n| n.get());
         for _ in 0..n {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -32,8 +32,7 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     });
     let ended = ended.expect(0);
     assert!(
-        ended.stderr.contains("repeating run 1 as run 2: expected to take ±")
-            && ended.stderr.contains(" % (other processes used"),
+        ended.stderr.contains("repeating run 1 as run 2: ") && ended.stderr.contains(" (other processes used"),
         "{}",
         ended.stderr
     );
