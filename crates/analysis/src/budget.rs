@@ -5,11 +5,14 @@
 
 mod combine;
 mod interruptions;
+mod outlook;
 mod processors;
 mod repetition;
 mod waits;
 
 pub(crate) use combine::of_case;
+pub(crate) use outlook::{CaseSoFar, DecidingFigure, outlook, range_of_run};
+pub use repetition::EarlierRuns;
 pub(crate) use repetition::RunSpread;
 
 use crate::finding::{Effect, Finding, Severity};

@@ -5,6 +5,7 @@
 
 pub(crate) mod build;
 pub(crate) mod differences;
+pub(crate) mod disturbed;
 mod provisional;
 mod sample;
 pub(crate) mod supplement;
@@ -13,6 +14,8 @@ pub(crate) mod wording;
 use model::run::{ExperimentData, RunData};
 use serde::{Deserialize, Serialize};
 use stats::{Comparison, Design};
+
+pub(crate) use disturbed::OneSided;
 
 pub use differences::Difference;
 pub use provisional::Provisional;
@@ -300,6 +303,15 @@ impl CaseComparison {
     }
 }
 
+/// What decides how a figure is compared, next to its runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Criteria<'a> {
+    pub(crate) design: Design,
+    /// The share up to which a difference does not matter.
+    pub(crate) margin: f64,
+    pub(crate) one_sided: &'a OneSided<'a>,
+}
+
 /// The compared runs; if paired, those at the same index in both lists form a pair.
 pub(crate) struct Samples<'a> {
     pub(crate) a: Vec<&'a RunSummary>,
@@ -318,8 +330,7 @@ impl<'a> Samples<'a> {
         &self,
         figure: ComparedFigure,
         pairing: Pairing,
-        design: Design,
-        margin: f64,
+        criteria: Criteria,
     ) -> FigureComparison {
         let medians = |runs: &[&RunSummary]| {
             stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
@@ -327,21 +338,22 @@ impl<'a> Samples<'a> {
         let (a, b) = self.logs(figure, pairing);
         let result = if pairing.is_paired() {
             let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
-            let comparison = stats::compare_pairs(&ratios, margin, design);
+            let comparison = stats::compare_pairs(&ratios, criteria.margin, criteria.design);
             comparison.zip(stats::signed_rank_p(&ratios))
         } else {
-            stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b))
+            stats::compare_unpaired(&a, &b, criteria.margin).zip(stats::rank_sum_p(&a, &b))
         };
         let sample = if pairing.is_paired() {
             FigureSample::of_blocks(figure, &self.a, &self.b)
         } else {
             FigureSample::of_runs(figure, &self.a, &self.b)
         };
+        let bounds = criteria.one_sided.bounds(figure);
         FigureComparison::new(
             figure,
             medians(&self.a),
             medians(&self.b),
-            result.map(|(comparison, p)| ratio(figure, comparison, p)),
+            result.map(|(comparison, p)| ratio(figure, with_errors(comparison, &bounds), p)),
             sample,
             pairing,
         )
@@ -363,6 +375,11 @@ impl<'a> Samples<'a> {
         let lacks = |run: &RunSummary| ComparedFigure::ALL.iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
+}
+
+/// The comparison with what disturbed one side in its interval.
+pub(crate) fn with_errors(comparison: Comparison, bounds: &[[f64; 2]]) -> Comparison {
+    if bounds.is_empty() { comparison } else { comparison.with_errors(bounds).unwrap_or(comparison) }
 }
 
 /// The logarithm of a run's figure. A run without latency has none, and nothing is a multiple of zero throughput.

@@ -6,6 +6,7 @@ pub mod disturbance;
 mod duet;
 pub(crate) mod encryption;
 pub(crate) mod fetched;
+mod gain;
 pub(crate) mod run;
 pub(crate) mod study;
 
@@ -13,5 +14,6 @@ pub use comparison::{compare, compare_repeat};
 pub use disturbance::judge;
 pub use duet::{PlayedDuet, compare_duet, compare_duet_repeat};
 pub use fetched::{fetched_build, fetched_servers};
+pub use gain::{RepeatJudge, RunVerdict};
 pub use run::explain as explain_run;
-pub use study::{partner_of, study, study_of};
+pub use study::{partner_of, study, study_after, study_of};

@@ -6,7 +6,7 @@
 mod builds;
 mod capacity;
 mod cases;
-mod comparisons;
+pub(crate) mod comparisons;
 pub(crate) mod format;
 mod host;
 mod load;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::keys;
 use model::run::{ExperimentData, RunRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::ChangeRule;
@@ -16,7 +17,10 @@ use conditions::Conditions;
 pub use conditions::DifferingCondition;
 
 use crate::comparison::differences;
+use crate::finding::Grade;
+use crate::findings::format::percent;
 use crate::summary::Study;
+use crate::summary::uncertainty::larger_side;
 
 /// One run of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +35,9 @@ pub struct HistoryPoint {
     pub revision: String,
     /// Committed transactions per second.
     pub tps: f64,
+    /// The range in which the throughput of its case lies undisturbed, as ratios to it, if that is known.
+    #[serde(default)]
+    pub range: Option<[f64; 2]>,
 }
 
 /// One change of level.
@@ -46,6 +53,9 @@ pub struct LevelChange {
     pub after: f64,
     /// `p` of the test between both: Student's t, or the exact rank sum if that shows it more clearly.
     pub p: f64,
+    /// The ranges of the runs before and after it, as ratios to their medians, if each of them has one and the change is smaller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<[[f64; 2]; 2]>,
     /// Recorded conditions that differ between the runs since the previous change and those up to the next one.
     pub conditions: Vec<DifferingCondition>,
     /// What was not recorded of some of these runs, so that nobody knows whether it differs.
@@ -53,6 +63,13 @@ pub struct LevelChange {
 }
 
 impl LevelChange {
+    /// Says that the change is smaller than the ranges of the runs on both sides, if it is: `within the ranges of the runs on both
+    /// sides (±11 % and ±9 %)`.
+    pub fn within_words(&self) -> Option<String> {
+        let [before, after] = self.within?.map(|range| percent(larger_side(range)));
+        Some(format!("within the ranges of the runs on both sides (±{before} and ±{after})"))
+    }
+
     /// What is known where no recorded condition differs: `no recorded condition differs: …`.
     pub fn no_condition(&self) -> String {
         match self.unrecorded.as_slice() {
@@ -175,7 +192,9 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
         let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
         let revision = revision(record);
-        let point = HistoryPoint { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
+        let range = range_of(study, run.case);
+        let experiment = name.to_string();
+        let point = HistoryPoint { experiment, run: run.run, t_unix_ns, revision, tps, range };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
         let mut conditions = Conditions::from_record(record);
@@ -193,6 +212,14 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         runs.push(PastRun { case, hostname, seed, is_of_merged, point, conditions });
     }
     runs
+}
+
+/// The range in which a case's throughput lies undisturbed, as ratios to it; `None` unless it is valid.
+fn range_of(study: &Study, case: u32) -> Option<[f64; 2]> {
+    let case = study.cases.iter().find(|one| one.case.id == case && one.grade == Grade::Valid)?;
+    let known = &case.uncertainty.as_ref()?.throughput;
+    // A millionth is exact enough, and stays the same however often it is written and read.
+    Some([known.low, known.high].map(|ratio| (1e6 * ratio).round() / 1e6))
 }
 
 /// The histories of runs; see [`histories`]. A run counts once, also if a merged study has it next to its origin: twice, it would
@@ -293,7 +320,29 @@ pub fn asked(case: &Case) -> Case {
         by_url @ ServerSource::Url(_) => by_url.clone(),
     };
     let server = ServerSpec { source, ..case.server.clone() };
-    Case { id: 0, server, ..case.clone() }
+    let mut asked = Case { id: 0, server, ..case.clone() };
+    // What is precise enough is no question to the server.
+    asked.set(keys::run::PRECISION, None);
+    asked
+}
+
+/// The ranges on both sides of a change, each the median of its runs', if the change is smaller than the larger side of either.
+fn within(
+    before: &[HistoryPoint],
+    after: &[HistoryPoint],
+    change: &stats::ChangePoint,
+) -> Option<[[f64; 2]; 2]> {
+    let range = |points: &[HistoryPoint]| {
+        let ranges: Option<Vec<[f64; 2]>> = points.iter().map(|point| point.range).collect();
+        let end = |end: usize| {
+            stats::median(&ranges.as_ref()?.iter().map(|range| range[end]).collect::<Vec<f64>>())
+        };
+        Some([end(0)?, end(1)?])
+    };
+    let (of_before, of_after) = (range(before)?, range(after)?);
+    let size = (change.after / change.before).ln().abs();
+    let is_within = [of_before, of_after].iter().all(|[low, high]| size <= high.ln().max(-low.ln()));
+    is_within.then_some([of_before, of_after])
 }
 
 /// Adds the changes of level to a history, whose points are in order of time, as are the conditions of its runs.
@@ -309,6 +358,7 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
             before: change.before,
             after: change.after,
             p: change.p,
+            within: within(&history.points[from..change.at], &history.points[change.at..to], change),
             conditions: conditions::differing(&conditions[from..change.at], &conditions[change.at..to]),
             unrecorded: conditions::unrecorded_of(conditions[from..to].iter()),
         }

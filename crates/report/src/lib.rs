@@ -107,6 +107,25 @@ pub fn headline_and_grade(study: &Study) -> (String, Grade) {
     (text, grade.unwrap_or(Grade::Void))
 }
 
+/// `±11 %`: how far off a figure can be whose undisturbed value lies in this range of ratios to it; empty if that is unknown.
+pub fn good_to(range: Option<[f64; 2]>) -> String {
+    range.map_or(String::new(), |[low, high]| {
+        format!("±{}", prose::variation::uncertainty::share((1.0 - low).max(high - 1.0)))
+    })
+}
+
+/// The throughput of the best case and its range as ratios to it; `None` unless it is valid, and for a comparison.
+pub fn best_throughput(study: &Study) -> Option<(f64, [f64; 2])> {
+    let best = prose::headline::best(study).filter(|best| best.grade == Grade::Valid)?;
+    let known = &best.uncertainty.as_ref()?.throughput;
+    Some((best.tps_median?, [known.low, known.high]))
+}
+
+/// `8,392 ±11 %`.
+pub fn throughput_words(tps: f64, range: [f64; 2]) -> String {
+    format!("{} {}", prose::format::tps(tps), good_to(Some(range)))
+}
+
 /// The lines of a text at most `width` columns wide, as far as its words allow. What goes on below a line is indented as its text is,
 /// after the first column if it has one: `disk    needs …`.
 pub fn hanging(text: &str, width: usize) -> String {

@@ -1,12 +1,13 @@
 //! The report for a terminal: headline, table of cases, condensed findings.
 
 use analysis::finding::{Finding, Grade, Severity};
+use analysis::summary::uncertainty::Quality;
 use analysis::summary::{CaseSummary, Study};
 use model::text::columns;
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::variation::uncertainty::{self, Quality};
+use crate::prose::variation::uncertainty;
 use crate::prose::{
     capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
 };
@@ -219,10 +220,10 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
         phrases::one_line(&case.label),
         case.n_runs.to_string(),
         case.tps_median.map_or_else(dash, format::tps),
-        uncertainty::good_to(known.map(|known| &known.throughput)),
+        uncertainty::good_to(known.map(|known| &known.throughput), case.precision()),
         ms(|latency| latency.p50_ns),
         ms(|latency| latency.p99_ns),
-        uncertainty::good_to(known.and_then(|known| known.p99.as_ref())),
+        uncertainty::good_to(known.and_then(|known| known.p99.as_ref()), case.precision()),
     ]
 }
 
@@ -406,7 +407,7 @@ pub(crate) enum TerminalStyle {
 
 impl TerminalStyle {
     fn of_case(case: &CaseSummary) -> TerminalStyle {
-        let quality = case.uncertainty.as_ref().map(|known| uncertainty::quality(&known.throughput));
+        let quality = case.uncertainty.as_ref().map(|known| known.throughput.quality(case.precision()));
         match (case.grade, quality) {
             (Grade::Void, _) => TerminalStyle::Red,
             (Grade::Doubtful, _) => TerminalStyle::Amber,

@@ -79,7 +79,7 @@ fn combine(spread: &SpreadError, rows: &[CaseBounds]) -> Option<Uncertainty> {
 }
 
 /// The ends of the range as ratios to the figure.
-fn ratios(spread: &RepetitionSpread, bounds: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
+pub(super) fn ratios(spread: &RepetitionSpread, bounds: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
     let sum = spread.sum_interval(&bounds.collect::<Vec<[f64; 2]>>(), LEVEL)?;
     Some([sum.low.exp().min(1.0), sum.high.exp().max(1.0)])
 }

@@ -23,6 +23,8 @@ const OF_MEDIANS: f64 = 1.2533;
 const OTHERS_MIN: f64 = 2.0;
 /// Runs are not believed to vary by less.
 const SD_MIN: f64 = 0.001;
+/// From this number of runs on, what they vary by is said alone.
+const SPEAK_FOR_THEMSELVES: usize = 3;
 /// Tails vary about twice as much as means.
 const TAIL: f64 = 2.0;
 
@@ -30,7 +32,7 @@ pub(super) const RUNS_DIFFER: BudgetRow = BudgetRow {
     id: "runs-differ",
     title: "runs differ",
     formula: "Student's t around 0: the standard deviation of the runs' logarithms, averaged (by degrees of freedom) with the geometric mean of those of the \
-              experiment's other cases, or, unknown, with an assumed one (one run in twenty is off by 15 % on shared machines, by 3 % on quiet \
+              experiment's other cases, else of earlier experiments with this workload on this machine, or, unknown, with an assumed one (one run in twenty is off by 15 % on shared machines, by 3 % on quiet \
               ones; twice that for the 99th percentile), which counts as two degrees; over the root of n, times 1.25 for a median of three or more",
     source: "JCGM 100:2008, 4.2 and G.3; the assumed shares are those of our study of identical runs",
     remedy: "more runs",
@@ -47,35 +49,84 @@ pub(crate) struct RunSpread {
     origin: String,
 }
 
-impl RunSpread {
-    /// That of the other cases of an experiment; where they say too little, an assumed one of the machine.
-    pub(crate) fn for_case(index: usize, cases: &[CaseSummary], runs: &[&RunData]) -> RunSpread {
-        let others = cases.iter().enumerate().filter(|(i, _)| *i != index);
-        let (mut logs_of_sd, mut df) = (Vec::new(), 0.0);
-        for (_, other) in others {
-            let logs = logarithms(&other.tps);
-            if let Some(sd) = stats::sd(&logs) {
-                logs_of_sd.push(sd.max(SD_MIN).ln());
-                df += logs.len() as f64 - 1.0;
-            }
+/// How much runs of one workload differed in earlier experiments on one machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierRuns {
+    /// Throughputs of the runs of each case.
+    pub cases: Vec<Vec<f64>>,
+    /// Number of their experiments.
+    pub n_experiments: usize,
+    /// Mean length of their measurements, seconds.
+    pub measure_s: f64,
+}
+
+impl EarlierRuns {
+    /// The standard deviation of a run's logarithm of such a length; `None` if they are too few.
+    fn spread(&self, measure_s: f64) -> Option<RunSpread> {
+        let (sd, n_runs) = pooled(self.cases.iter().map(Vec::as_slice))?;
+        let sd = sd * (self.measure_s / measure_s.max(1.0)).sqrt().max(1.0);
+        let origin = format!(
+            "vary by {} in {} of this workload on this machine ({n_runs} runs)",
+            percent(sd),
+            plural(self.n_experiments, "earlier experiment")
+        );
+        Some(RunSpread { sd, of_tail: TAIL * sd, origin })
+    }
+}
+
+/// The geometric mean of the standard deviations of several cases' logarithms, and how many runs it is from; `None` if they say too
+/// little. One case that was disturbed must not speak for all.
+fn pooled<'a>(cases: impl Iterator<Item = &'a [f64]>) -> Option<(f64, usize)> {
+    let (mut logs_of_sd, mut df, mut n_runs) = (Vec::new(), 0.0, 0);
+    for tps in cases {
+        let logs = logarithms(tps);
+        if let Some(sd) = stats::sd(&logs) {
+            logs_of_sd.push(sd.max(SD_MIN).ln());
+            df += logs.len() as f64 - 1.0;
+            n_runs += logs.len();
         }
-        // The geometric mean: one case that was disturbed must not speak for all.
-        if let Some(sd) = stats::mean(&logs_of_sd).map(f64::exp)
-            && df >= OTHERS_MIN
-        {
+    }
+    let sd = stats::mean(&logs_of_sd)?.exp();
+    (df >= OTHERS_MIN).then_some((sd, n_runs))
+}
+
+impl RunSpread {
+    /// That of the other cases of an experiment; where they say too little, of earlier experiments, or an assumed one of the machine.
+    pub(crate) fn for_case(
+        index: usize,
+        cases: &[CaseSummary],
+        earlier: Option<&EarlierRuns>,
+        runs: &[&RunData],
+    ) -> RunSpread {
+        let others = cases.iter().enumerate().filter(|(i, _)| *i != index);
+        RunSpread::known(others.map(|(_, other)| other.tps.as_slice()), earlier, runs)
+    }
+
+    /// The same, given the throughputs of the other cases' runs.
+    pub(crate) fn known<'a>(
+        others: impl Iterator<Item = &'a [f64]>,
+        earlier: Option<&EarlierRuns>,
+        runs: &[&RunData],
+    ) -> RunSpread {
+        if let Some((sd, _)) = pooled(others) {
             let origin = format!("of the other cases vary by {}", percent(sd));
             return RunSpread { sd, of_tail: TAIL * sd, origin };
         }
-        RunSpread::assumed(runs)
+        earlier
+            .and_then(|earlier| earlier.spread(shortest(runs, earlier.measure_s)))
+            .unwrap_or_else(|| RunSpread::assumed(runs))
+    }
+
+    #[cfg(test)]
+    pub(super) fn new(sd: f64, origin: &str) -> RunSpread {
+        RunSpread { sd, of_tail: TAIL * sd, origin: origin.to_string() }
     }
 
     fn assumed(runs: &[&RunData]) -> RunSpread {
         let is_quiet = !runs.is_empty() && runs.iter().all(|run| is_of_its_own(run));
         let (share, whose) =
             if is_quiet { (ASSUMED_QUIET, "a quiet machine") } else { (ASSUMED_SHARED, "shared machines") };
-        let shortest = runs.iter().map(|run| f64::from(run.record.window().measure_s));
-        let shortest = shortest.fold(ASSUMED_SECONDS, f64::min).max(1.0);
-        let sd = share / T_OF_TWO * (ASSUMED_SECONDS / shortest).sqrt();
+        let sd = share / T_OF_TWO * (ASSUMED_SECONDS / shortest(runs, ASSUMED_SECONDS)).sqrt();
         let origin = format!("on {whose} are assumed to be off by {} one time in twenty", percent(share));
         RunSpread { sd, of_tail: TAIL * sd, origin }
     }
@@ -89,6 +140,9 @@ impl RunSpread {
         let df = DF_KNOWN + own_df;
         let variance = (DF_KNOWN * known * known + own_df * own.unwrap_or(0.0).powi(2)) / df;
         let evidence = match own {
+            Some(sd) if logs.len() < SPEAK_FOR_THEMSELVES => {
+                format!("{} vary by {}; runs {}", plural(logs.len(), "run"), percent(sd), self.origin)
+            }
             Some(sd) => format!("{} vary by {}", plural(logs.len(), "run"), percent(sd)),
             None => format!("one run; runs {}", self.origin),
         };
@@ -113,10 +167,20 @@ impl SpreadError {
         RepetitionError { scale: of_median * self.sd / (n as f64).sqrt(), df: self.df + more as f64 }
     }
 
+    /// The error of one of the runs.
+    pub(super) fn of_one(&self) -> RepetitionError {
+        RepetitionError { scale: self.sd, df: self.df }
+    }
+
     /// How many more runs are proposed: as many as there are, and two at least.
     pub(super) fn proposed(&self) -> usize {
         self.n.max(2)
     }
+}
+
+/// Length of the shortest measurement, seconds, and `most` at most.
+fn shortest(runs: &[&RunData], most: f64) -> f64 {
+    runs.iter().map(|run| f64::from(run.record.window().measure_s)).fold(most, f64::min).max(1.0)
 }
 
 fn logarithms(values: &[f64]) -> Vec<f64> {

@@ -77,6 +77,8 @@ pub struct LevelResult {
     pub cv: Option<f64>,
     /// How far off the throughput can be, as a share of it; `None` where another figure decides, and for a rate that was searched for.
     pub good_to: Option<f64>,
+    /// How far off it may be to be precise enough.
+    pub precision: f64,
     /// This level against the best one; none for the best itself, and with fewer than two common blocks.
     pub against_best: Option<AgainstBest>,
     /// Grade of the case.
@@ -295,6 +297,7 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         n_runs: capacity.map_or(values.len(), |capacity| capacity.n_runs),
         cv: stats::cv(&values).filter(|_| capacity.is_none_or(|capacity| capacity.n_unreachable == 0)),
         good_to: good_to(case, median),
+        precision: case.precision(),
         against_best: None,
         grade: case.grade,
     })

@@ -2,11 +2,13 @@
 
 use stats::Design;
 
+use crate::budget;
 use crate::comparison::{
-    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, FigureComparison, Pairing, Ratio,
-    Samples, Supplement, differences, supplement,
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, Criteria, FigureComparison, OneSided,
+    Pairing, Ratio, Samples, Supplement, differences, disturbed, supplement,
 };
 use crate::finding::Grade;
+use crate::findings::comparisons::sides;
 use crate::findings::{self, ComparisonContext};
 
 /// Compares each A with its B; `margin` is a share ([`MARGIN`]).
@@ -49,7 +51,9 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
         Some(_) => Design::Sequential,
         None => Design::Fixed,
     };
-    let figures = ComparedFigure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
+    let one_sided = one_sided(a, b, pairing);
+    let criteria = Criteria { design, margin, one_sided: &one_sided };
+    let figures = ComparedFigure::ALL.map(|figure| samples.compare(figure, pairing, criteria));
     let lead = lead(a);
     let (of_a, of_b) = samples.logs(lead, pairing);
     let n = [of_a.len(), of_b.len()];
@@ -60,6 +64,19 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     let without_figure = samples.without_figure();
     let pairs = Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over: None, supplement };
     assemble(a, b, pairs, figures.to_vec())
+}
+
+/// What the uncertainty's budgets bound of the findings that only one side's runs have.
+pub(super) fn one_sided<'a>(a: ComparedSide<'a>, b: ComparedSide<'a>, pairing: Pairing) -> OneSided<'a> {
+    if !disturbed::are_held(pairing) {
+        return OneSided::default();
+    }
+    let found = sides::bounded_on_one_side([a, b], pairing);
+    let mut rows: Vec<&str> =
+        found.into_iter().filter_map(budget::row_of_finding).map(|row| row.id).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    OneSided::new(rows, [a, b])
 }
 
 /// The deciding figure: see [`CaseComparison::lead`].

@@ -22,8 +22,13 @@ const TIMEOUTS: [&str; 2] = ["57014", "55P03"];
 /// should be repeated. There is none for a run that is void for a reason of its own, which a repeat would have again.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
     let run = run::explain(data, None, false).summary;
-    let is_hopeless = is_void_by_itself(&run);
-    (score(&run), run.disturbance.filter(|_| !is_hopeless).map(|disturbance| disturbance.evidence))
+    let (score, found) = judged(&run);
+    (score, found.map(|found| found.evidence.clone()))
+}
+
+/// The same of an explained run.
+pub(super) fn judged(run: &RunSummary) -> (f64, Option<&Disturbance>) {
+    (score(run), run.disturbance.as_ref().filter(|_| !is_void_by_itself(run)))
 }
 
 /// Whether a void finding of the run has another cause than its disturbance.

@@ -3,10 +3,10 @@
 use model::load::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
-use super::comparison::{Pairs, assemble, lead};
+use super::comparison::{Pairs, assemble, lead, one_sided};
 use crate::comparison::{
     CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, Difference, FigureComparison,
-    FigureSample, Pairing, Samples, Supplement, ratio,
+    FigureSample, Pairing, Samples, Supplement, ratio, with_errors,
 };
 use crate::finding::{Finding, Grade};
 
@@ -29,10 +29,11 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
             _ => duet.pairs.iter().map(log).collect(),
         }
     };
-    let of_logs = |logs: &[f64]| {
-        let comparison = stats::compare_pairs(logs, margin, Design::Fixed)?;
+    let of_logs = |logs: &[f64], bounds: &[[f64; 2]]| {
+        let comparison = with_errors(stats::compare_pairs(logs, margin, Design::Fixed)?, bounds);
         Some(ratio(ComparedFigure::Throughput, comparison, stats::signed_rank_p(logs)?))
     };
+    let bounds = one_sided(a, b, pairing).bounds(ComparedFigure::Throughput);
     let ratios = logs(SlicePair::log_ratio);
     let sample = match pairing {
         Pairing::Rounds => FigureSample::of_rounds(duet, &ratios),
@@ -44,11 +45,11 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         ComparedFigure::Throughput,
         a_median,
         b_median,
-        of_logs(&ratios),
+        of_logs(&ratios, &bounds),
         sample,
         pairing,
     );
-    let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
+    let carry_over = of_logs(&logs(SlicePair::log_second_over_first), &[]);
     let design = Pairs {
         purpose: ComparisonPurpose::Change,
         pairing,

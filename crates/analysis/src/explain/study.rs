@@ -4,7 +4,7 @@ use model::experiment::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData, RunRecord};
 
 use super::run;
-use crate::budget::{self, RunSpread};
+use crate::budget::{self, EarlierRuns, RunSpread};
 use crate::case::scalability;
 use crate::explain::case;
 use crate::explain::disturbance;
@@ -25,6 +25,15 @@ pub fn study(data: &ExperimentData) -> Study {
 /// Explains an experiment whose runs were explained one by one, in the order of `data.runs`. Of those only the records and the
 /// damage are needed.
 pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
+    study_after(data, explained, None)
+}
+
+/// [`study_of`] an experiment of which earlier ones on its machine are known.
+pub fn study_after(
+    data: &ExperimentData,
+    explained: Vec<ExplainedRun>,
+    earlier: Option<&EarlierRuns>,
+) -> Study {
     let mut runs: Vec<(&RunData, ExplainedRun)> = data.runs.iter().zip(explained).collect();
     disturbance::settle(&data.plan, &mut runs);
     let cases = data.plan.cases.iter().map(|case| {
@@ -33,7 +42,7 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
         case::summarize(case, &begun)
     });
     let mut cases: Vec<CaseSummary> = cases.collect();
-    state_uncertainties(&mut cases, &runs);
+    state_uncertainties(&mut cases, &runs, earlier);
     let partial = partial(data);
     Study {
         findings: findings::of_study(&StudyContext { data, partial: partial.as_deref() }),
@@ -48,7 +57,11 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
 }
 
 /// How far off the figures of each case can be, which the other cases help to know.
-fn state_uncertainties(cases: &mut [CaseSummary], runs: &[(&RunData, ExplainedRun)]) {
+fn state_uncertainties(
+    cases: &mut [CaseSummary],
+    runs: &[(&RunData, ExplainedRun)],
+    earlier: Option<&EarlierRuns>,
+) {
     let stated: Vec<_> = cases
         .iter()
         .enumerate()
@@ -57,7 +70,7 @@ fn state_uncertainties(cases: &mut [CaseSummary], runs: &[(&RunData, ExplainedRu
                 runs.iter().filter(|(_, run)| run.summary.case == case.case.id && run.summary.counts());
             let (records, summaries): (Vec<&RunData>, Vec<&RunSummary>) =
                 counting.map(|(data, run)| (*data, &run.summary)).unzip();
-            let spread = RunSpread::for_case(index, cases, &records);
+            let spread = RunSpread::for_case(index, cases, earlier, &records);
             budget::of_case(case, &summaries, &spread)
         })
         .collect();

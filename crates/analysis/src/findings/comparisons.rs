@@ -1,6 +1,6 @@
 //! Findings about a comparison of two cases.
 
-pub(super) mod sides;
+pub(crate) mod sides;
 
 use model::text::prose::plural;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};

@@ -1,6 +1,8 @@
 //! A case over its runs.
 
 use model::experiment::case::Case;
+use model::experiment::keys;
+use model::text::share::Share;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;
@@ -9,7 +11,7 @@ use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
-use super::uncertainty::CaseUncertainty;
+use super::uncertainty::{CaseUncertainty, PRECISION};
 use super::variation::Variation;
 use crate::finding::{Finding, Grade};
 
@@ -66,6 +68,11 @@ pub struct CaseSummary {
 }
 
 impl CaseSummary {
+    /// How far off a figure may be to be precise enough, as a share.
+    pub fn precision(&self) -> f64 {
+        self.case.get(keys::run::PRECISION).map_or(PRECISION, Share::value)
+    }
+
     /// The grade in words; `not measured` for a case of which no run was started, whose grade is void.
     pub fn verdict(&self) -> &'static str {
         if self.n_started == 0 { "not measured" } else { self.grade.as_str() }

@@ -57,7 +57,39 @@ pub struct DisturbanceBounds {
     pub evidence: String,
 }
 
+/// How good a figure is, by the precision that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quality {
+    /// Within the precision.
+    Precise,
+    /// Up to four times that.
+    Fair,
+    /// Beyond.
+    Rough,
+}
+
+/// What is precise enough where nobody says: most decisions are about larger differences.
+pub(crate) const PRECISION: f64 = 0.05;
+/// Times the precision beyond which a figure is rough: it then says little more than the order of magnitude of what was asked.
+const ROUGH: f64 = 4.0;
+
+impl Quality {
+    /// That of a figure which is good to this share of itself.
+    pub fn new(good_to: f64, precision: f64) -> Quality {
+        match good_to {
+            share if share <= precision => Quality::Precise,
+            share if share <= ROUGH * precision => Quality::Fair,
+            _ => Quality::Rough,
+        }
+    }
+}
+
 impl Uncertainty {
+    /// How good the figure is, by this precision.
+    pub fn quality(&self, precision: f64) -> Quality {
+        Quality::new(self.good_to(), precision)
+    }
+
     /// The larger side of the range as a share of the figure: 0.05 is "good to ±5 %".
     pub fn good_to(&self) -> f64 {
         larger_side([self.low, self.high])

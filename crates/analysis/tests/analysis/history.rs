@@ -55,6 +55,29 @@ fn a_change_of_level_is_found_with_its_medians_and_revisions() {
 }
 
 #[test]
+fn a_change_that_is_smaller_than_the_ranges_of_the_runs_on_both_sides_is_within_them() {
+    let of = |after: u64, change: fn(&mut ExperimentData)| {
+        let level = |day| if day < 4 { 1000 } else { after };
+        let experiments: Vec<_> = (0..8).map(|day| experiment(day, level(day), change)).collect();
+        let found = histories(&experiments).remove(0);
+        assert!(found.points.iter().all(|point| point.range.is_some()), "{found:?}");
+        found.changes[0].within_words()
+    };
+    let stolen: fn(&mut ExperimentData) = |data| {
+        for run in &mut data.runs {
+            // All that is not stolen is busy: with it, there would be 10 parts in 7 of what there is.
+            for (metric, value) in [("user", 0.7), ("system", 0.0), ("steal", 0.3)] {
+                quiet::set_metric(run, &format!("host.cpu.{metric}"), -10.0, 50.0, value);
+            }
+        }
+    };
+    assert_eq!(of(600, |_| {}), None, "quiet runs are good to a few per cent");
+    let words = of(900, stolen).unwrap();
+    assert!(words.starts_with("within the ranges of the runs on both sides (±"), "{words}");
+    assert_eq!(of(300, stolen), None, "too large for that");
+}
+
+#[test]
 fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are_not() {
     fn later(data: &mut ExperimentData) {
         for run in &mut data.runs {

@@ -1,5 +1,6 @@
 //! What the judge notices in a run reaches the comparison when all runs of one side have it.
 
+use analysis::comparison::{CaseComparison, Ratio};
 use analysis::finding::{Grade, Severity};
 use analysis::study;
 use model::experiment::script::CaseData;
@@ -8,7 +9,7 @@ use model::run::ExperimentData;
 use crate::comparison::{compare_cases, pairs};
 use crate::disturbances::{mount, unlogged};
 use crate::findings::{RUN_TABLE, findings_of};
-use crate::quiet;
+use crate::quiet::{self, set_committed, set_metric};
 
 /// Findings of which a comparison must know that only one side's runs have them.
 const SITUATIONS: &[&str] = &[
@@ -49,8 +50,7 @@ fn what_only_one_side_has_is_named_with_its_weight_or_leaves_no_verdict() {
         // These runs commit more than the one of the table.
         let run = study(&data).runs.into_iter().find(|run| run.case == disturbed).unwrap();
         let found = run.findings.iter().find(|finding| finding.id == *id).unwrap();
-        // The uncertainty of one side contains it, and the difference contains all of it.
-        let severity = if found.effect.is_some() { Severity::Doubt } else { found.severity };
+        let severity = found.severity;
         let of = |rule: &'static str| comparison.findings.iter().filter(move |finding| finding.id == rule);
         let context = format!("{id} ({words}) on side {disturbed}: {:#?}", comparison.findings);
         if severity == Severity::Void {
@@ -71,6 +71,41 @@ fn what_only_one_side_has_is_named_with_its_weight_or_leaves_no_verdict() {
         let expected = if *id == "not-durable" { Severity::Void } else { severity };
         assert_eq!(named.severity, expected, "{context}");
     }
+}
+
+/// Eight pairs of equal servers, of which a neighbour took so large a share of the processors' time in all runs of some cases.
+fn stolen(cases: &[u32], share: f64) -> CaseComparison {
+    let mut data = pairs(8, 1.0);
+    for run in data.runs.iter_mut().filter(|run| cases.contains(&run.record.spec.case)) {
+        // What is not stolen is busy, and commits in proportion.
+        for (metric, value) in [("user", 1.0 - share), ("system", 0.0), ("steal", share)] {
+            set_metric(run, &format!("host.cpu.{metric}"), -10.0, 50.0, value);
+        }
+        let level = 1000.0 + 100.0 * f64::from(run.record.spec.block % 4);
+        set_committed(run, 0..35, |t| (level * (1.0 - share)) as u64 + u64::from(t % 5));
+    }
+    compare_cases(&data)
+}
+
+#[test]
+fn what_hit_one_side_is_in_the_interval_and_what_hit_both_is_not() {
+    // Equal servers: the truth is 1, whatever was taken from one of them.
+    let quiet = *stolen(&[], 0.2).leading().unwrap();
+    for (cases, measured) in [([1], 1.25), ([2], 0.8)] {
+        let found = stolen(&cases, 0.2);
+        let ratio = found.leading().unwrap();
+        assert!((ratio.ratio / measured - 1.0).abs() < 0.02, "{ratio:?}");
+        assert!(ratio.low <= 1.01 && 0.99 <= ratio.high, "it holds the truth: {ratio:?}");
+        assert_ne!(found.grade, Grade::Void, "{:#?}", found.findings);
+        let named = found.findings.iter().find(|finding| finding.id == "one-sided").unwrap();
+        assert_eq!(named.severity, Severity::Note, "{named:?}");
+        assert!(named.evidence.contains("steal in"), "{named:?}");
+        assert!(named.evidence.contains(", which the interval of the ratio contains"), "{named:?}");
+    }
+    let both = *stolen(&[1, 2], 0.2).leading().unwrap();
+    let width = |ratio: &Ratio| ratio.high / ratio.low - 1.0;
+    assert!(width(&both) < 0.02 && width(&quiet) < 0.02, "{both:?}, {quiet:?}");
+    assert!((both.ratio - 1.0).abs() < 0.01, "{both:?}");
 }
 
 /// The severity of `one-sided` where only B has UNLOGGED tables, and the severity that its runs have.

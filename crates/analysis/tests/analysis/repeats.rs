@@ -1,6 +1,6 @@
 //! Which attempt at a run counts, and how the others are shown.
 
-use analysis::explain::{disturbance, study};
+use analysis::explain::{RepeatJudge, disturbance, study};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
 use model::experiment::plan::{RunSpec, RunState};
@@ -62,6 +62,35 @@ fn a_run_is_judged_by_its_findings_on_the_machine() {
     let mut no_rate = attempt(spec(1, 1), None, 0.0);
     find_no_rate(&mut no_rate);
     assert_eq!(disturbance::judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");
+}
+
+/// Another run of the case, on processors that have nothing to spare.
+fn crowded(number: u32, foreign: f64) -> RunData {
+    let mut data = attempt(RunSpec { block: number, ..spec(number, 1) }, None, foreign);
+    set_metric(&mut data, "host.cpu.idle", -3.0, 40.0, 0.5 - foreign / 4.0);
+    data
+}
+
+#[test]
+fn a_run_is_worth_a_repeat_if_that_is_expected_to_help_more_than_another_run() {
+    let mut plan = one(&[0.0]).plan;
+    plan.runs = (1..=6).map(|run| RunSpec { block: run, ..spec(run, 1) }).collect();
+    let mut judge = RepeatJudge::default();
+    let found = judge.judge(&plan, &crowded(1, 1.9));
+    let words = found.repeat.unwrap();
+    assert!(words.starts_with("expected to take ±") && words.contains(" to ±"), "{words}");
+    assert!(words.contains("(other processes used"), "{words}");
+    let [low, high] = found.range.unwrap();
+    assert!(low <= 1.0 && high > 1.5, "half of the processors' time was taken: {low} {high}");
+    let quiet = judge.judge(&plan, &crowded(2, 0.0));
+    assert!(quiet.repeat.is_none() && quiet.range.unwrap()[1] < high, "{quiet:?}");
+    // The first is known to have it: a repeat of the second would have it, too.
+    let mut judge = RepeatJudge::default();
+    judge.judge(&plan, &crowded(1, 1.9));
+    assert_eq!(judge.judge(&plan, &crowded(2, 1.9)).repeat, None);
+    // More than the rule allows, and less than chance does.
+    let little = RepeatJudge::default().judge(&plan, &attempt(spec(1, 1), None, 0.13));
+    assert!((1.0..2.0).contains(&little.score) && little.repeat.is_none(), "{little:?}");
 }
 
 #[test]

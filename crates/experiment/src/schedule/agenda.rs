@@ -1,6 +1,6 @@
 //! Determines the next run: turns of the plan, and repeats of disturbed ones.
 //!
-//! Pure: the caller decides whether a run was disturbed. See [`model::experiment::repeat`] for the rule.
+//! Pure: the caller decides whether a run is worth a repeat. See [`model::experiment::repeat`] for the rule.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub(crate) struct NextRun {
 pub(crate) enum AfterRun {
     /// More runs of the turn are still to come.
     Within,
-    /// The turn was disturbed, and is repeated.
+    /// The turn is worth a repeat, and is repeated.
     Again(Repeated),
     /// The turn is over, and these of its runs count.
     Over(Vec<RunRecord>),
@@ -88,8 +88,8 @@ pub(crate) struct Agenda<'a> {
 struct Attempt {
     records: Vec<RunRecord>,
     score: f64,
-    /// The runs that were disturbed, and by what.
-    disturbed: Vec<(u32, String)>,
+    /// The runs that are worth a repeat, and why.
+    worth: Vec<(u32, String)>,
     /// A run of it cannot count, and would not if it was repeated.
     is_hopeless: bool,
 }
@@ -149,15 +149,15 @@ impl<'a> Agenda<'a> {
         let is_whole = record.state == RunState::Completed;
         attempt.records.push(record.clone());
         attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
-        attempt.is_hopeless |= judged.score.is_infinite() && judged.disturbance.is_none();
-        let disturbance = if is_whole { judged.disturbance } else { None };
-        attempt.disturbed.extend(disturbance.map(|why| (record.spec.run, why)));
+        attempt.is_hopeless |= judged.score.is_infinite() && judged.repeat.is_none();
+        let why = if is_whole { judged.repeat } else { None };
+        attempt.worth.extend(why.map(|why| (record.spec.run, why)));
         if !self.left.is_empty() {
             return AfterRun::Within;
         }
         let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
         let may_help = is_whole && !attempt.is_hopeless;
-        let is_worth_it = may_help && !attempt.disturbed.is_empty();
+        let is_worth_it = may_help && !attempt.worth.is_empty();
         let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
         if is_worth_it && may_more && may_repeat() && self.begin_again() {
             return AfterRun::Again(self.repeated());
@@ -179,13 +179,13 @@ impl<'a> Agenda<'a> {
 
     /// What the attempt that has just begun repeats, and why.
     fn repeated(&self) -> Repeated {
-        let (made, disturbed) = self
+        let (made, worth) = self
             .attempts
             .last()
-            .map_or((&[][..], Vec::new()), |attempt| (&attempt.records[..], attempt.disturbed.clone()));
+            .map_or((&[][..], Vec::new()), |attempt| (&attempt.records[..], attempt.worth.clone()));
         let made = made.iter().map(|record| record.spec.run);
         let again = made.zip(self.left.iter().map(|next| next.spec.run)).collect();
-        Repeated { again, disturbed }
+        Repeated { again, worth }
     }
 
     fn counting(&mut self) -> Vec<RunRecord> {
@@ -217,10 +217,9 @@ mod tests {
             let score = score(next.spec.run);
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             (record.state, record.repeat) = (RunState::Completed, next.repeat);
-            let disturbance = (score > 0.0).then(|| "noise".to_string());
-            if let AfterRun::Over(records) =
-                agenda.made(&record, RunJudgement { score, disturbance }, || true)
-            {
+            let repeat = (score > 0.0).then(|| "noise".to_string());
+            let judged = RunJudgement { score, repeat, range: None };
+            if let AfterRun::Over(records) = agenda.made(&record, judged, || true) {
                 counting.extend(records.iter().map(|record| record.spec.run));
             }
         }
@@ -238,17 +237,18 @@ mod tests {
                 let is_disturbed = disturbed.contains(&next.spec.run);
                 let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
                 record.state = RunState::Completed;
-                let disturbance = is_disturbed.then(|| "noise".to_string());
-                let judged = RunJudgement { score: f64::from(u8::from(is_disturbed)) * 2.0, disturbance };
+                let repeat = is_disturbed.then(|| "noise".to_string());
+                let score = f64::from(u8::from(is_disturbed)) * 2.0;
+                let judged = RunJudgement { score, repeat, range: None };
                 if let AfterRun::Again(repeated) = agenda.made(&record, judged, || true) {
                     return assert_eq!(repeated.words(), expected);
                 }
             }
         };
-        check(false, &[2], "run 2 was disturbed and is repeated as run 5: noise");
-        let pair = "runs 1 and 2 belong together and are repeated as runs 5 and 6, because run";
-        check(true, &[1], &format!("{pair} 1 was disturbed: noise"));
-        check(true, &[1, 2], &format!("{pair} 1 was disturbed: noise; run 2 was disturbed: noise"));
+        check(false, &[2], "repeating run 2 as run 5: noise");
+        let pair = "repeating runs 1 and 2, which belong together, as runs 5 and 6: run";
+        check(true, &[1], &format!("{pair} 1: noise"));
+        check(true, &[1, 2], &format!("{pair} 1: noise; run 2: noise"));
     }
 
     fn repeats(plan: &Plan) -> Repeats {
@@ -304,8 +304,8 @@ mod tests {
                 made.push(next.spec.run);
                 let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
                 (record.state, record.repeat) = (RunState::Completed, next.repeat);
-                let disturbance = Some("noise".to_string());
-                agenda.made(&record, RunJudgement { score: 1.5, disturbance }, || true);
+                let repeat = Some("noise".to_string());
+                agenda.made(&record, RunJudgement { score: 1.5, repeat, range: None }, || true);
             }
         }
         assert_eq!(made, [1, 5, 9, 10, 2, 6], "two repeats in all");
@@ -324,11 +324,11 @@ mod tests {
         let plan = plan(2, true);
         let left = repeats(&plan);
         let mut of_plan = agenda(&plan, &left);
-        for (score, disturbance) in [(2.0, Some("noise".to_string())), (f64::INFINITY, None)] {
+        for (score, repeat) in [(2.0, Some("noise".to_string())), (f64::INFINITY, None)] {
             let next = of_plan.take().unwrap();
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             record.state = RunState::Completed;
-            let after = of_plan.made(&record, RunJudgement { score, disturbance }, || true);
+            let after = of_plan.made(&record, RunJudgement { score, repeat, range: None }, || true);
             assert!(!matches!(after, AfterRun::Again(_)), "{after:?}");
         }
         assert!(of_plan.take().is_none());
@@ -341,7 +341,7 @@ mod tests {
         let mut of_plan = agenda(&plan, &left);
         let next = of_plan.take().unwrap();
         let failed = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
-        let noise = || RunJudgement { score: 2.0, disturbance: Some("noise".to_string()) };
+        let noise = || RunJudgement { score: 2.0, repeat: Some("noise".to_string()), range: None };
         assert!(matches!(of_plan.made(&failed, noise(), || true), AfterRun::Over(_)));
         let next = of_plan.take().unwrap();
         let completed =

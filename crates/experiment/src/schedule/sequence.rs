@@ -190,6 +190,7 @@ impl<'a> Sequence<'a> {
         let needed_s = of_run_s * f64::from(n_planned + self.agenda.n_runs_of_turn());
         let has_time =
             || !is_stopped && site.callbacks.referee.is_some_and(|referee| referee.has_time(needed_s));
+        let range = judged.range;
         let after = self.agenda.made(&record, judged, has_time);
         // Reported below: a server that does not stop does not invalidate its run.
         let left = self.clear_away(&record, case, watch);
@@ -200,7 +201,7 @@ impl<'a> Sequence<'a> {
         self.count(&record, *repeat);
         let n_left = self.missing + self.agenda.n_repeats_left();
         let left_s = left_s(self.spent_s / f64::from(self.n_made), n_left, self.is_stopped());
-        watch(end_of(&record, self.n_runs.max(spec.run), left_s));
+        watch(end_of(&record, range, self.n_runs.max(spec.run), left_s));
         left?;
         match after {
             AfterRun::Within => {}
@@ -312,18 +313,24 @@ pub(super) fn left_s(of_run_s: f64, n: u32, is_stopped: bool) -> f64 {
 }
 
 /// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.
-fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> ProgressEvent {
+fn end_of(record: &RunRecord, range: Option<[f64; 2]>, n_runs: u32, left_s: f64) -> ProgressEvent {
     let tps = if record.search.is_none() { measured_tps(record) } else { None };
-    run_ends(record, tps, n_runs, left_s)
+    run_ends(record, tps.map(|tps| (tps, range)), n_runs, left_s)
 }
 
-/// The end of a run with a throughput of `tps`.
-pub(super) fn run_ends(record: &RunRecord, tps: Option<f64>, n_runs: u32, left_s: f64) -> ProgressEvent {
+/// The end of a run with a throughput, and the range in which that would lie undisturbed.
+pub(super) fn run_ends(
+    record: &RunRecord,
+    throughput: Option<(f64, Option<[f64; 2]>)>,
+    n_runs: u32,
+    left_s: f64,
+) -> ProgressEvent {
     ProgressEvent::RunEnds {
         run: record.spec.run,
         n_runs,
         state: record.state,
-        tps,
+        tps: throughput.map(|(tps, _)| tps),
+        range: throughput.and_then(|(_, range)| range),
         failed: record.done.as_ref().map_or(0.0, |done| failed_share(&done.counts)),
         reason: record.reason.clone(),
         left_s,

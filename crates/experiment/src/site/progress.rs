@@ -49,7 +49,7 @@ pub enum ProgressEvent {
         /// Whether the second is part of the measurement.
         is_measured: bool,
     },
-    /// The turn that has ended, a run or a pair, was disturbed and is repeated.
+    /// The turn that has ended, a run or a pair, was disturbed and is worth a repeat.
     RunRepeats(Repeated),
     RunEnds {
         /// Number of the run.
@@ -58,6 +58,8 @@ pub enum ProgressEvent {
         state: RunState,
         /// Committed transactions per second of the measurement; `None` for a side of a duet, which only has its slices, and for a search.
         tps: Option<f64>,
+        /// The range in which that would lie undisturbed, as ratios to it, if it is known.
+        range: Option<[f64; 2]>,
         /// Share of the transactions that failed, of those that committed or failed.
         failed: f64,
         /// Why it did not complete, if it did not.
@@ -72,21 +74,18 @@ pub enum ProgressEvent {
 pub struct Repeated {
     /// Each run of the turn, with the number of the run that repeats it.
     pub again: Vec<(u32, u32)>,
-    /// The runs that were disturbed, and by what.
-    pub disturbed: Vec<(u32, String)>,
+    /// The runs that are worth a repeat, and why.
+    pub worth: Vec<(u32, String)>,
 }
 
 impl Repeated {
     /// In words.
     pub fn words(&self) -> String {
-        let reasons: Vec<String> =
-            self.disturbed.iter().map(|(run, why)| format!("run {run} was disturbed: {why}")).collect();
-        match (self.again.as_slice(), self.disturbed.as_slice()) {
-            ([(run, by)], [(_, why)]) => {
-                format!("run {run} was disturbed and is repeated as run {by}: {why}")
-            }
+        let reasons: Vec<String> = self.worth.iter().map(|(run, why)| format!("run {run}: {why}")).collect();
+        match (self.again.as_slice(), self.worth.as_slice()) {
+            ([(run, by)], [(_, why)]) => format!("repeating run {run} as run {by}: {why}"),
             (again, _) => format!(
-                "runs {} belong together and are repeated as runs {}, because {}",
+                "repeating runs {}, which belong together, as runs {}: {}",
                 numbers(again.iter().map(|(run, _)| *run)),
                 numbers(again.iter().map(|(_, by)| *by)),
                 reasons.join("; ")

@@ -11,9 +11,11 @@ pub struct RunJudgement {
     /// How much it was disturbed: 0 not at all, else by how many times a threshold was exceeded; infinite if the run
     /// cannot count.
     pub score: f64,
-    /// What disturbed it, in words, if anything did and a repeat may be better: not for a run that is void for a reason
-    /// of its own.
-    pub disturbance: Option<String>,
+    /// What a repeat is expected to do and what disturbed the run, in words, if a repeat is worth its time: not for a run that is void
+    /// for a reason of its own.
+    pub repeat: Option<String>,
+    /// The range in which its throughput would lie undisturbed, as ratios to it, if that is known.
+    pub range: Option<[f64; 2]>,
 }
 
 /// Judges runs from their records on disk; what a record means is not this crate's business.

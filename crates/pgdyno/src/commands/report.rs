@@ -8,6 +8,7 @@ use analysis::summary::{CaseSummary, Study};
 use anyhow::{Context, Result};
 use model::secret;
 use model::text::prose::{percent, plural};
+use model::text::share::Share;
 use report::Input;
 use store::Writer;
 
@@ -32,8 +33,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     for dir in &shelf::fetched(args.store.as_deref(), &args.dirs)? {
         let exit = match store::writer_of(dir) {
             Some(writer) => so_far(dir, writer, args)?,
-            None if args.conditions.is_empty() => trust_exit(&explain(dir, form)?, &args.trust),
-            None => trust_exit(&explain_some(dir, form, &args.conditions)?, &args.trust),
+            None if args.conditions.is_empty() => {
+                trust_exit(&explain(dir, form, args.precision)?, &args.trust)
+            }
+            None => trust_exit(&explain_some(dir, form, args)?, &args.trust),
         };
         if exit != Exit::Done {
             worst = exit;
@@ -45,7 +48,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
 fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
     let form = PrintForm::from_args(&args.form);
-    let Explained { data, study } = Explained::read_so_far(dir, form.series(), &args.conditions)?;
+    let explained = Explained::read_so_far(dir, form.series(), &args.conditions)?;
+    let Explained { data, study } = explained.with_precision(args.precision);
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
     say(&format!(
         "`{}` is still being measured by {of_process}: these are the results so far ({} of {}), and no report is written; \
@@ -59,8 +63,9 @@ fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
 }
 
 /// Prints the cases that `--where` asks for, and writes their report next to that of all.
-fn explain_some(dir: &Path, form: PrintForm, conditions: &[String]) -> Result<Study> {
-    let explained = Explained::read_where(dir, form.series(), conditions)?;
+fn explain_some(dir: &Path, form: PrintForm, args: &ReportArgs) -> Result<Study> {
+    let conditions = &args.conditions;
+    let explained = Explained::read_where(dir, form.series(), conditions)?.with_precision(args.precision);
     let Explained { data, study } = &explained;
     show(study, form)?;
     let name = |stem: &str, end: &str| dir.join(format!("{stem}-where-{}.{end}", file_name(conditions)));
@@ -119,8 +124,9 @@ pub(crate) fn run_again(dir: &Path) -> String {
 
 /// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
 /// The path of the page is no result: it goes to standard error.
-pub(crate) fn explain(dir: &Path, form: PrintForm) -> Result<Study> {
-    let explained = Explained::read(dir, form.series())?;
+/// `precision` is what counts as precise enough, if that is not what the experiment says.
+pub(crate) fn explain(dir: &Path, form: PrintForm, precision: Option<Share>) -> Result<Study> {
+    let explained = Explained::read(dir, form.series())?.with_precision(precision);
     show(&explained.study, form)?;
     let html = write_reports(dir, &explained)?;
     say(&format!("report: {}", html.display()));

@@ -19,7 +19,7 @@ use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
 use crate::front::{foreign, hiding, moved, shell};
 use crate::job::metrics::Metrics;
-use crate::job::referee::{ByFindings, InTime};
+use crate::job::referee::{ByBudget, InTime};
 use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
 use crate::planning;
@@ -56,6 +56,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     }
     let budget = args.experiment.fit.as_deref().map(planning::fitting::budget).transpose()?;
     let in_time = budget.map(|budget| InTime::from_now(Duration::from_millis(budget.ms)));
+    let referee = ByBudget::default();
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = match &args.resume {
         Some(dir) => resumed(dir, args, consent(args))?,
@@ -70,7 +71,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         live: &args.live,
         spot: args.spot_notice.as_deref(),
         metrics: metrics.as_ref(),
-        referee: Some(in_time.as_ref().map_or(&ByFindings, |in_time| in_time as _)),
+        referee: Some(in_time.as_ref().map_or(&referee, |in_time| in_time as _)),
     };
     let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
@@ -242,7 +243,7 @@ fn finish(
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
-    let study = report::explain(&path, PrintForm::from_args(&args.form))?;
+    let study = report::explain(&path, PrintForm::from_args(&args.form), None)?;
     let explained = report::trust_exit(&study, &args.trust);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {

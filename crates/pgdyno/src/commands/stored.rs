@@ -1,5 +1,6 @@
 //! Commands that read stored results.
 
+mod earlier;
 pub(crate) mod explained;
 pub(crate) mod export;
 pub(crate) mod history;

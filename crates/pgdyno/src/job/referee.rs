@@ -1,20 +1,27 @@
-//! Decides whether a run was disturbed, by the same findings as a report.
+//! Decides whether a repeat of a run is worth its time, by the same findings and the same budget as a report.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use analysis::explain::{RepeatJudge, RunVerdict};
 use anyhow::Result;
 use experiment::site::referee::{Referee, RunJudgement};
 use model::run::RunRecord;
 
-/// Judges by the rules of the catalogue.
-pub(crate) struct ByFindings;
+/// Judges by the rules of the catalogue and the budget of the uncertainty. It remembers the runs that it has judged.
+#[derive(Debug, Default)]
+pub(crate) struct ByBudget {
+    judge: Mutex<RepeatJudge>,
+}
 
-impl Referee for ByFindings {
+impl Referee for ByBudget {
     fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
+        let plan = store::read_plan(experiment)?;
         let data = store::load_one(experiment, record.spec.run)?;
-        let (score, disturbance) = analysis::explain::judge(&data);
-        Ok(RunJudgement { score, disturbance })
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        let RunVerdict { score, repeat, range } = judge.judge(&plan, &data);
+        Ok(RunJudgement { score, repeat, range })
     }
 }
 
@@ -22,12 +29,13 @@ impl Referee for ByFindings {
 pub(crate) struct InTime {
     begun: Instant,
     budget: Duration,
+    referee: ByBudget,
 }
 
 impl InTime {
     /// Of a command that has begun now.
     pub(crate) fn from_now(budget: Duration) -> InTime {
-        InTime { begun: Instant::now(), budget }
+        InTime { begun: Instant::now(), budget, referee: ByBudget::default() }
     }
 
     /// Seconds that the command has taken so far, and those that it was to take.
@@ -38,7 +46,7 @@ impl InTime {
 
 impl Referee for InTime {
     fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
-        ByFindings.judge(experiment, record)
+        self.referee.judge(experiment, record)
     }
 
     fn has_time(&self, needed_s: f64) -> bool {
@@ -54,9 +62,9 @@ mod tests {
     #[test]
     fn a_run_is_repeated_while_there_is_time_for_all_that_is_left() {
         let begun = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
-        let in_time = InTime { begun, budget: Duration::from_secs(30) };
+        let in_time = InTime { begun, budget: Duration::from_secs(30), referee: ByBudget::default() };
         assert!(in_time.has_time(9.0));
         assert!(!in_time.has_time(10.5));
-        assert!(ByFindings.has_time(1e9), "nobody asked for a time");
+        assert!(ByBudget::default().has_time(1e9), "nobody asked for a time");
     }
 }

@@ -78,7 +78,9 @@ fn expect_uncertainty(place: &Place, study: &serde_json::Value) {
     let ended = place.run(&["report", "out", "--max-uncertainty", "0.00001"]).expect(3);
     // Data in memory: how far off that is, nobody knows.
     assert!(ended.stderr.contains("--max-uncertainty 0.001 %: 1 client is doubtful; "), "{}", ended.stderr);
-    assert!(ended.stdout.contains("good to") && ended.stdout.contains("undisturbed, "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("good to") && !ended.stdout.contains("undisturbed, "), "{}", ended.stdout);
+    let asked = place.run(&["report", "out", "--precision", "0.001%"]).expect(0);
+    assert!(asked.stdout.contains(" %, rough"), "{}", asked.stdout);
 }
 
 /// The files exist, and the page loads nothing from elsewhere.

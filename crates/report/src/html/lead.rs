@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::finding::{Grade, Severity};
+use analysis::summary::uncertainty::{Quality, Uncertainty};
 use analysis::summary::{CaseSummary, LatencySummary, Study};
 use model::experiment::plan::Plan;
 use model::run::ExperimentData;
@@ -10,7 +11,7 @@ use model::run::ExperimentData;
 use super::comparison;
 use super::escape::{escape_html, unbroken};
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::variation::uncertainty::{self, Quality};
+use crate::prose::variation::uncertainty;
 use crate::prose::{conditions, format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
 
@@ -137,15 +138,28 @@ pub(super) fn badge_of(grade: Grade, words: &str) -> String {
 /// How far off a case's throughput can be, in the colour of its quality; the verdict in its place if it is not valid.
 pub(super) fn quality_badge(case: &CaseSummary) -> String {
     let known = case.uncertainty.as_ref().map(|known| &known.throughput);
-    let (Some(known), Grade::Valid) = (known, case.grade) else {
-        return badge_of(case.grade, case.verdict());
-    };
-    let grade = match uncertainty::quality(known) {
+    match (known, case.grade) {
+        (Some(known), Grade::Valid) => figure_badge(known, case.precision()),
+        _ => badge_of(case.grade, case.verdict()),
+    }
+}
+
+/// How far off the 99th percentile of a case can be, in the colour of its quality where the case is valid.
+pub(super) fn tail_badge(case: &CaseSummary) -> String {
+    let known = case.uncertainty.as_ref().and_then(|known| known.p99.as_ref());
+    match (known, case.grade) {
+        (Some(known), Grade::Valid) => figure_badge(known, case.precision()),
+        _ => uncertainty::good_to(known, case.precision()),
+    }
+}
+
+fn figure_badge(known: &Uncertainty, precision: f64) -> String {
+    let grade = match known.quality(precision) {
         Quality::Precise => Grade::Valid,
         Quality::Fair => Grade::Doubtful,
         Quality::Rough => Grade::Void,
     };
-    badge_of(grade, &uncertainty::good_to(Some(known)))
+    badge_of(grade, &uncertainty::good_to(Some(known), precision))
 }
 
 /// A text whose paths break after their slashes on a narrow screen.
@@ -173,13 +187,16 @@ fn figures(study: &Study) -> String {
     };
     let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {when}"));
     let known = best.uncertainty.as_ref().map(|known| &known.throughput);
-    let good_to = known.map(|known| uncertainty::good_to(Some(known)).replace(" %", ""));
+    let good_to = known.map(|known| uncertainty::good_to(Some(known), best.precision()));
+    let good_to = good_to.as_deref().map(|words| words.split_once(" %").unwrap_or((words, "")));
+    let unit = good_to.map_or(String::new(), |(_, rough)| format!("%{rough}"));
+    let good_to = good_to.map(|(figure, _)| figure.to_string());
     let figures = [
         (throughput.0, throughput.1, throughput_name.as_str()),
         (ms(|l| l.p50_ns), "ms", p50.as_str()),
         (ms(|l| l.p95_ns), "ms", p95.as_str()),
         (ms(|l| l.p99_ns), "ms", p99.as_str()),
-        (good_to, "%", "throughput good to"),
+        (good_to, unit.as_str(), "throughput good to"),
         (Some(completed.to_string()), of_runs.as_str(), "runs that count"),
     ];
     let shown = figures.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name)));

@@ -170,7 +170,7 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
                 ms(|l| l.p50_ns),
                 ms(|l| l.p95_ns),
                 ms(|l| l.p99_ns),
-                uncertainty::good_to(case.uncertainty.as_ref().and_then(|known| known.p99.as_ref())),
+                lead::tail_badge(case),
             ];
             row.extend(has_ipc.then(|| number(told::ipc(case), format::ratio)));
             row.push(why(&uncertainty::remarks(study, case)));

@@ -40,9 +40,9 @@ fn of_case(case: &CaseSummary) -> String {
     let latency =
         |of: fn(&analysis::summary::LatencySummary) -> u64| case.latency.as_ref().map(|l| of(l) as f64);
     let ranges = [
-        range("throughput", Some(&known.throughput), case.tps_median, tps),
-        range("p50", known.p50.as_ref(), latency(|l| l.p50_ns), ms),
-        range("p99", known.p99.as_ref(), latency(|l| l.p99_ns), ms),
+        range("throughput", case, Some(&known.throughput), case.tps_median, tps),
+        range("p50", case, known.p50.as_ref(), latency(|l| l.p50_ns), ms),
+        range("p99", case, known.p99.as_ref(), latency(|l| l.p99_ns), ms),
     ];
     let ranges: Vec<String> = ranges.into_iter().flatten().collect();
     format!("<p>{}</p>\n{}", ranges.join("; "), budget(&known.throughput))
@@ -51,13 +51,14 @@ fn of_case(case: &CaseSummary) -> String {
 /// `throughput 2,250 to 2,480 tps (±5 %)`.
 fn range(
     name: &str,
+    case: &CaseSummary,
     known: Option<&Uncertainty>,
     figure: Option<f64>,
     words: impl Fn(f64) -> String,
 ) -> Option<String> {
     let (known, figure) = known.zip(figure)?;
     let [low, high] = [known.low, known.high].map(|ratio| words(figure * ratio));
-    let good_to = uncertainty::good_to(Some(known));
+    let good_to = uncertainty::good_to(Some(known), case.precision());
     Some(escape_html(&format!("{name} {low} to {high} ({good_to})")))
 }
 

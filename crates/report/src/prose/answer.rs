@@ -498,7 +498,7 @@ fn of_runs(level: &LevelResult) -> String {
         n => format!("median of {n} runs"),
     };
     match (level.good_to, level.cv) {
-        (Some(good_to), _) => format!("{of}, good to ±{}", uncertainty::share(good_to)),
+        (Some(good_to), _) => format!("{of}, good to {}", uncertainty::words(good_to, level.precision)),
         (None, Some(cv)) => format!("{of}, CV {}", format::percent(cv)),
         (None, None) => of,
     }

@@ -76,7 +76,8 @@ fn of_case(study: &Study, case: &CaseSummary) -> String {
     };
     match (&case.uncertainty, case.tps_cv) {
         (Some(known), _) => {
-            spread.push_str(&format!(", good to {}", uncertainty::good_to(Some(&known.throughput))));
+            let good_to = uncertainty::good_to(Some(&known.throughput), case.precision());
+            spread.push_str(&format!(", good to {good_to}"));
         }
         (None, Some(cv)) => spread.push_str(&format!(", CV {}", format::percent(cv))),
         (None, None) => {}

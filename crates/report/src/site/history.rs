@@ -82,7 +82,10 @@ fn section(n: usize, history: &History) -> String {
         changes => {
             let items: String = changes
                 .iter()
-                .map(|change| format!("<li>{}{}</li>", escape_html(&words(change)), conditions(change)))
+                .map(|change| {
+                    let within = change.within_words().map_or(String::new(), |words| format!("; {words}"));
+                    format!("<li>{}{}</li>", escape_html(&(words(change) + &within)), conditions(change))
+                })
                 .collect();
             format!("<ul class=\"changes\">{items}</ul>\n")
         }
@@ -108,7 +111,7 @@ fn rows(history: &History) -> String {
     let row = |point: &HistoryPoint| {
         vec![
             escape_html(&format::utc(point.t_unix_ns)),
-            escape_html(&format::tps(point.tps)),
+            escape_html(&format!("{} {}", format::tps(point.tps), crate::good_to(point.range))),
             escape_html(&point.revision),
             format!(
                 "<a href=\"/result/{}\">{}</a> run {}",
@@ -209,6 +212,7 @@ mod tests {
             t_unix_ns: 1,
             revision: "18.1".to_string(),
             tps: 1000.0,
+            range: None,
         };
         let condition = DifferingCondition {
             what: "table <t>".to_string(),
@@ -223,6 +227,7 @@ mod tests {
             before: 1000.0,
             after: 900.0,
             p: 1e-5,
+            within: None,
             conditions,
             unrecorded: Vec::new(),
         };
@@ -240,6 +245,7 @@ mod tests {
             t_unix_ns: u64::from(run),
             revision: "18.1".to_string(),
             tps: 1000.0,
+            range: None,
         };
         let of = |n: u32| History {
             label: "8 clients".to_string(),
@@ -248,6 +254,24 @@ mod tests {
             changes: Vec::new(),
             pending: None,
         };
+        let mut known = of(8);
+        known.points[0].range = Some([0.95, 1.11]);
+        known.changes.push(LevelChange {
+            last_before: point(1),
+            first_after: point(2),
+            before: 1000.0,
+            after: 960.0,
+            p: 1e-5,
+            within: Some([[0.95, 1.11], [0.91, 1.02]]),
+            conditions: Vec::new(),
+            unrecorded: Vec::new(),
+        });
+        let html = section(0, &known);
+        assert!(
+            html.contains("; within the ranges of the runs on both sides (±11 % and ±9.0 %)<br>"),
+            "{html}"
+        );
+        assert!(html.contains("±11 %"), "{html}");
         assert!(section(0, &of(8)).contains("No change beyond chance was found"));
         assert!(section(0, &of(7)).contains("Too few runs to tell"));
         let pending = Some(Pending::new(point(6), [5, 5], [1000.0, 540.0], 0.008, Some(4)));

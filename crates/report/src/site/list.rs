@@ -30,6 +30,8 @@ pub struct ListedResult {
     pub workload: String,
     /// Grade of the answer, if there is one.
     pub grade: Option<Grade>,
+    /// The throughput of the best case and how far off it can be: `8,392 ±11 %`; empty if there is none.
+    pub throughput: String,
     /// Limiters of the cases.
     pub limiter: String,
     /// The answer.
@@ -192,12 +194,13 @@ fn row(entry: &ListedResult) -> String {
         "<tr role=\"row\"><td role=\"cell\"><input type=\"checkbox\" form=\"pick\" name=\"r\" value=\"{name}\" aria-label=\"Pick {name}\"></td>\
          <th role=\"rowheader\" scope=\"row\"><a href=\"{to}\">{}</a><span class=\"of\"><a href=\"/history/{}\">{}</a> <i>·</i> {name}</span>\
          <span class=\"says\">{}</span></th>\
-         <td role=\"cell\">{verdict}</td><td role=\"cell\">{}</td><td role=\"cell\">{}</td>\
+         <td role=\"cell\">{verdict}<span class=\"of\">{}</span></td><td role=\"cell\">{}</td><td role=\"cell\">{}</td>\
          <td role=\"cell\"><time>{}</time><span>{runs}{state}</span></td></tr>\n",
         escape_html(title),
         encoded(&entry.experiment),
         escape_html(&entry.experiment),
         escape_html(&entry.headline),
+        escape_html(&entry.throughput),
         escape_html(&entry.limiter),
         facts(entry),
         escape_html(&format::utc(entry.made_unix_ns)),

@@ -504,3 +504,30 @@ fn without_a_number_the_headline_says_why() {
     study.runs.clear();
     check(&study, "No number: no run was started");
 }
+
+#[test]
+fn figures_are_marked_by_the_precision_that_was_asked_for() {
+    let texts = |precision: Option<&str>| {
+        let (mut study, data) = synthetic::make(&Shape::default());
+        for case in &mut study.cases {
+            case.case
+                .set(model::experiment::keys::run::PRECISION, precision.map(|text| text.parse().unwrap()));
+        }
+        let input = report::Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
+        (report::terminal_table(&study, 140, true), report::markdown(&input), report::html(&input))
+    };
+    // The throughput is good to ±5 %, the tail to ±9 %.
+    for (precision, rough, colour, badge) in [
+        (None, false, "\u{1b}[32mruns differ", "badge valid"),
+        (Some("4%"), false, "\u{1b}[33mruns differ", "badge doubt"),
+        (Some("1%"), true, "\u{1b}[31mruns differ", "badge void"),
+    ] {
+        let (terminal, markdown, html) = texts(precision);
+        assert!(terminal.contains(colour), "{precision:?}: {terminal}");
+        assert!(html.contains(badge), "{precision:?}");
+        for text in [&terminal, &markdown, &html] {
+            assert_eq!(text.contains("%, rough"), rough, "{precision:?}: {text}");
+        }
+    }
+    assert!(texts(Some("1%")).0.contains("median of 3 runs, good to ±5 %, rough)"));
+}

@@ -67,6 +67,7 @@ struct WorkloadHead {
 struct AnswerHead {
     headline: String,
     verdict: String,
+    throughput: String,
     limiter: String,
     machine: String,
 }
@@ -113,6 +114,7 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<ListedResult, String> {
         version: short(&distinct(plan.cases.iter().map(|case| server(&case.server)))),
         workload: short(&distinct(plan.cases.iter().map(|case| case.workload.kind.clone()))),
         grade: grade(&answer.verdict),
+        throughput: short(&answer.throughput),
         limiter: short(&answer.limiter),
         headline: short(&answer.headline),
         state: state(last.get(&0).copied()),

@@ -3,7 +3,9 @@
 //! The whole procedure is held to its error rates by simulation (`crates/stats/tests/stats/simulation.rs`).
 
 use crate::sample::estimate::Estimate;
-use crate::{centre, detectable, n_for_half_width, sd, shift, student_t_quantile};
+use crate::{
+    RepetitionError, RepetitionSpread, centre, detectable, n_for_half_width, sd, shift, student_t_quantile,
+};
 
 /// Fewest pairs that can give a verdict: with five, no result has a chance below 5 %.
 pub const PAIRS_MIN: usize = 6;
@@ -98,6 +100,20 @@ pub fn compare_unpaired(a_logs: &[f64], b_logs: &[f64], margin: f64) -> Option<C
 }
 
 impl Comparison {
+    /// The same with errors that pairs do not show, each uniform between its bounds of the logarithm of the true ratio over the
+    /// measured one. The interval is that of the sum of these and of Student's distribution with the interval of the pairs
+    /// (JCGM 101:2008); it holds the estimate, which stays. `None` unless both can be computed.
+    pub fn with_errors(&self, bounds: &[[f64; 2]]) -> Option<Comparison> {
+        let logs = self.ratio.map(f64::ln);
+        let scale = logs.half_width() / student_t_quantile(0.5 + LEVEL / 2.0, self.df)?;
+        let spread = RepetitionSpread::new(RepetitionError { scale, df: self.df })?;
+        let sum = spread.sum_interval(bounds, LEVEL)?;
+        let middle = 0.5 * (logs.low + logs.high);
+        let (low, high) = ((middle + sum.low).min(logs.point), (middle + sum.high).max(logs.point));
+        let logs = Estimate { low, high, ..logs };
+        Some(Comparison { ratio: logs.map(f64::exp), verdict: judge(&logs, self.margin.ln_1p()), ..*self })
+    }
+
     /// The smallest difference, as a share of A, that so many pairs with this spread find in 4 of 5 comparisons.
     pub fn detectable(&self) -> Option<f64> {
         let error = self.ratio.map(f64::ln).half_width() / student_t_quantile(0.5 + LEVEL / 2.0, self.df)?;

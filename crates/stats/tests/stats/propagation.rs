@@ -1,7 +1,9 @@
 //! Sums of errors, against sums of which the distribution is known and against simulation.
 
 use stats::random::Random;
-use stats::{Estimate, RepetitionError, RepetitionSpread, student_t_quantile};
+use stats::{
+    Design, Estimate, RepetitionError, RepetitionSpread, Verdict, compare_pairs, student_t_quantile,
+};
 
 const NONE: RepetitionError = RepetitionError { scale: 0.0, df: 2.0 };
 
@@ -61,4 +63,26 @@ fn bounds_out_of_order_and_unknown_scales_have_no_interval() {
     assert_eq!(sum_interval(NONE, &[[0.0, f64::INFINITY]], 0.95), None);
     assert_eq!(sum_interval(RepetitionError { scale: f64::NAN, df: 2.0 }, &[], 0.95), None);
     assert_eq!(sum_interval(NONE, &[[0.0, 0.1]], 1.0), None);
+}
+
+#[test]
+fn errors_that_pairs_do_not_show_widen_the_interval_of_a_ratio_on_their_side() {
+    // B measured a fifth less; what disturbed it cost up to a quarter.
+    let logs: Vec<f64> = (0..10).map(|n| (0.8f64).ln() + 0.002 * f64::from(n % 5 - 2)).collect();
+    let measured = compare_pairs(&logs, 0.02, Design::Fixed).unwrap();
+    assert_eq!(measured.verdict, Verdict::Lower);
+    let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-3, "{a} {b}");
+    let same = measured.with_errors(&[]).unwrap();
+    close(same.ratio.low, measured.ratio.low);
+    close(same.ratio.high, measured.ratio.high);
+    let found = measured.with_errors(&[[0.0, (1.3f64).ln()]]).unwrap();
+    assert_eq!((found.ratio.point, found.verdict), (measured.ratio.point, Verdict::Unsure));
+    assert!(
+        found.ratio.low <= measured.ratio.point && found.ratio.low > measured.ratio.low - 0.01,
+        "{found:?}"
+    );
+    close(found.ratio.high, 0.8 * ((1.3f64).ln() * 0.975).exp());
+    let less = measured.with_errors(&[[0.0, (1.1f64).ln()]]).unwrap();
+    assert_eq!(less.verdict, Verdict::Lower, "{less:?}");
+    assert_eq!(measured.with_errors(&[[0.0, f64::INFINITY]]), None);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::ComparisonPurpose;
+use crate::comparison::{ComparedSide, ComparisonPurpose, Pairing, disturbed};
 use crate::finding::{Finding, Severity};
 use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
@@ -17,7 +17,8 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     id: "one-sided",
     title: "Only one side's runs have a finding",
     severity: "Fires when the share of runs that have a finding differs by more than one half between the sides. Void when only one \
-               side is not durable; otherwise the severity that the finding has in the runs; Note when the comparison varies the \
+               side is not durable; otherwise the severity that the finding has in the runs, and so Note where the budget of the \
+               uncertainty bounds it: the interval of the ratio then contains it; Note when the comparison varies the \
                settings that cause it (durability, logging), or its sides ask for different tables and those of one are UNLOGGED",
     source: "Raasveldt et al. 2018, fair benchmarking: what only one side does is part of the difference; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
@@ -33,10 +34,16 @@ fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
     by_severity(context, &ONE_SIDED, Tally::is_one_sided, |tally| match tally.id {
         _ if is_asked_for(context, tally) => Severity::Note,
         id if id == NOT_DURABLE.id => Severity::Void,
-        // Within one side's uncertainty, and all of it within the difference.
-        _ if tally.is_bounded => tally.severity.max(Severity::Doubt),
+        // Each side's uncertainty contains it, and what cannot be added to the interval of the ratio does not.
+        _ if tally.is_bounded && !disturbed::are_held(context.pairing) => tally.severity.max(Severity::Doubt),
         _ => tally.severity,
     })
+}
+
+/// The findings that only one side's runs have, and of which the uncertainty's budget bounds what they did.
+pub(crate) fn bounded_on_one_side(sides: [ComparedSide; 2], pairing: Pairing) -> Vec<&'static str> {
+    let found = tallies(sides, pairing).into_iter().filter(|tally| tally.is_bounded && tally.is_one_sided());
+    found.map(|tally| tally.id).collect()
 }
 
 pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
@@ -101,6 +108,14 @@ impl Tally {
         (a - b).abs() > 0.5
     }
 
+    /// Whether the interval of the ratio contains its effect.
+    fn is_held(&self, pairing: Pairing) -> bool {
+        self.is_bounded
+            && self.severity == Severity::Note
+            && self.is_one_sided()
+            && disturbed::are_held(pairing)
+    }
+
     /// Whether UNLOGGED tables alone are what is not durable: they are named last.
     fn is_of_unlogged_tables(&self) -> bool {
         let begin = format!("{}: {UNLOGGED}", NOT_DURABLE.title);
@@ -129,14 +144,15 @@ fn by_severity(
     weigh: impl Fn(&Tally) -> Severity,
 ) -> Vec<Finding> {
     let mut found: BTreeMap<Severity, Vec<String>> = BTreeMap::new();
-    for tally in tallies(context).iter().filter(|tally| is_chosen(tally)) {
-        found.entry(weigh(tally)).or_default().push(tally.words(context.purpose));
+    for tally in tallies([context.a, context.b], context.pairing).iter().filter(|tally| is_chosen(tally)) {
+        let held =
+            if tally.is_held(context.pairing) { ", which the interval of the ratio contains" } else { "" };
+        found.entry(weigh(tally)).or_default().push(tally.words(context.purpose) + held);
     }
     found.into_iter().rev().map(|(severity, words)| rule.finds(severity, words.join(", "))).collect()
 }
 
-fn tallies(context: &ComparisonContext) -> Vec<Tally> {
-    let sides = [context.a, context.b];
+fn tallies(sides: [ComparedSide; 2], pairing: Pairing) -> Vec<Tally> {
     let of = sides.map(|side| side.counting().count());
     let mut tallies: Vec<Tally> = Vec::new();
     // With no run on one side there is nothing to set against the other.
@@ -144,7 +160,7 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
         return tallies;
     }
     // A duet compares slices, whose other halves belong to the other side on purpose.
-    let is_duet = context.pairing.is_of_duet();
+    let is_duet = pairing.is_of_duet();
     for (side, runs) in sides.into_iter().enumerate() {
         let found = runs.counting().flat_map(|run| &run.findings);
         for finding in found.filter(|finding| !(is_duet && finding.id == TOOK_TURNS.id)) {

@@ -26,6 +26,8 @@ pub enum OptionForm {
     Text,
     /// The same; with a sign in front of it, it is refused in the words of the key.
     Quantity,
+    /// A share; a number of one and more is one in per cent.
+    Share,
     /// Whole numbers within the bounds of the key, such as these.
     Number(&'static str),
 }
@@ -43,6 +45,11 @@ impl KeyOption {
         help: &'static str,
     ) -> KeyOption {
         KeyOption { form: OptionForm::Quantity, ..KeyOption::text(long, value_name, help) }
+    }
+
+    /// An option with a share.
+    pub(super) const fn share(long: &'static str, help: &'static str) -> KeyOption {
+        KeyOption { form: OptionForm::Share, ..KeyOption::text(long, "PERCENT", help) }
     }
 
     /// An option with a number, such as `example`, or with several.

@@ -47,9 +47,9 @@ section! {
         PHASE_TIMEOUT = phase_timeout: Option<Span>,
             row(KeyKind::Seconds(1), "`1h` plus a minute per GiB of data");
 
-        /// how often a run is repeated if something else on the machine disturbed it, 0 to 10. In total, at most a quarter
-        /// of the planned runs are repeated, but at least as many as one run may need
-        /// ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
+        /// how often a run is repeated if something else on the machine disturbed it, 0 to 10, and if that is expected to lower the
+        /// uncertainty by more than another run would. In total, at most a quarter of the planned runs are repeated, but at
+        /// least as many as one run may need ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
         REPEAT_DISTURBED = repeat_disturbed: u32 = 2,
             // More repeats of one run only prove that the machine is unsuitable.
             row(KeyKind::Whole(0, 10), "2");
@@ -59,6 +59,14 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_FAILED = max_failed: Option<Share>,
             row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "`1%`").carried(Differs::Nothing);
+
+        /// how far off a figure may be to be precise enough: above it the report marks the figure, above four times that it
+        /// calls it rough ([METHODOLOGY](METHODOLOGY.md#how-far-off-a-number-can-be))
+        #[serde(skip_serializing_if = "Option::is_none")]
+        PRECISION = precision: Option<Share>,
+            row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "`5%`")
+                .carried(Differs::Nothing)
+                .given_by(KeyOption::share("precision", "How far off a figure may be to be precise enough: 5%, 5, or 0.05; beyond four times that it is called rough").not_of_both());
 
         /// which checkpoints a run contains: `as-is`, `no-checkpoint`, `two-checkpoints` (see *Checkpoints*)
         WAL = wal: Levels<WalPolicy> = Levels::one(WalPolicy::AsIs),

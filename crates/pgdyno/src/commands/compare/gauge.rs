@@ -15,13 +15,14 @@ use stats::Precision;
 
 use crate::front::cli::CompareArgs;
 use crate::job::preview::duration;
-use crate::job::referee::ByFindings;
+use crate::job::referee::ByBudget;
 
 /// Decides after each pair whether another one is needed and whether there is time for it.
 pub(super) struct Gauge {
     precision: Option<Precision>,
     time: Duration,
     made: Mutex<Made>,
+    referee: ByBudget,
 }
 
 /// Progress so far.
@@ -80,7 +81,7 @@ impl Referee for Gauge {
             made.repeating += before.map_or(Duration::ZERO, |end| end.elapsed());
         }
         drop(made);
-        let judged = ByFindings.judge(experiment, record)?;
+        let judged = self.referee.judge(experiment, record)?;
         if judged.score.is_infinite() {
             self.made().void.insert(record.spec.run);
         }
@@ -122,6 +123,7 @@ impl Gauge {
             precision: plan.precision.map(|_| Precision { half_width }),
             time: Duration::from_millis(args.time.ms),
             made: Mutex::default(),
+            referee: ByBudget::default(),
         }
     }
 

@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use analysis::case::labels::{self, WhereCondition};
-use analysis::explain::{explain_run, partner_of, study_of};
+use analysis::explain::{explain_run, partner_of, study_after};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
 use anyhow::{Result, anyhow, bail};
+use model::experiment::keys::run::PRECISION;
 use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunData, RunRecord};
+use model::text::share::Share;
 use store::{LoadError, Stored};
 
+use super::earlier;
 use crate::commands::why::proofs;
 
 /// Most cases on a page of a server. The time that a page takes grows with their square.
@@ -79,6 +82,14 @@ impl Explained {
         Explained::read_part(dir, series, Part::Origin(origin))
     }
 
+    /// The same with another precision than the one that the experiment asked for.
+    pub(crate) fn with_precision(mut self, precision: Option<Share>) -> Explained {
+        if precision.is_some() {
+            self.study.cases.iter_mut().for_each(|case| case.case.set(PRECISION, precision));
+        }
+        self
+    }
+
     fn read_part(dir: &Path, series: KeptTelemetry, part: Part) -> Result<Explained> {
         Explained::read_cut(dir, series, part, usize::MAX)
     }
@@ -103,7 +114,7 @@ impl Explained {
         })?;
         let (runs, summaries): (Vec<RunData>, Vec<ExplainedRun>) = explained.into_iter().flatten().unzip();
         let data = ExperimentData { runs, ..experiment };
-        let mut study = study_of(&data, summaries);
+        let mut study = study_after(&data, summaries, earlier::runs(dir, &data).as_ref());
         if series == KeptTelemetry::Drawn && !is_small {
             results.read_series(&mut study)?;
         }

@@ -98,14 +98,19 @@ pub(super) fn text(history: &History) -> String {
         let change = history.changes.iter().find(|change| change.first_after == *point);
         if let Some(change) = change {
             text.push_str(&words(change));
+            text.push_str(&change.within_words().map_or(String::new(), |words| format!("     {words}\n")));
             text.push_str(&conditions(change));
         }
         let when = jiff::Timestamp::from_nanosecond(point.t_unix_ns.into()).unwrap_or_default();
         let when = when.strftime("%Y-%m-%d %H:%MZ");
         writeln!(
             text,
-            "  {when}  {:>10.0} tps  {:<16}  {} run {}",
-            point.tps, point.revision, point.experiment, point.run
+            "  {when}  {:>10.0} tps {:>6}  {:<16}  {} run {}",
+            point.tps,
+            report::good_to(point.range),
+            point.revision,
+            point.experiment,
+            point.run
         )
         .expect("a string takes any text");
     }
@@ -170,6 +175,7 @@ mod tests {
             t_unix_ns: 1,
             revision: "18.1".to_string(),
             tps: 1000.0,
+            range: None,
         };
         let change = |after: f64| LevelChange {
             last_before: point(),
@@ -177,6 +183,7 @@ mod tests {
             before: 1000.0,
             after,
             p: 1e-5,
+            within: None,
             conditions: Vec::new(),
             unrecorded: Vec::new(),
         };
@@ -213,6 +220,7 @@ mod tests {
             t_unix_ns: 1,
             revision: revision.to_string(),
             tps: 1000.0,
+            range: None,
         };
         let condition = |n: usize| DifferingCondition {
             what: format!("setting s{n}"),
@@ -227,10 +235,29 @@ mod tests {
             before: 1000.0,
             after: 900.0,
             p: 1e-5,
+            within: None,
             conditions: (0..n).map(condition).collect(),
             unrecorded: Vec::new(),
         };
         assert_eq!(conditions(&change(1)), "     setting s0: 1 before (in 4 of 5 runs), 2 after\n");
+        let mut small = change(0);
+        small.within = Some([[0.95, 1.11], [0.91, 1.02]]);
+        let of = |change: LevelChange| {
+            text(&History {
+                label: "8 clients".to_string(),
+                hostname: "here".to_string(),
+                points: vec![HistoryPoint { range: Some([0.95, 1.11]), ..point("18.1") }],
+                changes: vec![change],
+                pending: None,
+            })
+        };
+        small.first_after = HistoryPoint { range: Some([0.95, 1.11]), ..point("18.1") };
+        let shown = of(small);
+        assert!(shown.contains("1000 tps  ±11 %  18.1"), "{shown}");
+        assert!(
+            shown.contains("     within the ranges of the runs on both sides (±11 % and ±9.0 %)\n"),
+            "{shown}"
+        );
         assert!(conditions(&change(0)).starts_with("     no recorded condition differs: server, settings"));
         let blind = LevelChange {
             unrecorded: ["the server's machine", "settings"].map(String::from).into(),

@@ -59,6 +59,12 @@ pub(crate) struct ShortAnswer {
     /// Limiters of the cases.
     #[serde(default)]
     limiter: String,
+    /// The throughput of the best case and how far off it can be: `8,392 ±11 %`; empty unless it is valid, and of a comparison.
+    #[serde(default)]
+    throughput: String,
+    /// The range of that throughput, as ratios to it.
+    #[serde(default)]
+    range: Option<[f64; 2]>,
     /// The version of pgdyno that worded the answer.
     tool_version: String,
 }
@@ -74,7 +80,10 @@ impl ShortAnswer {
             [first, ..] => (report::comparison_headline(first), first.grade),
             [] => report::headline_and_grade(study),
         };
+        let best = if data.plan.is_comparison { None } else { report::best_throughput(study) };
         Ok(ShortAnswer {
+            throughput: best.map_or(String::new(), |(tps, range)| report::throughput_words(tps, range)),
+            range: best.map(|(_, range)| range),
             title: data.plan.title.clone(),
             note: data
                 .plan
@@ -101,6 +110,8 @@ impl ShortAnswer {
         ShortAnswer {
             headline: format!("being measured; {command} shows what there is so far"),
             verdict: "running".to_string(),
+            throughput: String::new(),
+            range: None,
             ..self
         }
     }
@@ -184,6 +195,7 @@ pub(super) fn json(listing: &Listing, answer: &ShortAnswer) -> serde_json::Value
         "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state(listing),
         "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
         "title": answer.title, "note": answer.note, "headline": answer.headline, "verdict": answer.verdict, "server": answer.server,
+        "uncertainty_low": answer.range.map(|[low, _]| low), "uncertainty_high": answer.range.map(|[_, high]| high),
     })
 }
 
@@ -200,14 +212,15 @@ pub(super) fn text(listing: &Listing, answer: &ShortAnswer, width: usize, now_s:
         _ if is_running(listing) => String::new(),
         _ => format!(", {}", state(listing)),
     };
-    let ShortAnswer { verdict, headline, title, note, .. } = answer;
+    let ShortAnswer { verdict, headline, title, note, throughput, .. } = answer;
+    let range = if throughput.is_empty() { String::new() } else { format!("  {}", on_one_line(throughput)) };
     let [server, headline, verdict] = [&answer.server, headline, verdict].map(|text| on_one_line(text));
     let of_user: String = [title, note]
         .into_iter()
         .filter(|text| !text.is_empty())
         .fold(String::new(), |all, text| format!("{all}{INDENT}{}\n", on_one_line(text)));
     format!(
-        "{age:>11}  {name}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
+        "{age:>11}  {name}  {verdict:<8}{range}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
          {of_user}{INDENT}{headline}\n{INDENT}{}\n",
         on_one_line(&path.to_string_lossy())
     )
@@ -246,10 +259,21 @@ mod tests {
             note: text_of(hostile),
             headline: text_of(hostile),
             server: text_of(hostile),
+            throughput: text_of(hostile),
             ..ShortAnswer::default()
         };
-        let text = text(&listing, &answer, width(std::slice::from_ref(&listing)), 0);
-        assert_eq!((text.lines().count(), text.matches(shown).count()), (5, 6), "{text}");
+        let of = |answer: &ShortAnswer| text(&listing, answer, width(std::slice::from_ref(&listing)), 0);
+        let text = of(&answer);
+        assert_eq!((text.lines().count(), text.matches(shown).count()), (5, 7), "{text}");
+        let answer = ShortAnswer {
+            verdict: text_of("valid"),
+            throughput: text_of("8,392 ±11 %"),
+            range: Some([0.93, 1.11]),
+            ..ShortAnswer::default()
+        };
+        assert!(of(&answer).contains("  valid     8,392 ±11 %  1/1 runs"), "{}", of(&answer));
+        assert_eq!(json(&listing, &answer)["uncertainty_high"], 1.11);
+        assert!(json(&listing, &ShortAnswer::default())["uncertainty_low"].is_null());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
         sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
     ));
     dropped.iter().for_each(|words| say(words));
-    report::explain(&path, PrintForm::Table)?;
+    report::explain(&path, PrintForm::Table, None)?;
     Ok(Exit::Done)
 }
 

@@ -34,7 +34,7 @@ use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::{Ours, Road};
 use crate::front::{foreign, hiding, moved, setup, shell};
 use crate::job::metrics::Metrics;
-use crate::job::referee::ByFindings;
+use crate::job::referee::ByBudget;
 use crate::job::{self, Companion, Conducted, Job, Terms, preview};
 use crate::planning;
 use crate::{Exit, print, print_exact, say, signals};
@@ -63,6 +63,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     let stored = Sealed { plan: part.plan, experiment_toml, author };
     let job = begin(args, &original, stored, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
+    let referee = ByBudget::default();
     let terms = Terms {
         consent: args.leave.consent(&args.changes, args.yes),
         n_servers: n_servers(slicing),
@@ -71,7 +72,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
         live: &args.live,
         spot: None,
         metrics: metrics.as_ref(),
-        referee: if slicing.is_some() { None } else { Some(&ByFindings) },
+        referee: if slicing.is_some() { None } else { Some(&referee) },
     };
     let measured = match slicing {
         Some(slicing) => compare::duet::play(job, slicing, terms)?.map(Measured::of_duet),

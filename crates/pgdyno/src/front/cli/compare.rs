@@ -220,10 +220,15 @@ pub(crate) enum FailOn {
 
 /// A share below 100 %: `2%`, `0.5 %`, `2` or `0.02`. Nobody means 100 % and more by a number of 1 and more.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
+    share_of_figure(text).map(Share::value)
+}
+
+/// [`share`] as keys have it.
+pub(crate) fn share_of_figure(text: &str) -> Result<Share, String> {
     let is_percent = text.trim().parse::<f64>().is_ok_and(|number| number >= 1.0);
     let text = if is_percent { format!("{}%", text.trim()) } else { text.to_string() };
-    match text.parse::<Share>()?.value() {
-        share if share < 1.0 => Ok(share),
+    match text.parse::<Share>()? {
+        share if share.value() < 1.0 => Ok(share),
         _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
     }
 }

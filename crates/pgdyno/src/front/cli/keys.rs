@@ -13,6 +13,7 @@ use model::experiment::keys::option::{KeyOption, OptionForm};
 use model::experiment::keys::row::{KeyKind, KeyRow, NAME};
 use toml::Value;
 
+use super::compare::share_of_figure;
 use super::numbers::in_range;
 
 /// What options give to keys of the experiment file, as text.
@@ -51,7 +52,9 @@ fn change(row: &KeyRow, option: &KeyOption, texts: &[String]) -> Override {
     let with_value = || format!("{name} {}", texts.join(","));
     let number = |text: &String| text.trim().parse().map_or(Value::String(text.clone()), Value::Integer);
     let (value, origin) = match option.form {
-        OptionForm::Text | OptionForm::Quantity => return Override::levels(row.name, texts, with_value()),
+        OptionForm::Text | OptionForm::Quantity | OptionForm::Share => {
+            return Override::levels(row.name, texts, with_value());
+        }
         OptionForm::Switch(value) => (Value::Boolean(value), name),
         OptionForm::Number(_) if option.takes_several() => {
             (Value::Array(texts.iter().map(number).collect()), name)
@@ -82,7 +85,7 @@ fn arg(row: &'static KeyRow, option: &'static KeyOption) -> Arg {
     let arg = option.short.into_iter().fold(arg, Arg::short);
     let arg = match option.form {
         OptionForm::Switch(_) => return arg.action(ArgAction::SetTrue),
-        OptionForm::Number(_) | OptionForm::Quantity => arg.allow_hyphen_values(true),
+        OptionForm::Number(_) | OptionForm::Quantity | OptionForm::Share => arg.allow_hyphen_values(true),
         OptionForm::Text => arg,
     };
     // The help of those that take any text says its words itself.
@@ -103,6 +106,9 @@ fn parser(row: &'static KeyRow, option: &'static KeyOption) -> ValueParser {
         (OptionForm::Number(example), KeyKind::Whole(least, most)) => ValueParser::new(move |text: &str| {
             in_range(text, least..=most, &format!("--{} {example}", option.long)).map(|n| n.to_string())
         }),
+        (OptionForm::Share, _) => {
+            ValueParser::new(|text: &str| share_of_figure(text).map(|share| share.to_string()))
+        }
         (OptionForm::Text, KeyKind::Words(words)) if !row.may_vary => {
             PossibleValuesParser::new(words.iter().copied()).into()
         }
@@ -163,10 +169,20 @@ impl FromArgMatches for KeyOptions {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for (row, option) in rows() {
+        self.take(matches, rows());
+        Ok(())
+    }
+}
+
+impl KeyOptions {
+    /// Values that these options give.
+    fn take(
+        &mut self,
+        matches: &ArgMatches,
+        rows: impl Iterator<Item = (&'static KeyRow, &'static KeyOption)>,
+    ) {
+        for (row, option) in rows {
             let given: Vec<String> = match option.form {
-                // `compare` lacks some.
-                _ if matches.try_contains_id(option.long).is_err() => continue,
                 OptionForm::Switch(value) if matches.get_flag(option.long) => vec![value.to_string()],
                 OptionForm::Switch(_) => continue,
                 _ => matches.get_many(option.long).into_iter().flatten().cloned().collect(),
@@ -175,7 +191,6 @@ impl FromArgMatches for KeyOptions {
                 self.given.insert(row.name, given);
             }
         }
-        Ok(())
     }
 }
 
@@ -195,11 +210,15 @@ pub(crate) struct OptionsOfBoth(pub(crate) KeyOptions);
 
 impl FromArgMatches for OptionsOfBoth {
     fn from_arg_matches(matches: &ArgMatches) -> Result<OptionsOfBoth, clap::Error> {
-        KeyOptions::from_arg_matches(matches).map(OptionsOfBoth)
+        let mut options = OptionsOfBoth::default();
+        options.update_from_arg_matches(matches)?;
+        Ok(options)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
+        // `compare` has an option of its own by the name of one that is not among them.
+        self.0.take(matches, rows().filter(|(_, option)| option.help_of_both.is_some()));
+        Ok(())
     }
 }
 
@@ -226,7 +245,17 @@ pub(crate) const OF_RUN: Places = &[
     ("bin_dir", &["clients", "measure", "ramp-up", "threads"]),
     (
         "host",
-        &["repeats", "scale", "schema", "max-tries", "on-disconnect", "no-restore", "protocol", "workload"],
+        &[
+            "repeats",
+            "precision",
+            "scale",
+            "schema",
+            "max-tries",
+            "on-disconnect",
+            "no-restore",
+            "protocol",
+            "workload",
+        ],
     ),
     ("defines", &["pace"]),
     ("set", &["calibrate", "perf"]),
@@ -266,7 +295,7 @@ mod tests {
 
     #[test]
     fn options_are_changes_of_their_keys() {
-        let line = "run -c 1,8 --measure 30s --perf --no-restore --repeats 5 -s fit,10";
+        let line = "run -c 1,8 --measure 30s --perf --no-restore --repeats 5 -s fit,10 --precision 2.5";
         let command = KeyOptions::augment_args(Command::new("run"));
         let matches = command.try_get_matches_from(line.split(' ')).unwrap();
         let options = KeyOptions::from_arg_matches(&matches).unwrap();
@@ -277,6 +306,7 @@ mod tests {
             ("workload.scale", "Array([String(\"fit\"), String(\"10\")])", "--scale fit,10"),
             ("workload.clients", "Array([Integer(1), Integer(8)])", "--clients"),
             ("run.measure", "String(\"30s\")", "--measure 30s"),
+            ("run.precision", "String(\"2.5%\")", "--precision 2.5%"),
             ("run.perf", "Boolean(true)", "--perf"),
             ("prepare.restore", "Boolean(false)", "--no-restore"),
         ];
@@ -286,6 +316,16 @@ mod tests {
         assert_eq!(changes, expected.join("\n"));
         assert!(options.has(keys::run::PERF) && !options.has(keys::run::CALIBRATE));
         assert_eq!(options.texts(keys::workload::SCALE), ["fit", "10"]);
+    }
+
+    #[test]
+    fn an_option_of_compare_by_the_name_of_a_key_is_its_own() {
+        let own = Arg::new("precision").long("precision").value_parser(clap::value_parser!(f64));
+        let command = Command::new("compare").arg(Arg::new("results")).arg(own);
+        let words = ["compare", "--precision", "0.5", "--clients", "4"];
+        let matches = OptionsOfBoth::augment_args(command).try_get_matches_from(words).unwrap();
+        let options = OptionsOfBoth::from_arg_matches(&matches).unwrap().0;
+        assert!(options.has(keys::workload::CLIENTS) && !options.has(keys::run::PRECISION));
     }
 
     #[test]
@@ -321,6 +361,10 @@ mod tests {
         let refused = |line: &str| command().try_get_matches_from(line.split(' ')).unwrap_err().to_string();
         assert!(refused("compare --clients 0").contains("0 is not in 1..100000"));
         assert!(refused("compare --threads x").contains("(example: --threads 1,4)"));
+        assert!(refused("compare --precision 200").contains("unexpected argument"));
+        let run = || KeyOptions::augment_args(Command::new("run"));
+        let error = run().try_get_matches_from(["run", "--precision", "200"]).unwrap_err().to_string();
+        assert!(error.contains("`200%` is not a share above 0"), "{error}");
         assert!(refused("compare --repeats 3").contains("unexpected argument"));
     }
 }

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use model::text::share::Share;
 
 use crate::front::cli::FailOn;
+use crate::front::cli::compare::share_of_figure;
 use crate::front::cli::trust::TrustArgs;
 
 /// Default directory of results.
@@ -39,6 +41,9 @@ pub(crate) struct ReportArgs {
     /// to files of their own.
     #[arg(long = "where", value_name = "KEY=LEVEL")]
     pub(crate) conditions: Vec<String>,
+    /// How far off a figure may be to be precise enough, instead of what the experiment says: 5%, 5, or 0.05.
+    #[arg(long, value_name = "PERCENT", value_parser = share_of_figure, allow_hyphen_values = true)]
+    pub(crate) precision: Option<Share>,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
 }

@@ -67,6 +67,16 @@ fn runs(text: &mut Text, state: &State) {
         "throughput of the last run that ended",
         |lane| lane.last_tps,
     );
+    for (name, what, of) in [
+        (
+            "pgdyno_last_run_uncertainty_low",
+            "lower end of the range of that throughput undisturbed, as a ratio to it",
+            (|lane| Some(lane.last_range?[0])) as fn(&LaneState) -> Option<f64>,
+        ),
+        ("pgdyno_last_run_uncertainty_high", "upper end of that range", |lane| Some(lane.last_range?[1])),
+    ] {
+        each(text, state, name, what, of);
+    }
     each(
         text,
         state,
@@ -178,5 +188,28 @@ impl Text {
     fn end(mut self) -> String {
         self.0.push_str("# EOF\n");
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_of_the_last_throughput_stands_next_to_it() {
+        let of = |last_range: Option<[f64; 2]>| {
+            let mut state = State::default();
+            state.lanes.insert(0, LaneState { last_tps: Some(8392.0), last_range, ..LaneState::default() });
+            page(&state)
+        };
+        let text = of(Some([0.93, 1.11]));
+        for line in [
+            "# TYPE pgdyno_last_run_uncertainty_low gauge\n# HELP pgdyno_last_run_uncertainty_low lower end of",
+            "\npgdyno_last_run_uncertainty_low{lane=\"0\"} 0.93\n",
+            "\npgdyno_last_run_uncertainty_high{lane=\"0\"} 1.11\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!of(None).contains("pgdyno_last_run_uncertainty_low{"), "an unknown range has no sample");
     }
 }

@@ -2,43 +2,25 @@
 
 use analysis::budget;
 use analysis::finding::{Finding, Grade};
-use analysis::summary::uncertainty::{Contribution, Uncertainty};
+use analysis::summary::uncertainty::{Contribution, Quality, Uncertainty};
 use analysis::summary::{CaseSummary, Study};
 use model::text::prose::grouped;
 
 use crate::prose::{condense, format, headline, phrases};
 
-/// Up to this share of the figure it is good enough for most decisions; up to [`ROUGH`] times that it is not precise, beyond it is rough.
-pub(crate) const PRECISION: f64 = 0.05;
-/// See [`PRECISION`].
-pub(crate) const ROUGH: f64 = 4.0;
 /// Causes that are named after a figure, at most, and the smallest part of the largest one that is worth it.
 const CAUSES_MAX: usize = 2;
 const WORTH_NAMING: f64 = 0.25;
 
-/// How good a figure is for most decisions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Quality {
-    /// Within the precision.
-    Precise,
-    /// Up to four times that.
-    Fair,
-    /// Beyond.
-    Rough,
+/// `±5 %`, or `±30 %, rough` by this precision; a dash if it is unknown.
+pub(crate) fn good_to(uncertainty: Option<&Uncertainty>, precision: f64) -> String {
+    uncertainty.map_or_else(|| "-".to_string(), |known| words(known.good_to(), precision))
 }
 
-/// The quality of a figure that is good to this share of itself.
-pub(crate) fn quality(uncertainty: &Uncertainty) -> Quality {
-    match uncertainty.good_to() {
-        share if share <= PRECISION => Quality::Precise,
-        share if share <= ROUGH * PRECISION => Quality::Fair,
-        _ => Quality::Rough,
-    }
-}
-
-/// `±5 %`; a dash if it is unknown.
-pub(crate) fn good_to(uncertainty: Option<&Uncertainty>) -> String {
-    uncertainty.map_or_else(|| "-".to_string(), |known| format!("±{}", share(known.good_to())))
+/// The same of a share.
+pub(crate) fn words(good_to: f64, precision: f64) -> String {
+    let rough = if Quality::new(good_to, precision) == Quality::Rough { ", rough" } else { "" };
+    format!("±{}{rough}", share(good_to))
 }
 
 /// A share with one digit below 1 % and above it none: an uncertainty has no more.
@@ -88,9 +70,10 @@ pub(crate) fn remarks(study: &Study, case: &CaseSummary) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>().join("; ")
 }
 
-/// `undisturbed, 16 clients: 2,250 to 2,480 tps`, for the best case of a study.
+/// `undisturbed, 16 clients: 2,250 to 2,480 tps`, for the best case of a study. `None` if that is not valid: then nobody knows how far
+/// off it is.
 pub(crate) fn undisturbed(study: &Study) -> Option<String> {
-    let best = headline::best(study).filter(|best| best.grade != Grade::Void)?;
+    let best = headline::best(study).filter(|best| best.grade == Grade::Valid)?;
     let (known, median) = best.uncertainty.as_ref().map(|known| &known.throughput).zip(best.tps_median)?;
     let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
     let unit = if best.capacity.is_some() { "transactions per second" } else { "tps" };
