@@ -58,9 +58,9 @@ pub(crate) struct RepeatOutlook {
 }
 
 impl RepeatOutlook {
-    /// Whether the repeat is worth more than another run.
+    /// Whether the repeat lowers it, and by more than another run.
     pub(crate) fn is_worth_it(&self) -> bool {
-        self.repeated < self.more
+        self.repeated < self.now.min(self.more)
     }
 }
 

@@ -32,7 +32,8 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     });
     let ended = ended.expect(0);
     assert!(
-        ended.stderr.contains("repeating run 1 as run 2: ") && ended.stderr.contains(" (other processes used"),
+        ended.stderr.contains("repeating run 1 as run 2: ")
+            && ended.stderr.contains(" (other processes used"),
         "{}",
         ended.stderr
     );
