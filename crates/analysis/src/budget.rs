@@ -9,7 +9,7 @@ mod processors;
 mod repetition;
 mod waits;
 
-pub(crate) use combine::of_case;
+pub(crate) use combine::{of_case, range_of_repetition};
 pub(crate) use repetition::RunSpread;
 
 use crate::finding::{Effect, Finding, Severity};

@@ -209,6 +209,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         tpcc: None,
         capacity: None,
         resources: resources(shape, tps, clients),
+        costs: Vec::new(),
         counters: None,
         series: [
             // With a seed of its own, so that the numbers of all else stay.
@@ -480,6 +481,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         tpcc: None,
         capacity: None,
+        costs: Vec::new(),
         counters: None,
         grade: if tps.is_empty() { Grade::Void } else { Grade::from_findings(all) },
         findings,

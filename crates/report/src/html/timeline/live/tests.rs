@@ -49,6 +49,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         tpcc: None,
         seconds: (from..to).map(second).collect(),
         resources: ResourceUsage::default(),
+        costs: Vec::new(),
         counters: None,
         series: sessions.iter().map(series).collect(),
         imported: Vec::new(),
