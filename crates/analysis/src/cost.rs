@@ -10,8 +10,8 @@ use model::run::RunData;
 use crate::budget;
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::cost::{CaseCost, CostFigure};
-use crate::summary::{CounterSummary, RunSummary};
+use crate::summary::cost::{CaseCost, CostFigure, WorkDone};
+use crate::summary::{CounterSummary, RunSummary, Second};
 
 /// One cost of a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,8 @@ pub struct CostRow {
     pub assumed_sd: f64,
     /// Where it comes from.
     pub source: &'static str,
+    /// What it amounts to over the first so many transactions of a load, if that depends on their number.
+    pub(crate) at_work: Option<fn(&WorkDone) -> Option<f64>>,
     of_run: fn(&CostContext) -> Option<f64>,
 }
 
@@ -70,6 +72,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.03,
         source: "user and system time of the server's processes (/proc)",
+        at_work: None,
         of_run: |run| {
             Some(1e6 * (run.per_transaction("server.cpu.user")? + run.per_transaction("server.cpu.system")?))
         },
@@ -84,6 +87,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.01,
         source: "instructions of the server's processes (perf_event_open), with run.counters",
+        at_work: None,
         of_run: |run| run.counters?.event("instructions")?.per_transaction,
     },
     CostRow {
@@ -96,6 +100,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.02,
         source: "bytes of WAL (pg_current_wal_lsn)",
+        at_work: Some(|work| Some(work.wal_bytes)),
         of_run: |run| run.per_transaction("server.wal_bytes"),
     },
     CostRow {
@@ -108,6 +113,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.005,
         assumed_sd: 0.005,
         source: "records of WAL (pg_stat_wal, 14 and later)",
+        at_work: None,
         of_run: |run| run.per_commit("server.wal_records"),
     },
     CostRow {
@@ -120,6 +126,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "full-page images in the WAL (pg_stat_wal, 14 and later; each page once after a checkpoint, so longer runs have fewer)",
+        at_work: Some(|work| work.images),
         of_run: |run| run.per_commit("server.wal_full_page_images"),
     },
     CostRow {
@@ -132,6 +139,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "syncs of WAL (pg_stat_wal, 14 to 17; pg_stat_io, 18 and later)",
+        at_work: None,
         of_run: |run| run.per_commit("server.wal_syncs").or_else(|| run.per_transaction_of_key(WAL_FSYNCS)),
     },
     CostRow {
@@ -144,6 +152,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.005,
         assumed_sd: 0.005,
         source: "blocks found in shared buffers or not (pg_stat_database)",
+        at_work: None,
         of_run: |run| Some(run.per_commit("database.blocks_hit")? + run.per_commit("database.blocks_read")?),
     },
     CostRow {
@@ -156,6 +165,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "blocks not found in shared buffers (pg_stat_database)",
+        at_work: None,
         of_run: |run| run.per_commit("database.blocks_read"),
     },
     CostRow {
@@ -168,6 +178,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.05,
         assumed_sd: 0.1,
         source: "buffers that checkpointer, background writer and sessions wrote (pg_stat_bgwriter, pg_stat_checkpointer)",
+        at_work: None,
         of_run: |run| run.per_transaction("server.buffers_written"),
     },
     CostRow {
@@ -180,6 +191,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.02,
         source: "bytes of temporary files (pg_stat_database)",
+        at_work: None,
         of_run: |run| run.per_commit("database.temp_bytes"),
     },
 ];
@@ -256,6 +268,23 @@ pub(crate) fn of_run(
         Some(CostFigure { id: row.id, value })
     };
     COSTS.iter().filter_map(figure).collect()
+}
+
+/// What a run had written at the end of each second of its load, up to the end of the measurement: while clients drain, the server
+/// goes on and hardly anything is committed.
+pub(crate) fn work_done(data: &RunData, line: &Timeline, usage: &Usage, seconds: &[Second]) -> Vec<WorkDone> {
+    let is_whole = data.record.spread_hosts().is_none();
+    let Some((_, end_s)) = line.measured_span().filter(|_| is_whole) else { return Vec::new() };
+    let mut committed = 0.0;
+    let mut work = Vec::new();
+    for second in seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s) {
+        committed += second.tps;
+        let to_s = f64::from(second.t) + 1.0;
+        let until = |metric: &str| usage.rate(metric, 0.0, to_s).map(|rate| rate * to_s);
+        let Some(wal_bytes) = until("server.wal_bytes") else { continue };
+        work.push(WorkDone { committed, wal_bytes, images: until("server.wal_full_page_images") });
+    }
+    work
 }
 
 /// The costs of a case: the medians of its runs, each with the range that repetition leaves.

@@ -285,7 +285,7 @@ fn cost_rows(case: &CaseComparison) -> Vec<String> {
         Some(format!("{:<18}{a:>11}{b:>11}   {change}  {word}", row.title))
     };
     let lines: Vec<String> = costs::shown(case).filter_map(line).collect();
-    let heading = (!lines.is_empty()).then(|| ["".to_string(), format!("{}:", costs::BLIND)]);
+    let heading = (!lines.is_empty()).then(|| ["".to_string(), format!("{}:", costs::BLIND_COMPARED)]);
     heading.into_iter().flatten().chain(lines).collect()
 }
 

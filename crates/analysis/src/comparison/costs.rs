@@ -5,6 +5,7 @@ use stats::Design;
 
 use super::{Pairing, Samples};
 use crate::cost::{COSTS, CostRow};
+use crate::summary::RunSummary;
 
 /// The verdict on a cost of B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -120,10 +121,39 @@ fn of_row(row: &CostRow, samples: &Samples, pairing: Pairing, design: Design) ->
 fn values(row: &CostRow, samples: &Samples, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
     if pairing.is_paired() {
         let both = samples.a.iter().zip(&samples.b);
-        return both.filter_map(|(a, b)| a.cost(row.id).zip(b.cost(row.id))).unzip();
+        let values = both.filter_map(|(a, b)| {
+            let n = transactions_of_all(&[a, b]);
+            value(row, a, n).zip(value(row, b, n))
+        });
+        return values.unzip();
     }
-    let of = |runs: &[&crate::summary::RunSummary]| runs.iter().filter_map(|run| run.cost(row.id)).collect();
+    let all: Vec<&RunSummary> = samples.a.iter().chain(&samples.b).copied().collect();
+    let n = transactions_of_all(&all);
+    let of = |runs: &[&RunSummary]| runs.iter().filter_map(|run| value(row, run, n)).collect();
     (of(&samples.a), of(&samples.b))
+}
+
+/// A run's cost; over its first `n` transactions where it depends on their number: a page is written to the WAL as a whole once after a
+/// checkpoint, so that whoever commits more writes fewer images for each.
+fn value(row: &CostRow, run: &RunSummary, n: Option<f64>) -> Option<f64> {
+    let Some((at_work, n)) = row.at_work.zip(n) else { return run.cost(row.id) };
+    let points: Vec<(f64, f64)> =
+        run.work.iter().map(|work| Some((work.committed, at_work(work)?))).collect::<Option<_>>()?;
+    Some(interpolated(&points, n)? / n)
+}
+
+/// The most transactions that each of these runs committed, if their work is known.
+fn transactions_of_all(runs: &[&RunSummary]) -> Option<f64> {
+    let ends = runs.iter().map(|run| run.work.last().map(|work| work.committed).filter(|n| *n > 0.0));
+    ends.collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
+}
+
+/// The ordinate at `x` between points whose abscissas grow, the first of which follows the origin.
+fn interpolated(points: &[(f64, f64)], x: f64) -> Option<f64> {
+    let after = points.iter().position(|point| point.0 >= x)?;
+    let (x_0, y_0) = after.checked_sub(1).map_or((0.0, 0.0), |before| points[before]);
+    let (x_1, y_1) = points[after];
+    Some(if x_1 > x_0 { y_0 + (y_1 - y_0) * (x - x_0) / (x_1 - x_0) } else { y_1 })
 }
 
 fn ratio(a: &[f64], b: &[f64], pairing: Pairing, design: Design, margin: f64) -> Option<CostRatio> {

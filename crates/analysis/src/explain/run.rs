@@ -71,6 +71,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         resources,
         costs: cost::of_run(data, &line, &usage, counted.measured, counters.as_ref()),
         counters,
+        work: cost::work_done(data, &line, &usage, &counted.seconds),
         series: series_of(data, &line, (&usage, driver_usage.as_ref()), wants_series),
         imported: imports::summaries(data, &line),
         marks: marks::marks(data, &line),

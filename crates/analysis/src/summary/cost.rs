@@ -11,6 +11,17 @@ pub struct CostFigure {
     pub value: f64,
 }
 
+/// What the server had written when so many transactions were committed, since the load began.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkDone {
+    /// Transactions that the driver had committed.
+    pub committed: f64,
+    /// Bytes of WAL.
+    pub wal_bytes: f64,
+    /// Full-page images; `None` if the server does not count them.
+    pub images: Option<f64>,
+}
+
 /// One cost over the runs of a case that count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CaseCost {

@@ -9,7 +9,7 @@ use model::run::RunRecord;
 use serde::Serialize;
 
 use super::capacity::{Capacity, ProbeVerdict, SearchOutcome};
-use super::cost::CostFigure;
+use super::cost::{CostFigure, WorkDone};
 use super::counters::CounterSummary;
 use super::imported::ImportedSummary;
 use super::limiter::Limiter;
@@ -89,6 +89,9 @@ pub struct RunSummary {
     /// What a committed transaction cost the server, as far as it is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostFigure>,
+    /// What it had written at the end of each second, for comparisons at equal work; empty if that is unknown.
+    #[serde(skip)]
+    pub work: Vec<WorkDone>,
     /// Per-second values of telemetry, aligned with `seconds` by time.
     pub series: Vec<TelemetrySeries>,
     /// What was measured elsewhere, over the measurement.

@@ -94,3 +94,28 @@ fn what_neither_side_does_is_the_same_and_too_few_pairs_give_no_verdict() {
     let few = compare_cases(&data);
     assert_eq!(cost(&few, "wal").unwrap().verdict, None);
 }
+
+/// A page is imaged once: the WAL of a load grows as 8 KiB x (1 - e^(-n / 10,000)), whatever the pace.
+#[test]
+fn wal_is_compared_over_equally_many_transactions() {
+    let mut data = pairs(8, 1.0);
+    for (n, run) in data.runs.iter_mut().enumerate() {
+        let tps = 400.0 + 300.0 * ((n * 5 + n / 2) % 5) as f64;
+        set_committed(run, 0..35, |_| tps as u64);
+        let written = |committed: f64| 8e7 * (1.0 - (-committed.max(0.0) / 1e4).exp());
+        for second in -5..40 {
+            let [from, to] = [second, second + 1].map(|s| written(tps * f64::from(s)));
+            let at = f64::from(second) + 1.0;
+            set_metric(run, "server.wal_bytes", at - 0.5, at + 0.5, to - from);
+        }
+    }
+    let study = study(&data);
+    let plain: Vec<f64> = study.runs.iter().filter_map(|run| run.cost("wal")).collect();
+    let (least, most) = plain.iter().fold((f64::MAX, 0.0_f64), |(l, m), x| (l.min(*x), m.max(*x)));
+    assert!(most > 2.0 * least, "{plain:?}");
+
+    let wal = compare_cases(&data);
+    let wal = cost(&wal, "wal").unwrap();
+    let ratio = wal.result.unwrap();
+    assert!(ratio.low > 0.99 && ratio.high < 1.01, "{ratio:?}");
+}

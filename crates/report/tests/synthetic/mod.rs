@@ -211,6 +211,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         resources: resources(shape, tps, clients),
         costs: Vec::new(),
         counters: None,
+        work: Vec::new(),
         series: [
             // With a seed of its own, so that the numbers of all else stay.
             series_of(&LIMITS, length_s, checkpoint, &mut Random(7)),

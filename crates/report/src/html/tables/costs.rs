@@ -43,6 +43,6 @@ pub(crate) fn compared(case: &CaseComparison) -> String {
     let [median_a, median_b] = comparison::medians(case.purpose);
     let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
     let heads = ["A transaction’s cost", &median_a, &median_b, &ratio, "Verdict"];
-    let blind = phrases::capital(costs::BLIND);
+    let blind = phrases::capital(costs::BLIND_COMPARED);
     format!("{}<p class=\"quiet\">{blind}.</p>\n", table("figures", &heads, &rows))
 }

@@ -12,6 +12,9 @@ use crate::prose::variation::uncertainty;
 /// What all of them are blind to, for below a table.
 pub(crate) const BLIND: &str =
     "per committed transaction; costs say nothing of waiting, contention and the time of reads and writes";
+/// The same of a comparison.
+pub(crate) const BLIND_COMPARED: &str = "per committed transaction, WAL and images over equally many of them; costs say nothing of waiting, \
+                                         contention and the time of reads and writes";
 /// With more cases than this, only the page shows what transactions cost.
 const CASES_MAX: usize = 8;
 

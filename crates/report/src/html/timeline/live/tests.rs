@@ -51,6 +51,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         resources: ResourceUsage::default(),
         costs: Vec::new(),
         counters: None,
+        work: Vec::new(),
         series: sessions.iter().map(series).collect(),
         imported: Vec::new(),
         marks: Vec::new(),
