@@ -12,7 +12,7 @@
 #     PGDYNO_SHA256    hash of that package; required for an address
 #     PGDYNO_SOURCE    repository of PostgreSQL; the same holds for https://USER:TOKEN@...
 #     PGDYNO_RESULTS   directory for the report, a table of the runs and the packed results (comparison)
-#     PGDYNO_FAIL_ON   slower (default) or different
+#     PGDYNO_FAIL_ON   slower (default), different, or what transactions cost: cost:wal=1%,cpu=3%; several with commas between them
 #     PGDYNO_AGAIN     1: a comparison that fails is measured once more, and fails only if that fails, too
 #
 # Exit codes are those of `pgdyno compare --fail-on`: 0 pass, 4 slower (or different), 2 no verdict, 1 it could not be done.

@@ -10,7 +10,7 @@ mod processors;
 mod repetition;
 mod waits;
 
-pub(crate) use combine::of_case;
+pub(crate) use combine::{of_case, range_of_repetition};
 pub(crate) use outlook::{CaseSoFar, DecidingFigure, outlook, range_of_run};
 pub use repetition::EarlierRuns;
 pub(crate) use repetition::RunSpread;

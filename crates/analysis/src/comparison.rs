@@ -4,6 +4,7 @@
 //! differs between A and B; what casts doubt on the comparison is a finding like any other.
 
 pub(crate) mod build;
+pub(crate) mod costs;
 pub(crate) mod differences;
 pub(crate) mod disturbed;
 mod provisional;
@@ -17,6 +18,7 @@ use stats::{Comparison, Design};
 
 pub(crate) use disturbed::OneSided;
 
+pub use costs::{CostComparison, CostRatio, CostVerdict};
 pub use differences::Difference;
 pub use provisional::Provisional;
 pub use sample::FigureSample;
@@ -265,6 +267,9 @@ pub struct CaseComparison {
     pub more_with: &'static str,
     /// All figures; for a duet, throughput only, and for its repetition, the ratio.
     pub figures: Vec<FigureComparison>,
+    /// What a transaction costs: figures that never decide the verdict on speed, with a verdict each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostComparison>,
     /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,

@@ -7,6 +7,7 @@
 pub mod budget;
 pub mod case;
 pub mod comparison;
+pub mod cost;
 pub mod doctor;
 pub mod explain;
 pub mod finding;

@@ -4,6 +4,7 @@
 
 pub mod capacity;
 mod case;
+pub mod cost;
 mod counters;
 mod imported;
 pub mod limiter;

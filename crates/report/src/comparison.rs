@@ -5,8 +5,8 @@ pub(crate) mod repeated;
 mod tests;
 
 use analysis::comparison::{
-    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, FigureComparison, Pairing,
-    Provisional, Ratio,
+    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, CostComparison, FigureComparison,
+    Pairing, Provisional, Ratio,
 };
 use model::text::visible::visible;
 
@@ -14,6 +14,7 @@ use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
 pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
+use crate::prose::variation::costs;
 use crate::prose::{format, phrases};
 use crate::terminal;
 
@@ -49,11 +50,14 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     ];
     // Of a repetition, the statements on all cases stand before this.
     if case.purpose == ComparisonPurpose::Change {
-        head.extend([verdict(case), String::new()]);
+        head.push(verdict(case));
+        head.extend(costs::sentence(case));
+        head.push(String::new());
     }
     let [median_a, median_b] = medians(case.purpose);
     let mut table = vec![format!("{:<12}{median_a:>14}{median_b:>14}   {name_b} to {name_a}", "")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
+    table.extend(cost_rows(case));
     let wrapped = |lines: &[String]| -> Vec<String> {
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
     };
@@ -272,6 +276,19 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     format!("{name:<12}{a:>14}{b:>14}   {change}")
 }
 
+/// What a transaction costs, a line each, below a heading.
+fn cost_rows(case: &CaseComparison) -> Vec<String> {
+    let line = |compared: &CostComparison| {
+        let row = compared.row()?;
+        let [change, word] = costs::change(compared);
+        let [a, b] = [compared.a_median, compared.b_median].map(|median| costs::value(row, median));
+        Some(format!("{:<18}{a:>11}{b:>11}   {change}  {word}", row.title))
+    };
+    let lines: Vec<String> = costs::shown(case).filter_map(line).collect();
+    let heading = (!lines.is_empty()).then(|| ["".to_string(), format!("{}:", costs::BLIND_COMPARED)]);
+    heading.into_iter().flatten().chain(lines).collect()
+}
+
 /// An explanation if the change points the other way than the medians shown with it.
 pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
     let points_otherwise = |figure: &&FigureComparison| {
@@ -308,10 +325,6 @@ pub(crate) fn value(figure: ComparedFigure, value: Option<f64>) -> String {
 /// Figures printed next to the verdict: name, and change with interval.
 pub(crate) fn supplement(case: &CaseComparison) -> Vec<(String, String)> {
     let mut figures = Vec::new();
-    if let Some(ratio) = &case.supplement.per_cpu_s {
-        let change = format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio));
-        figures.push(("transactions per CPU second of the server".to_string(), change));
-    }
     if let Some(adjusted) = &case.supplement.without_foreign_cpu {
         let low = signed(adjusted.low - 1.0);
         let change = format!(

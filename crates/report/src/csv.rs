@@ -7,6 +7,7 @@ pub(crate) mod seconds;
 use std::borrow::Cow;
 
 use analysis::case::labels;
+use analysis::cost::{COSTS, CostRow};
 use analysis::summary::{CounterSummary, LatencySummary, RunSummary, Study};
 use model::experiment::origin;
 use model::load::interval::Counts;
@@ -86,6 +87,9 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     latency(&mut row, "lag", run.lag);
     row.push(("fairness".to_string(), number(run.fairness)));
     resources(&mut row, run);
+    for cost in COSTS {
+        row.push((cost_name(cost), number(run.cost(cost.id))));
+    }
     counters(study, &mut row, run.counters.as_ref());
     remote(study, &mut row, run);
     driver_host(study, &mut row, run);
@@ -94,6 +98,11 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
         row.push((format!("phase_{phase}_s"), number(length_s)));
     }
     row
+}
+
+/// Column of a cost: `cost_wal_records`.
+pub(crate) fn cost_name(cost: &CostRow) -> String {
+    format!("cost_{}", cost.id.replace('-', "_"))
 }
 
 fn counts(row: &mut Vec<(String, String)>, prefix: &str, counts: &Counts) {

@@ -204,6 +204,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         cases(is_one),
         Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "uncertainty", name: "How far off", body: uncertainty::section(study, axis) },
+        Section { id: "costs", name: "What a transaction costs", body: tables::costs::section(study, axis) },
         Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },

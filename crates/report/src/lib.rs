@@ -91,6 +91,11 @@ pub fn comparison_verdict(case: &analysis::comparison::CaseComparison) -> String
     comparison::verdict(case)
 }
 
+/// What a transaction of B costs more or less of: `writes 12.4 % (±0.3) more WAL`; `None` if that is not sure.
+pub fn cost_words(compared: &analysis::comparison::CostComparison) -> Option<String> {
+    prose::variation::costs::part(compared)
+}
+
 /// A limiter and how sure it is: `wal-sync (medium confidence)`; after what-ifs of too few pairs, that they give no verdict.
 pub fn limiter_standing(limiter: &analysis::summary::limiter::Limiter) -> String {
     format!("{} ({})", limiter.name.as_str(), prose::limiter::standing(limiter))

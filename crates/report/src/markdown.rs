@@ -4,7 +4,7 @@ pub(crate) mod comparison;
 
 use std::collections::BTreeSet;
 
-use analysis::summary::Study;
+use analysis::summary::{CaseSummary, Study};
 use model::run::RunRecord;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
@@ -12,7 +12,7 @@ use model::text::visible::{is_hidden, visible};
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, AgainstBaseline, CaseRow};
-use crate::prose::variation::uncertainty;
+use crate::prose::variation::{costs, uncertainty};
 use crate::prose::{
     capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
 };
@@ -64,6 +64,7 @@ pub(crate) fn text(input: &Input) -> String {
     for line in crate::prose::scalability::lines(study) {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
+    text.push_str(&costs_of(study));
     let spreads = variation::lines(&study.cases);
     if !spreads.is_empty() {
         text.push_str("\n### Variation\n\n");
@@ -92,6 +93,19 @@ fn cases(input: &Input) -> String {
         text.push_str(&format!("| {} | {} | {remarks} |\n", cells.join(" | "), terminal::limiter_name(case)));
     }
     text
+}
+
+fn costs_of(study: &Study) -> String {
+    let rows = costs::rows(study);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads: Vec<&str> = std::iter::once("case").chain(rows.iter().map(|row| row.title)).collect();
+    let cells = |case: &CaseSummary| {
+        (case.label.clone(), rows.iter().map(|row| costs::cell(row, case)).collect::<Vec<String>>())
+    };
+    let table = table(&heads, study.cases.iter().map(cells));
+    format!("\n### What a transaction costs\n\n{}.\n\n{table}", phrases::capital(costs::BLIND))
 }
 
 /// Cases in per cent of a baseline, if the experiment names one.

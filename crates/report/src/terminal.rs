@@ -60,6 +60,12 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
         push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }
     rates(&mut text, study);
+    let costs = variation::costs::lines(study);
+    if detail == PrintedDetail::All && !costs.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("costs", TerminalStyle::Bold)));
+        costs.iter().for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
+        push_wrapped(&mut text, &paint, TerminalStyle::Dim, variation::costs::BLIND, "", width);
+    }
     let limits = limiter::lines(study);
     if !limits.is_empty() {
         text.push_str(&format!("\n{}\n", paint.on("limited by", TerminalStyle::Bold)));

@@ -109,6 +109,7 @@ fn store(session: &mut Session, source: &PushedResult) -> Result<Pushed> {
     copy(session, "cases", rows::cases(id, source.study)?)?;
     copy(session, "runs", rows::runs(id, source.study, source.data))?;
     copy(session, "phases", rows::phases(id, source.study, source.data))?;
+    copy(session, "costs", rows::costs(id, source.study))?;
     copy(session, "findings", rows::findings(id, source.study))?;
     copy(session, "comparisons", rows::comparisons(id, source.comparisons))?;
     measurements(session, source, id)?;

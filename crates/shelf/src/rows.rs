@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use analysis::comparison::{CaseComparison, FigureComparison};
+use analysis::comparison::{CaseComparison, CostComparison, FigureComparison};
 use analysis::finding::{Finding, Severity};
 use analysis::history;
 use analysis::summary::{LatencySummary, RunSummary, Study};
@@ -151,26 +151,71 @@ pub(crate) fn findings(id: i64, study: &Study) -> Vec<CopyRow> {
 }
 
 /// Each figure of each comparison; `pairs` are the cases that are compared.
+/// Costs of the cases, then those of the runs.
+pub(crate) fn costs(id: i64, study: &Study) -> Vec<CopyRow> {
+    let row = |case: u32, run: Option<u32>, cost: &'static str, value: f64| {
+        CopyRow::new(id).put(case).maybe(run).put(cost).put(value)
+    };
+    let of_cases = study.cases.iter().flat_map(|case| {
+        case.costs.iter().map(|cost| {
+            let row = row(case.case.id, None, cost.id, cost.median);
+            row.maybe(cost.range.map(|[low, _]| low)).maybe(cost.range.map(|[_, high]| high))
+        })
+    });
+    let of_runs = study.runs.iter().flat_map(|run| {
+        let of_run = run.costs.iter();
+        of_run.map(|cost| {
+            row(run.case, Some(run.run), cost.id, cost.value).maybe(None::<f64>).maybe(None::<f64>)
+        })
+    });
+    of_cases.chain(of_runs).collect()
+}
+
 pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<CopyRow> {
-    let row = |case: &CaseComparison, figure: &FigureComparison| {
-        let ratio = figure.result.as_ref();
+    let of_figures = |case: &CaseComparison| {
+        let row = |figure: &FigureComparison| {
+            let ratio = figure.result.as_ref();
+            CopyRow::new(id)
+                .put(1)
+                .put(2)
+                .put(word(&case.pairing))
+                .put(case.n_pairs)
+                .put(case.margin)
+                .put(figure.figure.as_str())
+                .put(figure.figure == case.lead)
+                .maybe(figure.a_median)
+                .maybe(figure.b_median)
+                .maybe(ratio.map(|ratio| ratio.ratio))
+                .maybe(ratio.map(|ratio| ratio.low))
+                .maybe(ratio.map(|ratio| ratio.high))
+                .maybe(ratio.map(|ratio| ratio.p_adjusted))
+                .maybe(ratio.map(|ratio| word(&ratio.verdict)))
+        };
+        case.figures.iter().map(row).collect::<Vec<CopyRow>>()
+    };
+    comparisons.iter().flat_map(|case| of_figures(case).into_iter().chain(of_costs(id, case))).collect()
+}
+
+fn of_costs(id: i64, case: &CaseComparison) -> Vec<CopyRow> {
+    let row = |cost: &CostComparison| {
+        let ratio = cost.result.as_ref();
         CopyRow::new(id)
             .put(1)
             .put(2)
             .put(word(&case.pairing))
-            .put(case.n_pairs)
-            .put(case.margin)
-            .put(figure.figure.as_str())
-            .put(figure.figure == case.lead)
-            .maybe(figure.a_median)
-            .maybe(figure.b_median)
+            .put(cost.n_pairs)
+            .put(cost.margin)
+            .put(format!("cost:{}", cost.id))
+            .put(false)
+            .put(cost.a_median)
+            .put(cost.b_median)
             .maybe(ratio.map(|ratio| ratio.ratio))
             .maybe(ratio.map(|ratio| ratio.low))
             .maybe(ratio.map(|ratio| ratio.high))
             .maybe(ratio.map(|ratio| ratio.p_adjusted))
-            .maybe(ratio.map(|ratio| word(&ratio.verdict)))
+            .maybe(cost.verdict.map(|verdict| word(&verdict)))
     };
-    comparisons.iter().flat_map(|case| case.figures.iter().map(move |figure| row(case, figure))).collect()
+    case.costs.iter().map(row).collect()
 }
 
 pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow> {

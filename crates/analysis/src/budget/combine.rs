@@ -43,6 +43,14 @@ pub(crate) fn of_case(
     })
 }
 
+/// The range of 95 % that repetition alone leaves of the median of these values, as ratios to it; `assumed_sd` is what is known of the spread
+/// of logarithms before. `None` if a value is not above zero.
+pub(crate) fn range_of_repetition(values: &[f64], assumed_sd: f64) -> Option<[f64; 2]> {
+    let is_positive = values.iter().all(|value| *value > 0.0);
+    let spread = RunSpread::of_sd(assumed_sd).error_of(values, false);
+    is_positive.then(|| ratios(&RepetitionSpread::new(spread.with_more(0))?, std::iter::empty()))?
+}
+
 /// What a search itself leaves open of the rate.
 fn searched_interval(summary: &CaseSummary) -> Option<CaseBounds> {
     let rate = summary.capacity.as_ref()?.rate;

@@ -122,6 +122,11 @@ impl RunSpread {
         RunSpread { sd, of_tail: TAIL * sd, origin: origin.to_string() }
     }
 
+    /// A known one.
+    pub(super) fn of_sd(sd: f64) -> RunSpread {
+        RunSpread { sd, of_tail: TAIL * sd, origin: String::new() }
+    }
+
     fn assumed(runs: &[&RunData]) -> RunSpread {
         let is_quiet = !runs.is_empty() && runs.iter().all(|run| is_of_its_own(run));
         let (share, whose) =

@@ -4,8 +4,9 @@ use stats::Design;
 
 use crate::budget;
 use crate::comparison::{
-    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, Criteria, FigureComparison, OneSided,
-    Pairing, Ratio, Samples, Supplement, differences, disturbed, supplement,
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
+    FigureComparison, OneSided, Pairing, Ratio, Samples, Supplement, costs, differences, disturbed,
+    supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;
@@ -36,6 +37,7 @@ fn compare_for(
             ratio.p_adjusted = adjusted;
         }
     }
+    costs::correct(comparisons.iter_mut().flat_map(|case| &mut case.costs));
     comparisons
 }
 
@@ -58,11 +60,13 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     let (of_a, of_b) = samples.logs(lead, pairing);
     let n = [of_a.len(), of_b.len()];
     let supplement = match pairing {
-        Pairing::Blocks => supplement::supplement(&samples.a, &samples.b, margin, design),
+        Pairing::Blocks => supplement::supplement(&samples.a, &samples.b, design),
         _ => Supplement::default(),
     };
     let without_figure = samples.without_figure();
-    let pairs = Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over: None, supplement };
+    let costs = costs::compare(&samples, pairing, design);
+    let pairs =
+        Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over: None, supplement, costs };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -113,6 +117,7 @@ pub(super) struct Pairs {
     /// See [`CaseComparison::carry_over`].
     pub(super) carry_over: Option<Ratio>,
     pub(super) supplement: Supplement,
+    pub(super) costs: Vec<CostComparison>,
 }
 
 /// A comparison of these figures, with other differences and findings.
@@ -122,7 +127,7 @@ pub(super) fn assemble(
     pairs: Pairs,
     figures: Vec<FigureComparison>,
 ) -> CaseComparison {
-    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement } = pairs;
+    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
@@ -146,6 +151,7 @@ pub(super) fn assemble(
         lead,
         more_with: more_with(a, pairing),
         figures,
+        costs,
         carry_over,
         supplement,
         declared,

@@ -5,10 +5,11 @@ use stats::{Design, PAIRS_MIN};
 
 use super::comparison::{Pairs, assemble, lead, one_sided};
 use crate::comparison::{
-    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, Difference, FigureComparison,
-    FigureSample, Pairing, Samples, Supplement, ratio, with_errors,
+    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Difference,
+    FigureComparison, FigureSample, Pairing, Samples, Supplement, costs, ratio, with_errors,
 };
 use crate::finding::{Finding, Grade};
+use crate::summary::RunSummary;
 
 /// Compares B with A by their slices; `margin` is a share ([`crate::comparison::MARGIN`]).
 ///
@@ -59,8 +60,20 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         margin,
         carry_over,
         supplement: Supplement::default(),
+        costs: costs_of(a, b, duet),
     };
     assemble(a, b, design, vec![throughput])
+}
+
+/// What transactions cost, round by round: counters of a server are read over whole rounds.
+fn costs_of(a: ComparedSide, b: ComparedSide, duet: &Duet) -> Vec<CostComparison> {
+    let mut samples = Samples::paired(a, b);
+    let is_counted = |run: &&RunSummary| duet.pairs.iter().any(|pair| pair.round == run.block);
+    samples.a.retain(is_counted);
+    samples.b.retain(is_counted);
+    let mut costs = costs::compare(&samples, Pairing::Rounds, Design::Fixed);
+    costs::correct(costs.iter_mut());
+    costs
 }
 
 /// A duet with its sides.
@@ -119,6 +132,7 @@ pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseCom
             margin,
             carry_over: None,
             supplement: Supplement::default(),
+            costs: Vec::new(),
         };
         assemble(a.sides[side], b.sides[side], design, vec![figure.clone()])
     };

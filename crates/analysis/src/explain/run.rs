@@ -6,6 +6,7 @@ use model::run::{RunData, RunRecord};
 use model::telemetry::event::EventKind;
 
 use crate::budget;
+use crate::cost;
 use crate::explain::disturbance;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, RunContext};
@@ -40,6 +41,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     let resources = resources::resources(data, &line, &usage, driver_usage.as_ref(), counted.measured);
     let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
+    let counters = counters::of_run(data, &line, &usage, counted.measured);
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -67,7 +69,9 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
-        counters: counters::of_run(data, &line, &usage, counted.measured),
+        costs: cost::of_run(data, &line, &usage, counted.measured, counters.as_ref()),
+        counters,
+        work: cost::work_done(data, &line, &usage, &counted.seconds),
         series: series_of(data, &line, &usage, driver_usage.as_ref(), wants_series),
         imported: imports::summaries(data, &line),
         marks: marks::marks(data, &line),

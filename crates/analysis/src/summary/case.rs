@@ -6,6 +6,7 @@ use model::text::share::Share;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;
+use super::cost::CaseCost;
 use super::counters::CounterSummary;
 use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
@@ -55,6 +56,9 @@ pub struct CaseSummary {
     /// Counters of processor and kernel over its runs that count, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<CounterSummary>,
+    /// What a committed transaction cost the server, as far as it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CaseCost>,
     /// What limited its runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,

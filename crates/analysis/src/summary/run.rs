@@ -9,6 +9,7 @@ use model::run::RunRecord;
 use serde::Serialize;
 
 use super::capacity::{Capacity, ProbeVerdict, SearchOutcome};
+use super::cost::{CostFigure, WorkDone};
 use super::counters::CounterSummary;
 use super::imported::ImportedSummary;
 use super::limiter::Limiter;
@@ -85,6 +86,12 @@ pub struct RunSummary {
     /// Counters of processor and kernel over the measurement, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<CounterSummary>,
+    /// What a committed transaction cost the server, as far as it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostFigure>,
+    /// What it had written at the end of each second, for comparisons at equal work; empty if that is unknown.
+    #[serde(skip)]
+    pub work: Vec<WorkDone>,
     /// Per-second values of telemetry, aligned with `seconds` by time.
     pub series: Vec<TelemetrySeries>,
     /// What was measured elsewhere, over the measurement.
@@ -253,6 +260,11 @@ impl RunSummary {
     /// Whether the run is part of its case's numbers: it is eligible, and no other attempt replaces it.
     pub fn counts(&self) -> bool {
         self.is_completed() && self.replaced_by.is_none()
+    }
+
+    /// What a committed transaction cost of this row of [`crate::cost::COSTS`].
+    pub fn cost(&self, id: &str) -> Option<f64> {
+        self.costs.iter().find(|cost| cost.id == id).map(|cost| cost.value)
     }
 
     /// Whether all transactions that were due at this rate ended, but for what chance explains: a hundredth, and three standard

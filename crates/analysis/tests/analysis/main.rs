@@ -7,6 +7,7 @@ mod catalogue;
 mod chance;
 mod comparison;
 mod conditions;
+mod costs;
 mod counters;
 mod disturbances;
 mod experiments;

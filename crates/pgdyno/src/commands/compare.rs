@@ -2,6 +2,7 @@
 
 pub(crate) mod duet;
 pub(crate) mod ending;
+mod failing;
 mod floor;
 mod gauge;
 mod measure;
@@ -12,7 +13,7 @@ mod resumed;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN};
+use analysis::comparison::{CaseComparison, ComparedSide, MARGIN};
 use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
 use model::experiment::case::Case;
@@ -24,7 +25,8 @@ use serde_json::{Value, json};
 use crate::commands::report::{colour, width};
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::shelf;
-use crate::front::cli::{CompareArgs, FailOn};
+use crate::front::cli::CompareArgs;
+use crate::front::cli::compare::failing::FailTerms;
 use crate::front::shell;
 use crate::{Exit, print_exact, say};
 
@@ -93,16 +95,16 @@ fn compare_sides(sides: &[(ComparedSide, ComparedSide)], args: &CompareArgs) -> 
 }
 
 /// How a comparison is printed, and what makes it fail.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct CompareEndTerms {
     pub(crate) json: bool,
     pub(crate) force: bool,
-    pub(crate) fail_on: Option<FailOn>,
+    pub(crate) fail_on: Option<FailTerms>,
 }
 
 impl From<&CompareArgs> for CompareEndTerms {
     fn from(args: &CompareArgs) -> CompareEndTerms {
-        CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on }
+        CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on.clone() }
     }
 }
 
@@ -128,22 +130,7 @@ pub(crate) fn finish(
         }
         say("compared because of --force: a difference that was not asked for voids the comparison");
     }
-    let fails = |case: &CaseComparison| match case.verdict() {
-        Some(ComparisonVerdict::Slower) => args.fail_on.is_some(),
-        Some(ComparisonVerdict::Faster) => args.fail_on == Some(FailOn::Different),
-        Some(ComparisonVerdict::Same | ComparisonVerdict::Unsure) | None => false,
-    };
-    if comparisons.iter().any(fails) {
-        return Ok(Exit::Different);
-    }
-    // A comparison without a verdict must not pass.
-    if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
-        for case in comparisons.iter().filter(|case| case.verdict().is_none()) {
-            say(&format!("--fail-on: {}", report::comparison_verdict(case)));
-        }
-        return Ok(Exit::Partial);
-    }
-    Ok(Exit::Done)
+    Ok(args.fail_on.map_or(Exit::Done, |terms| failing::judged(comparisons, &terms)))
 }
 
 /// A comparison with the verdict that counts: of several cases, that of a figure alone may be chance.
@@ -296,7 +283,9 @@ fn lacking(results: &StoredCase, case: &Case, others: &[Case]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analysis::comparison::{ComparedFigure, FigureComparison, FigureSample, Pairing, Ratio};
+    use analysis::comparison::{
+        ComparedFigure, ComparisonVerdict, FigureComparison, FigureSample, Pairing, Ratio,
+    };
     use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
     use model::load::Window;
 
@@ -336,6 +325,7 @@ mod tests {
                 sample,
                 Pairing::Blocks,
             )],
+            costs: Vec::new(),
             carry_over: None,
             supplement: Default::default(),
             declared: Vec::new(),

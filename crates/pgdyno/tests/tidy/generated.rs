@@ -2,6 +2,7 @@
 //! names that the code stores, each of which FORMAT.md or a page of the experiment file must explain.
 
 use analysis::budget::{BUDGET, BudgetRow, bounded_by};
+use analysis::cost::{COSTS, CostRow, CostUnit};
 use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{DoctorRow, ROWS};
 use analysis::findings::{CATALOGUE, Rule};
@@ -33,6 +34,28 @@ fn budget_table(rows: &[BudgetRow]) -> String {
         let cells = [row.title, row.formula, row.source].map(cell).join(" | ");
         let findings: Vec<String> = row.findings.iter().map(|id| format!("`{id}`")).collect();
         table.push_str(&format!("| `{}` | {cells} | {} |\n", row.id, findings.join(", ")));
+    }
+    table
+}
+
+/// The costs of a transaction as a table.
+fn costs_table(rows: &[CostRow]) -> String {
+    let mut table =
+        "| cost | what it is | unit | a difference up to this does not matter | assumed spread of runs | source |\n|---|---|---|--:|--:|---|\n"
+            .to_string();
+    for row in rows {
+        let unit = match row.unit {
+            CostUnit::Microseconds => "µs",
+            CostUnit::Bytes => "bytes",
+            CostUnit::Count => "1",
+        };
+        let [margin, sd] = [row.margin, row.assumed_sd].map(|share| format!("{} %", 100.0 * share));
+        table.push_str(&format!(
+            "| `{}` | {} | {unit} | {margin} | {sd} | {} |\n",
+            row.id,
+            row.title,
+            cell(row.source)
+        ));
     }
     table
 }
@@ -238,6 +261,11 @@ fn the_catalogue_of_findings_is_that_of_the_code() {
 #[test]
 fn the_budget_is_that_of_the_code() {
     check("docs/methodology/uncertainty.md", "budget", &budget_table(BUDGET));
+}
+
+#[test]
+fn the_costs_are_those_of_the_code() {
+    check("docs/methodology/costs.md", "costs", &costs_table(COSTS));
 }
 
 #[test]

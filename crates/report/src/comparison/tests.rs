@@ -22,6 +22,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         lead: figure.figure,
         more_with: "--pairs",
         figures: vec![figure],
+        costs: Vec::new(),
         carry_over: None,
         supplement: Default::default(),
         declared: Vec::new(),

@@ -1,9 +1,10 @@
 //! One row per case: its levels as columns, its figures, how far to trust them.
 
 use analysis::case::{answer, labels, money};
+use analysis::cost::COSTS;
 use analysis::summary::{CaseSummary, Study};
 
-use super::{counters, latency, line, number};
+use super::{cost_name, counters, latency, line, number};
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
@@ -68,6 +69,14 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         put("price_per_hour", number(own.as_ref().and_then(|target| target.price_per_hour)));
         put("currency", own.and_then(|target| target.currency).unwrap_or_default());
         put("cost_per_million", number(money::of_case(case).and_then(|money| money.per_million())));
+    }
+    for cost in COSTS {
+        let known = case.costs.iter().find(|known| known.id == cost.id);
+        let range = known.and_then(|known| known.range);
+        let name = cost_name(cost);
+        row.push((name.clone(), number(known.map(|known| known.median))));
+        row.push((format!("{name}_low"), number(range.map(|[low, _]| low))));
+        row.push((format!("{name}_high"), number(range.map(|[_, high]| high))));
     }
     counters(study, &mut row, case.counters.as_ref());
     latency(&mut row, "latency", case.latency);

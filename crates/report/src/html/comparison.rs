@@ -9,8 +9,10 @@ use serde::Serialize;
 
 use super::escape::escape_html;
 use super::{ChartFigure as Drawing, lead, table};
+use crate::html::tables::costs;
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
+use crate::prose::variation::costs as prose_costs;
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
 
@@ -40,6 +42,9 @@ pub(super) fn head(input: &ComparisonInput) -> String {
             escape_html(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
+        if let Some(sentence) = prose_costs::sentence(case) {
+            html.push_str(&format!("<p>{}.</p>\n", escape_html(&phrases::capital(&sentence))));
+        }
         html.push_str(&sides(input, case));
     }
     if let [case] = input.cases {
@@ -135,6 +140,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
         if let Some(why) = comparison::why_otherwise(case) {
             html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escape_html(&why)));
         }
+        html.push_str(&costs::compared(case));
         for (what, value) in comparison::supplement(case) {
             let line = format!("Besides the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", escape_html(&line)));

@@ -1,5 +1,7 @@
 //! Sections made of tables, with charts of the same numbers.
 
+pub(crate) mod costs;
+
 use std::collections::BTreeMap;
 
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};

@@ -1,9 +1,10 @@
 //! A comparison for an issue or a chat: the verdict, the figures, what differs, and how to repeat it.
 
-use analysis::comparison::{CaseComparison, Difference};
+use analysis::comparison::{CaseComparison, CostComparison, Difference};
 use analysis::summary::Study;
 
 use super::escape;
+use crate::prose::variation::costs;
 use crate::prose::{condense, phrases};
 use crate::{ComparisonInput, comparison, terminal};
 
@@ -50,7 +51,9 @@ fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let [name_a, name_b] = case.purpose.names();
-    let mut text = format!("**{verdict}**\n\n{name_a}: {a}; {name_b}: {b}\n\n");
+    let sentence = costs::sentence(case)
+        .map_or_else(String::new, |words| format!("{}.\n\n", escape(&phrases::capital(&words))));
+    let mut text = format!("**{verdict}**\n\n{sentence}{name_a}: {a}; {name_b}: {b}\n\n");
     text.push_str(&format!(
         "| figure | {} | {} (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
         comparison::medians(case.purpose).join(" | "),
@@ -61,6 +64,7 @@ fn of_case(case: &CaseComparison) -> String {
         let [change, word] = comparison::change(figure, case);
         text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
     }
+    text.push_str(&costs_table(case));
     text.push('\n');
     if let Some(why) = comparison::why_otherwise(case) {
         text.push_str(&format!("- {why}\n"));
@@ -95,6 +99,17 @@ fn of_case(case: &CaseComparison) -> String {
         ));
     }
     text
+}
+
+/// What a transaction costs, as rows that go on the table of figures.
+fn costs_table(case: &CaseComparison) -> String {
+    let row = |compared: &CostComparison| {
+        let row = compared.row()?;
+        let [change, word] = costs::change(compared);
+        let [a, b] = [compared.a_median, compared.b_median].map(|median| costs::value(row, median));
+        Some(format!("| {} per transaction | {a} | {b} | {change} | {word} |\n", row.title))
+    };
+    costs::shown(case).filter_map(row).collect()
 }
 
 fn findings(study: &Study) -> String {

@@ -1,5 +1,6 @@
 //! How much the runs of a case vary, why, and how to reduce it: text for all forms of the report.
 
+pub(crate) mod costs;
 pub(crate) mod uncertainty;
 
 use analysis::summary::CaseSummary;

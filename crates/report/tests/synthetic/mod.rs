@@ -209,7 +209,9 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         tpcc: None,
         capacity: None,
         resources: resources(shape, tps, clients),
+        costs: Vec::new(),
         counters: None,
+        work: Vec::new(),
         series: [
             // With a seed of its own, so that the numbers of all else stay.
             series_of(&LIMITS, length_s, checkpoint, &mut Random(7)),
@@ -480,6 +482,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         tpcc: None,
         capacity: None,
+        costs: Vec::new(),
         counters: None,
         grade: if tps.is_empty() { Grade::Void } else { Grade::from_findings(all) },
         findings,

@@ -97,7 +97,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
         let lines = comparisons.iter().map(|case| ::report::repeat_statement(case) + "\n");
         print(&format!("{}\n", lines.collect::<String>()))?;
     }
-    let wanted = CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on };
+    let wanted = CompareEndTerms { json: args.json, force: args.force, fail_on: args.fail_on.clone() };
     let exit = compare::finish(&comparisons, &ours.data, wanted);
     say(&format!("report: {}", html.display()));
     say(&format!("comparison: {}", page.display()));

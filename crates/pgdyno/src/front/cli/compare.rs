@@ -1,5 +1,7 @@
 //! Options of `compare`.
 
+pub(crate) mod failing;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -13,6 +15,7 @@ use crate::front::announce::AgreedSteps;
 use crate::front::ask::AllowedCommands;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::front::cli::changes::{ChangeArgs, RiskArgs};
+use crate::front::cli::compare::failing::FailTerms;
 use crate::front::cli::keys::{self, OptionsOfBoth};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::numbers::{pairs, some_time};
@@ -148,9 +151,10 @@ pub(crate) struct CompareArgs {
     /// excludes no difference and does not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
-    /// Exit with 4 if B is slower, or if it differs either way.
+    /// Exit with 4 if B is slower, if it differs either way, or if its transactions cost more: slower, different, cost:wal=1%,cpu=2%, or
+    /// slower and costs with commas between them. The share after a cost is the largest difference that does not matter.
     #[arg(long, value_name = "WHAT")]
-    pub(crate) fail_on: Option<FailOn>,
+    pub(crate) fail_on: Option<FailTerms>,
     /// Compare even if A and B differ in more than was asked for.
     #[arg(long)]
     pub(crate) force: bool,
@@ -206,7 +210,7 @@ Examples:
   pgdyno compare results/monday results/tuesday --report monday-tuesday.html
   pgdyno compare results/versions:1 results/versions:3
   pgdyno compare --a server.version=15 --b server.version=18 --time 20min
-  pgdyno compare --b server.settings.wal_compression=on --fail-on slower
+  pgdyno compare --b server.settings.wal_compression=on --fail-on slower,cost:wal=1%,cpu=3%
   pgdyno compare --server postgres://… --allow-changes --b server.settings.work_mem=64MB
   pgdyno compare --aa
   pgdyno compare --duet --b server.settings.synchronous_commit=off --rounds 12";

@@ -7,8 +7,9 @@ use clap::Args;
 
 use crate::front::ask::AllowedCommands;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
+use crate::front::cli::compare::failing::FailTerms;
 use crate::front::cli::live::LiveArgs;
-use crate::front::cli::{FailOn, share};
+use crate::front::cli::share;
 use crate::front::moved::Moved;
 
 /// Options of `pack`.
@@ -103,9 +104,9 @@ pub(crate) struct RepeatArgs {
     /// The largest difference that does not matter: 5%, 5, or 0.05.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
-    /// Exit with 4 if it is slower here, or if it differs either way.
+    /// Exit with 4 if it is slower here, if it differs either way, or if transactions cost more: slower, different, cost:wal=1%,cpu=2%.
     #[arg(long, value_name = "WHAT")]
-    pub(crate) fail_on: Option<FailOn>,
+    pub(crate) fail_on: Option<FailTerms>,
     /// Compare even if the load, the data or durability differ.
     #[arg(long)]
     pub(crate) force: bool,

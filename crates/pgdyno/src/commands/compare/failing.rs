@@ -1,0 +1,46 @@
+//! Whether a comparison fails, as `--fail-on` asks, and says of each what decides.
+
+use analysis::comparison::{CaseComparison, ComparisonVerdict, CostVerdict};
+
+use crate::front::cli::FailOn;
+use crate::front::cli::compare::failing::{CostLimit, FailTerms};
+use crate::{Exit, say};
+
+/// The exit code of these comparisons. One without a verdict that was asked for must not pass.
+pub(super) fn judged(comparisons: &[CaseComparison], terms: &FailTerms) -> Exit {
+    let speed =
+        terms.speed.into_iter().flat_map(|speed| comparisons.iter().map(move |case| of_speed(case, speed)));
+    let of_cost = |limit| comparisons.iter().map(move |case| of_cost(case, limit));
+    let exits: Vec<Exit> = speed.chain(terms.costs.iter().flat_map(of_cost)).collect();
+
+    let worst = [Exit::Different, Exit::Partial].into_iter().find(|exit| exits.contains(exit));
+    worst.unwrap_or(Exit::Done)
+}
+
+fn of_speed(case: &CaseComparison, speed: FailOn) -> Exit {
+    match case.verdict() {
+        Some(ComparisonVerdict::Slower) => Exit::Different,
+        Some(ComparisonVerdict::Faster) if speed == FailOn::Different => Exit::Different,
+        Some(_) => Exit::Done,
+        None => {
+            say(&format!("--fail-on: {}", report::comparison_verdict(case)));
+            Exit::Partial
+        }
+    }
+}
+
+fn of_cost(case: &CaseComparison, limit: &CostLimit) -> Exit {
+    let found = case.costs.iter().find(|cost| cost.id == limit.id);
+    match found.and_then(|cost| cost.verdict_at(limit.margin)) {
+        Some(CostVerdict::More) => {
+            let words = found.and_then(report::cost_words).unwrap_or_default();
+            say(&format!("--fail-on: cost {}: B {words}", limit.id));
+            Exit::Different
+        }
+        Some(_) => Exit::Done,
+        None => {
+            say(&format!("--fail-on: cost {}: no verdict on it", limit.id));
+            Exit::Partial
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a transaction costs, in words: `212 µs ±1 %`, `B writes 12.4 % (±0.3) more WAL`.
+
+use analysis::comparison::{CaseComparison, CostComparison, CostRatio, CostVerdict};
+use analysis::cost::{self, CostRow, CostUnit};
+use analysis::summary::cost::CaseCost;
+use analysis::summary::{CaseSummary, Study};
+use model::text::prose::joined;
+
+use crate::prose::format;
+use crate::prose::variation::uncertainty;
+
+/// What all of them are blind to, for below a table.
+pub(crate) const BLIND: &str =
+    "per committed transaction; costs say nothing of waiting, contention and the time of reads and writes";
+/// The same of a comparison.
+pub(crate) const BLIND_COMPARED: &str = "per committed transaction, WAL and images over equally many of them; costs say nothing of waiting, \
+                                         contention and the time of reads and writes";
+/// With more cases than this, only the page shows what transactions cost.
+const CASES_MAX: usize = 8;
+
+/// A cost with its unit: `212 µs`, `1.24 KiB`, `0.123`.
+pub(crate) fn value(row: &CostRow, value: f64) -> String {
+    match row.unit {
+        CostUnit::Microseconds => format!("{} µs", format::significant(value)),
+        CostUnit::Bytes if value < 1024.0 => format!("{} B", format::significant(value)),
+        CostUnit::Bytes => format::bytes(value),
+        CostUnit::Count => format::significant(value),
+    }
+}
+
+/// The costs that any case has to a degree that somebody asks for, in the order of tables.
+pub(crate) fn rows(study: &Study) -> Vec<&'static CostRow> {
+    let is_known = |row: &&CostRow| {
+        let of_row = |case: &CaseSummary| case.costs.iter().any(|c| c.id == row.id && c.median >= row.least);
+        study.cases.iter().any(of_row)
+    };
+    cost::COSTS.iter().filter(is_known).collect()
+}
+
+/// A cost of a case with its range: `212 µs ±1 %`; a dash if it is unknown.
+pub(crate) fn cell(row: &CostRow, case: &CaseSummary) -> String {
+    let of_case = case.costs.iter().find(|known| known.id == row.id);
+    of_case.map_or_else(|| "-".to_string(), |known| with_range(row, known))
+}
+
+fn with_range(row: &CostRow, known: &CaseCost) -> String {
+    let shown = value(row, known.median);
+    let good_to = known.good_to().filter(|_| known.median >= row.least);
+    good_to.map_or_else(|| shown.clone(), |share| format!("{shown} ±{}", uncertainty::share(share)))
+}
+
+/// One line per case for a terminal: `16 clients: 212 µs ±1 % processor time, …`; none of many cases.
+pub(crate) fn lines(study: &Study) -> Vec<String> {
+    if study.cases.len() > CASES_MAX {
+        return Vec::new();
+    }
+    let of_case = |case: &CaseSummary| {
+        let known = case.costs.iter().filter_map(|known| Some((cost::row(known.id)?, known)));
+        let asked = known.filter(|(row, known)| known.median >= row.least);
+        let parts: Vec<String> =
+            asked.map(|(row, known)| format!("{} {}", row.title, with_range(row, known))).collect();
+        (!parts.is_empty())
+            .then(|| format!("{}: {}", super::phrases::one_line(&case.label), parts.join(", ")))
+    };
+    study.cases.iter().filter_map(of_case).collect()
+}
+
+/// The costs of a comparison that somebody asks for.
+pub(crate) fn shown(case: &CaseComparison) -> impl Iterator<Item = &CostComparison> {
+    case.costs.iter().filter(|compared| !compared.is_negligible())
+}
+
+/// `+12.4 % (+12.1 to +12.7 %)`, and a verdict in a word.
+pub(crate) fn change(compared: &CostComparison) -> [String; 2] {
+    let [low, high, ratio] = match compared.result {
+        Some(CostRatio { low, high, ratio, .. }) => [low, high, ratio].map(|one| format::signed(one - 1.0)),
+        None => return ["-".to_string(), "no verdict".to_string()],
+    };
+    let word = match compared.verdict {
+        Some(CostVerdict::More) => "more".to_string(),
+        Some(CostVerdict::Less) => "less".to_string(),
+        Some(CostVerdict::Same) => {
+            format!("no difference larger than {}", crate::comparison::percent(compared.margin))
+        }
+        Some(CostVerdict::Unsure) | None => "undecided".to_string(),
+    };
+    [format!("{ratio} ({} to {high})", low.trim_end_matches(" %")), word]
+}
+
+/// `per transaction, B needs 3.1 % (±0.4) more processor time and writes 12.4 % (±0.3) more WAL`; `None` if no cost differs for sure.
+pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
+    let [_, b] = case.purpose.names();
+    let parts: Vec<String> = shown(case).filter_map(part).collect();
+    (!parts.is_empty()).then(|| format!("per transaction, {b} {}", joined(&parts)))
+}
+
+/// `writes 12.4 % (±0.3) more WAL`; `None` if it does not differ for sure.
+pub(crate) fn part(compared: &CostComparison) -> Option<String> {
+    let direction = match compared.verdict? {
+        CostVerdict::More => "more",
+        CostVerdict::Less => "less",
+        CostVerdict::Same | CostVerdict::Unsure => return None,
+    };
+    let (row, ratio) = compared.row().zip(compared.result)?;
+    let direction = match (direction, row.is_counted()) {
+        ("less", true) => "fewer",
+        (word, _) => word,
+    };
+    let change = crate::comparison::percent((ratio.ratio - 1.0).abs());
+    let half = 50.0 * (ratio.high - ratio.low);
+    let half = if half < 0.095 { format!("{half:.2}") } else { format!("{half:.1}") };
+    Some(format!("{} {change} (±{half}) {direction} {}", row.verb, row.noun))
+}
