@@ -153,16 +153,18 @@ UNLOCKED = TABLE.replace("lock table pgbench_tellers in exclusive mode;\n", "")
 FAR = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nselect 1;\nend;\n"
 CIRCLES = ("\\set a random(1, 5)\n\\set b random(1, 5)\nbegin;\nupdate pgbench_tellers set tbalance = tbalance + 1 where tid = :a;\n"
            "update pgbench_tellers set tbalance = tbalance + 1 where tid = :b;\nend;\n")
-ORDERED = CIRCLES.replace("tid = :a", "tid = least(:a, :b)").replace("tid = :b", "tid = greatest(:a, :b)")
+ORDERED = CIRCLES.replace(":a;", ":c;").replace(":b;", ":d;").replace("begin;", "\\set c least(:a, :b)\n\\set d greatest(:a, :b)\nbegin;")
 THINKING = "\\set aid random(1, 1000000)\nselect abalance from pgbench_accounts where aid = :aid;\n\\sleep 20 ms\n"
 SPREAD = HOT.replace("bid = 1;", "bid = 1 + :client_id % 16;")
 
+WORK = "select count(*) from generate_series(1, 3000);\n"
+
 # Limits by affinity, quota, locks of other kinds and owners, poolers, logs and deadlocks, with what takes each away.
 UNSEEN = {
-    "pinned-server": Situation("server-cpu", ["-w", "tpcb-select", "-c", "8"], settings=CACHED, server_cpus="1", lift={"server_cpus": ""},
+    "pinned-server": Situation("server-cpu", ["-f", WORK, "-c", "8"], settings=CACHED, server_cpus="1", lift={"server_cpus": ""},
                                words="the one processor that the server may use"),
-    "hog-on-its-core": Situation("foreign-cpu", ["-w", "tpcb-select", "-c", "8"], settings=CACHED, server_cpus="1", n_hogs=2, lift={"n_hogs": 0}),
-    "driver-quota": Situation("driver", ["-w", "tpcb-select", "-c", "8", "--threads", "2"], settings=CACHED, driver_percent=25, lift={"driver_percent": 0}),
+    "hog-on-its-core": Situation("foreign-cpu", ["-f", WORK, "-c", "8"], settings=CACHED, server_cpus="1", n_hogs=2, lift={"n_hogs": 0}),
+    "driver-quota": Situation("driver", ["-w", "tpcb-select", "-c", "8", "--threads", "2"], settings=CACHED, driver_percent=10, lift={"driver_percent": 0}),
     "one-container": Situation("quota", ["-w", "tpcb-select", "-c", "8"], settings=CACHED, cpu_percent=60, is_driver_inside=True, lift={"cpu_percent": 0}),
     "foreign-advisory": Situation("client-held-lock", ["-f", ADVISORY, "-c", "8"], alongside=HOLD, lift={"alongside": ""}, words="not the load's"),
     "hot-row": Situation("row-lock", ["-f", HOT, "-c", "12"], scale=16, settings=ASYNC, lift={"load": ["-f", SPREAD, "-c", "12"]}, words="row locks",
@@ -311,18 +313,19 @@ class Pooler:
     """pgbouncer in front of the server, with so many sessions."""
 
     def __init__(self, server, size):
-        self.dir = server.directory("pooler")
-        lines = ["[databases]", f"postgres = host={server.sockets} pool_size={size}", "[pgbouncer]", "listen_addr =", "listen_port = 5432", f"unix_socket_dir = {self.dir}",
-                 "auth_type = any", "pool_mode = transaction", "max_client_conn = 200", f"logfile = {self.dir}/log", "ignore_startup_parameters = extra_float_digits,options",
-                 "max_prepared_statements = 100"]
-        lines[1] = f"postgres = host={server.sockets} pool_size={size} user=postgres"
+        self.dir = tempfile.mkdtemp(dir=server.dir)
+        shutil.chown(self.dir, "postgres", "postgres")
+        os.chmod(self.dir, 0o755)
+        lines = ["[databases]", f"postgres = host={server.sockets} pool_size={size} user=postgres", "[pgbouncer]", "listen_port = 5432", f"unix_socket_dir = {self.dir}",
+                 "auth_type = any", "pool_mode = transaction", "max_client_conn = 200", f"logfile = {self.dir}/log", "ignore_startup_parameters = extra_float_digits,options"]
         write(f"{self.dir}/ini", "\n".join(lines) + "\n")
         self.process = subprocess.Popen([*server.args.prefix, *as_postgres(["pgbouncer", "-q", f"{self.dir}/ini"])], start_new_session=True, **QUIET)
         for _ in range(100):
             if os.path.exists(f"{self.dir}/.s.PGSQL.5432"):
                 return
             time.sleep(0.1)
-        raise SystemExit("the pooler did not start")
+        with open(f"{self.dir}/log") as log:
+            raise SystemExit(f"the pooler did not start: {log.read()[-1000:]}")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -592,7 +595,7 @@ def measure(args, server, name):
             load += ["-s", str(situation.scale)]
         results = os.path.join(server.dir, "results")
         command = [*prefix, args.pgdyno, "run", "--server", url, "--no-restore", *load, "--ramp-up", f"{RAMP_UP_S}s", "--measure", f"{max(args.measure, situation.seconds)}s",
-                   "--repeats", str(args.runs), *AS_LOADED, *situation.options, "--json", "-q", "-y", "-o", results]
+                   "--repeats", str(args.runs), "--set", "run.repeat_disturbed=0", *AS_LOADED, *situation.options, "--json", "-q", "-y", "-o", results]
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter)
     if not done.stdout.startswith("{"):
         raise SystemExit(f"{name}: {done.stderr}")

@@ -69,7 +69,7 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let next = holders::advice(facts, judged.name).unwrap_or(judged.next);
     let is_of_lock = |name| matches!(name, Bottleneck::RowLock | Bottleneck::ClientHeldLock);
     let is_held = is_of_lock(judged.name) || second.is_some_and(is_of_lock);
-    let holder = holders::owner(facts).filter(|_| is_held);
+    let holder = if is_held { holders::owner(facts) } else { None };
     Limiter {
         figures: figures::from_facts(facts, judged.name, second),
         firsts,
@@ -295,7 +295,7 @@ pub(crate) fn of_run(
         Some(MeasurementFacts { used: utilisation::resource_uses(usage, span, record), ..facts })
     };
     let Some(facts) = facts_of(span) else { return unjudged::why(usage, span, record) };
-    let judged = |span| Some(Part::of(&facts_of(span)?));
+    let judged = |span| Some(Part::from_facts(&facts_of(span)?));
     let whole = judge(&facts);
     let third = (span.1 - span.0) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));

@@ -46,7 +46,8 @@ pub(crate) fn resources(
     let driver_cpu = cpu
         .and_then(|cpu| cpu.driver)
         .or_else(|| Some(rate("driver.cpu.user")? + rate("driver.cpu.system")?));
-    let [of_server, of_driver] = ["server", "driver"].map(|party| Room::of(usage, party, (from_s, to_s)));
+    let [of_server, of_driver] =
+        ["server", "driver"].map(|party| Room::from_usage(usage, party, (from_s, to_s)));
     let room = |room: &Room, other: &Room| {
         room.own(Some(0.0), other, n_cpus.map(f64::from)).map(|limited| limited.of)
     };

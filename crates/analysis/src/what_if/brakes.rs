@@ -25,7 +25,7 @@ impl Circumstances<'_> {
             return Err(format!("os.{key} says how much of the processors the server has"));
         }
         let busy = self.busy().ok_or("how busy the processors were is not known")?;
-        // What the server may not use is no room for it.
+        // Processors that the server must not use are no room for it.
         let idle = match self.run.resources.server_room {
             Some(room) => (room - used).max(0.0),
             None => (1.0 - busy).max(0.0) * f64::from(n_cpus),

@@ -197,12 +197,9 @@ fn confirm_one(limiter: &mut Limiter, proofs: &[Proof]) {
     }
 }
 
-fn replace(
-    limiter: &mut Limiter,
-    (name, evidence): (Bottleneck, String),
-    second: Option<(Bottleneck, String)>,
-) {
-    (limiter.name, limiter.evidence, limiter.next) = (name, evidence, name.advice());
+fn replace(limiter: &mut Limiter, first: (Bottleneck, String), second: Option<(Bottleneck, String)>) {
+    limiter.next = first.0.advice();
+    (limiter.name, limiter.evidence) = first;
     limiter.runner_up = second;
     limiter.charged = None;
 }

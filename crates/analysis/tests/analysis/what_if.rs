@@ -1,15 +1,15 @@
 //! Which change tests which limiter, and what the measured runs prove.
 
 use analysis::finding::Grade;
-use analysis::summary::ResourceUsage;
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
 use analysis::summary::proof::{Proof, ProofKind, ProofOutcome};
+use analysis::summary::{ResourceUsage, Study};
 use analysis::what_if::{Circumstances, GroupAbilities, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::load::sessions::{SessionSetting, SessionSettings};
 use model::run::server::{Route, Setting};
-use model::run::{RunData, RunRecord};
+use model::run::{ExperimentData, RunData, RunRecord};
 
 use crate::quiet::{self, experiment, run_of, set_committed};
 
@@ -400,9 +400,8 @@ fn a_longer_way_is_a_brake_whose_cost_is_predicted_from_the_replies_of_a_transac
     assert_eq!(chosen(Bottleneck::Network, &tpcc, &[]).unwrap().change, "calls=functions");
 }
 
-#[test]
-fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
-    // Case 1 as it was, case 2 with three times the throughput.
+/// Case 1 as it was, case 2 with three times the throughput, in four blocks.
+fn three_times() -> (ExperimentData, Study) {
     let mut runs = Vec::new();
     for block in 1..=4 {
         for case in [1, 2] {
@@ -415,7 +414,13 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     }
     let mut data = experiment(4, runs);
     data.plan.cases = vec![quiet::case(1), quiet::case(2)];
-    let mut study = analysis::study(&data);
+    let study = analysis::study(&data);
+    (data, study)
+}
+
+#[test]
+fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
+    let (data, mut study) = three_times();
     let what_if = WhatIf {
         limiter: Bottleneck::WalSync,
         kind: ProofKind::Lift,

@@ -12,7 +12,7 @@ use crate::server::roots;
 use crate::server::statements::{self, Names};
 use crate::server::statistics;
 use crate::server::waits::{self, Kernel, Rhythm, WaitTally};
-use crate::server::watch::{is_fatal, prepare};
+use crate::server::watch::{WatchedParts, is_fatal, prepare};
 
 /// Samples that may fail in a row, and the pause after one that did.
 const FAILED_MAX: u32 = 3;
@@ -41,15 +41,11 @@ pub(crate) struct Sampling {
 
 impl Sampling {
     /// Of a session that is the server's own, not a pooler's, and where it is known whose the others are.
-    pub(crate) fn start(
-        session: &mut Session,
-        database: &str,
-        is_direct: bool,
-        has_backends: bool,
-    ) -> Sampling {
+    pub(crate) fn start(session: &mut Session, wanted: &WatchedParts, is_direct: bool) -> Sampling {
         let version_num = session.server_version_num();
         let mut sample = statistics::with_activity(version_num, &waits::sample_sql());
-        let mut statements = statistics::with_activity(version_num, &waits::sample_statements_sql(database));
+        let mut statements =
+            statistics::with_activity(version_num, &waits::sample_statements_sql(&wanted.database));
         let mut roots = Release::new(version_num)
             .has(release::statistics::WAIT_EVENTS)
             .then(|| statistics::with_activity(version_num, &roots::sql()));
@@ -71,7 +67,7 @@ impl Sampling {
             statements: Some(statements),
             statements_due: Instant::now(),
             has_io_events: Release::new(version_num).has(release::statistics::IO_WAITS),
-            are_sessions_known: is_direct && has_backends,
+            are_sessions_known: is_direct && wanted.has_backends,
         }
     }
 
@@ -136,7 +132,7 @@ impl Sampling {
         match session.query(sql) {
             Ok(rows) => {
                 let backends = control.backends();
-                let ours = Some(&*backends).filter(|_| self.are_sessions_known);
+                let ours = if self.are_sessions_known { Some(&*backends) } else { None };
                 self.tally.add_roots(&rows.rows, kernel, ours, begin.elapsed());
             }
             Err(error) if is_fatal(&error) => return Err(error),

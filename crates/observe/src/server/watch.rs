@@ -416,8 +416,7 @@ impl ServerWatch {
             rarely = prepare(&mut session, "pgdyno_rarely", rarely);
         }
         let growing = parts.iter().filter(|part| part.grows).map(|part| (part.what, part.is_rare)).collect();
-        let sampling =
-            Sampling::start(&mut session, &self.wanted.database, is_direct, self.wanted.has_backends);
+        let sampling = Sampling::start(&mut session, &self.wanted, is_direct);
         Ok(Asking {
             session,
             sampling: Some(sampling),

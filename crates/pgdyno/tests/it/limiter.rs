@@ -44,9 +44,8 @@ fn a_lock_that_somebody_elses_session_holds_is_named_as_theirs() {
     let script = place.write("wait.sql", "begin;\nselect pg_advisory_xact_lock(7);\ncommit;\n");
     let (database, script) = (pg.database(), script.display().to_string());
     let server = pg.admin_target(&database);
-    let is_over = AtomicBool::new(false);
+    let (is_over, mut stranger) = (AtomicBool::new(false), pg.admin(&database));
     let study: serde_json::Value = std::thread::scope(|scope| {
-        let mut stranger = pg.admin(&database);
         scope.spawn(|| {
             stranger.execute("set application_name = 'cron job'").unwrap();
             while !is_over.load(Ordering::Relaxed) {

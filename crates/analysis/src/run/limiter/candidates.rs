@@ -67,7 +67,7 @@ fn by_gain(facts: &MeasurementFacts, mut all: Vec<Candidate>) -> Vec<Candidate> 
         name => charged::charged(facts, name),
     };
     let parts: Option<Vec<f64>> =
-        all[..n_near].iter().map(|(name, ..)| part(*name).filter(|_| !is_bound(*name))).collect();
+        all[..n_near].iter().map(|(name, ..)| if is_bound(*name) { None } else { part(*name) }).collect();
     if let Some(parts) = parts {
         let mut near: Vec<(f64, Candidate)> = parts.into_iter().zip(all.drain(..n_near)).collect();
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -83,6 +83,16 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
     let used_up = facts.quota.filter(|quota| quota.share() >= UNSEEN_MIN && lacks_cpu);
     if facts.is_throttled || used_up.is_some() {
         return Some((Bottleneck::Quota, 1.0, quota_words(facts)));
+    }
+    // Who has used up what it may use misses nothing that others use.
+    let is_used_up = |room: &Limited| room.share() >= AT_LIMIT && facts.waiting() > facts.working();
+    if let Some(room) = facts.driver_room.filter(is_used_up) {
+        let evidence = format!(
+            "the driver used {} that it may use, and {:.1} sessions waited for it on average",
+            room.words(),
+            facts.waiting()
+        );
+        return Some((Bottleneck::Driver, 1.0, evidence));
     }
     if let Some(steal) = facts.steal.filter(|steal| *steal >= STEAL_MIN && lacks_cpu) {
         let evidence = format!("the hypervisor gave {} of the processors' time to others", percent(steal));
@@ -102,14 +112,6 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
         let evidence = format!(
             "a thread of the driver was busy {} of the time, and {waiting:.1} sessions waited for it on average",
             percent(busy)
-        );
-        return Some((Bottleneck::Driver, 1.0, evidence));
-    }
-    let is_used_up = |room: &Limited| room.share() >= AT_LIMIT && waiting > facts.working();
-    if let Some(room) = facts.driver_room.filter(is_used_up) {
-        let evidence = format!(
-            "the driver used {} that it may use, and {waiting:.1} sessions waited for it on average",
-            room.words()
         );
         return Some((Bottleneck::Driver, 1.0, evidence));
     }
@@ -320,11 +322,13 @@ fn processors(facts: &MeasurementFacts) -> Vec<Candidate> {
     // Others may keep all of them busy while the load waits for something else.
     let Some(busy) = facts.cpu.filter(|_| facts.wants_cpu() >= SHARE_MIN) else { return Vec::new() };
     let runnable = facts.runnable();
-    let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of them by the server"));
-    let shared = match (facts.is_local && !facts.is_apart, facts.n_cpus) {
+    let is_one = facts.is_bound && facts.n_cpus.is_some_and(|n| n < 1.5);
+    let it = if is_one { "it" } else { "them" };
+    let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of {it} by the server"));
+    let shared = match (facts.is_local && !facts.is_apart, is_one) {
         (false, _) => "",
-        (true, Some(n)) if facts.is_bound && n < 1.5 => ", and the driver may use it too",
-        (true, _) => ", with the driver on the same ones",
+        (true, true) => ", and the driver may use it too",
+        (true, false) => ", with the driver on the same ones",
     };
     let evidence = format!(
         "{} of the time{of_server}{shared}; {runnable:.1} sessions ran or waited to run",

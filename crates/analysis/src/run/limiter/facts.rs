@@ -24,6 +24,8 @@ pub(super) const COVERED_MIN: f64 = 0.5;
 const SAMPLES_SURE: f64 = 30.0;
 /// Part of the load's clients whose sessions a judgement needs to see.
 const SEEN_MIN: f64 = 0.8;
+/// Part of the time from which on a driver at work may be what sessions queue for: our convention.
+const AT_WORK_MIN: f64 = 0.5;
 /// Bytes of a page; an image in WAL leaves out the hole of a page, and may be compressed.
 const PAGE_BYTES: f64 = 8192.0;
 
@@ -184,15 +186,17 @@ impl MeasurementFacts {
         let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
         let n_machine = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
         let [server, driver, pooler] =
-            ["server", "driver", "pooler"].map(|party| Room::of(usage, party, span));
+            ["server", "driver", "pooler"].map(|party| Room::from_usage(usage, party, span));
         let (server_cpu, driver_cpu) = (split.and_then(|split| split.server), resources.driver_cpu);
         // What a bound server cannot use is nothing to it.
-        let bound = server.n_bound().zip(room::use_of(usage, &server.cpus, span)).filter(|_| split.is_some());
+        let in_use = if split.is_some() { room::use_of(usage, &server.cpus, span) } else { None };
+        let bound = server.n_bound().zip(in_use);
+        let n_of_driver = if conditions.is_local { n_machine } else { None };
         let n_cpus = bound.map(|(n, _)| n).or(n_machine);
         let is_apart = bound.is_some() && !server.overlaps(&driver);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         let throttled = throttled(usage, span);
-        let quota = server.of_quota(server_cpu, (&driver, driver_cpu));
+        let quota = server.of_quota(server_cpu, &driver, driver_cpu);
         let foreign = split.and_then(|split| match bound {
             // Of what is not bound to these processors, all may have been there.
             Some((_, (busy, _))) => {
@@ -209,7 +213,7 @@ impl MeasurementFacts {
             cpu: share(bound.map(|(_, (busy, _))| busy).or(split.map(|split| split.busy))).or(remote),
             quota: quota.map(|(limited, _)| limited),
             is_quota_shared: quota.is_some_and(|(_, is_shared)| is_shared),
-            driver_room: driver.own(driver_cpu, &server, n_machine.filter(|_| conditions.is_local)),
+            driver_room: driver.own(driver_cpu, &server, n_of_driver),
             pooler: pooler.own(split.and_then(|split| split.pooler), &server, None),
             deadlocks_per_s: usage.rate("database.deadlocks", from_s, to_s).unwrap_or(0.0),
             server_cpu,
@@ -283,9 +287,18 @@ impl MeasurementFacts {
     /// The part of the clients that processors could serve: their sessions run or wait to run, or they wait for a driver on the same
     /// machine.
     pub(super) fn wants_cpu(&self) -> f64 {
-        let at_driver = if self.is_local && !self.is_apart { self.waiting() } else { 0.0 };
+        let at_driver = if self.is_local && !self.is_apart { self.waiting().min(self.served()) } else { 0.0 };
         let n = self.runnable() + at_driver;
         if self.n_clients > 0.0 { n / self.n_clients } else { 0.0 }
+    }
+
+    /// How many of the sessions that wait for their client its threads may be behind: all, where a thread is at work or could be at half of the
+    /// time. Otherwise the clients pause, or are on the way, except for those that it works for.
+    fn served(&self) -> f64 {
+        let busiest = self.driver.map(|busy| busy + self.driver_delay.unwrap_or(0.0));
+        let at_work = busiest.unwrap_or(0.0).max(self.driver_threads);
+        let is_behind = busiest.is_none() || at_work >= AT_WORK_MIN;
+        if is_behind && !self.has_pauses { f64::INFINITY } else { at_work }
     }
 
     pub(super) fn sessions_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {

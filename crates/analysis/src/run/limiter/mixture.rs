@@ -12,7 +12,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn of(facts: &MeasurementFacts) -> Part {
+    pub(super) fn from_facts(facts: &MeasurementFacts) -> Part {
         let near = candidates::all(facts).into_iter().filter(|(_, score, _)| *score >= CANDIDATE);
         let near = near.map(|(name, ..)| name).chain(candidates::outside(facts).map(|(name, ..)| name));
         Part { limiter: judge(facts), near: near.collect() }

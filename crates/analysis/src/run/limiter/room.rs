@@ -35,7 +35,7 @@ struct Quota {
     processors: f64,
 }
 
-/// What a party may use.
+/// The processors that a party may use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Room {
     /// Processors of which its tasks may use any; `None` if that is not known.
@@ -47,7 +47,7 @@ pub(crate) struct Room {
 
 impl Room {
     /// That of `server`, `driver` or `pooler` over a span.
-    pub(crate) fn of(usage: &Usage, party: &str, span: (f64, f64)) -> Room {
+    pub(crate) fn from_usage(usage: &Usage, party: &str, span: (f64, f64)) -> Room {
         let its = |instance: &String| instance.starts_with(&format!("{party}:"));
         let n = level(usage, &key("affinity.processors", party), span);
         let n_ticks = count(usage, &key("affinity.processors", party), span);
@@ -77,7 +77,8 @@ impl Room {
     pub(crate) fn of_quota(
         &self,
         used: Option<f64>,
-        (other, used_by_other): (&Room, Option<f64>),
+        other: &Room,
+        used_by_other: Option<f64>,
     ) -> Option<(Limited, bool)> {
         let used = used?;
         let of = |quota: &Quota| {
@@ -96,16 +97,13 @@ impl Room {
         let by_quota = own.map(|quota| quota.processors).min_by(f64::total_cmp);
         let of = [self.n, by_quota].into_iter().flatten().min_by(f64::total_cmp)?;
         let is_less = n_machine.is_none_or(|n| of < n);
-        Some(Limited { used: used?, of }).filter(|_| is_less)
+        if is_less { Some(Limited { used: used?, of }) } else { None }
     }
 }
 
 /// Processors in use among some of a machine, and those that a hypervisor gave to others.
-pub(crate) fn use_of(
-    usage: &Usage,
-    cpus: &BTreeSet<String>,
-    (from_s, to_s): (f64, f64),
-) -> Option<(f64, f64)> {
+pub(crate) fn use_of(usage: &Usage, cpus: &BTreeSet<String>, span: (f64, f64)) -> Option<(f64, f64)> {
+    let (from_s, to_s) = span;
     let (mut busy, mut steal) = (0.0, 0.0);
     for cpu in cpus {
         let of = |metric: &str| usage.rate_of_key(&key(metric, cpu), from_s, to_s);
@@ -115,7 +113,8 @@ pub(crate) fn use_of(
     Some((busy, steal))
 }
 
-fn within(usage: &Usage, key: &str, (from_s, to_s): (f64, f64)) -> Vec<f64> {
+fn within(usage: &Usage, key: &str, span: (f64, f64)) -> Vec<f64> {
+    let (from_s, to_s) = span;
     let ticks = usage.with_key(key).filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
     ticks.map(|(_, value)| value).collect()
 }

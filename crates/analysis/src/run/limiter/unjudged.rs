@@ -14,7 +14,8 @@ use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
 const LENGTH_S_MIN: f64 = 8.0;
 
 /// Why a measurement has no limiter; none of one that is too short for it, and where nothing was to be sampled.
-pub(super) fn why(usage: &Usage, (from_s, to_s): (f64, f64), record: &RunRecord) -> Option<Limiter> {
+pub(super) fn why(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Option<Limiter> {
+    let (from_s, to_s) = span;
     let length_s = to_s - from_s;
     if length_s < LENGTH_S_MIN {
         return None;

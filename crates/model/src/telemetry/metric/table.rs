@@ -169,15 +169,9 @@ pub const METRICS: &[Metric] = &[
         "affinity.processors",
         "party",
         "1",
-        "processors that the tasks of `server` (of the load's backends, if they are known), `driver` or `pooler` may use, of a pooler no \
-         more than it has threads (sched_getaffinity, which a cpuset narrows)",
+        "processors that `server` (the load's backends, if known), `driver` or `pooler` may use at once (sched_getaffinity)",
     ),
-    gauge(
-        "affinity.cpu",
-        "party:cpu",
-        "1",
-        "1 for each of these processors, unless they are all that are online",
-    ),
+    gauge("affinity.cpu", "party:cpu", "1", "1 for each of them, unless all are"),
     gauge(
         "cgroup.quota",
         "party:path",
@@ -410,8 +404,7 @@ pub const METRICS: &[Metric] = &[
         "waits.holders",
         "lock/owner",
         "1",
-        "the same sessions by the lock that they wait for (`transactionid`, `relation`, `advisory`, …) and by whose the root is: `load`, \
-         `pgdyno`, `other` with its application_name (`other:psql`), `autovacuum`, `prepared`, `unknown`; absent is 0",
+        "the same by lock (`advisory`, …) and whose the root is: `load`, `pgdyno`, `other:psql`, `autovacuum`, `prepared`, `unknown`; absent is 0",
     ),
     gauge("statements.samples", "", "1", "those of the samples that say which statement each session is in"),
     gauge(

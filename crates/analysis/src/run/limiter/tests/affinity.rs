@@ -56,7 +56,7 @@ fn with(changes: &[(&'static str, f64)]) -> Limiter {
 fn a_server_that_is_bound_to_one_busy_processor_is_limited_by_it() {
     let found = judged(&PINNED);
     assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Medium), "{found:?}");
-    let expected = "the one processor that the server may use was busy 98 % of the time, 1.0 of them by the server, and the driver may use it too; ";
+    let expected = "the one processor that the server may use was busy 98 % of the time, 1.0 of it by the server, and the driver may use it too; ";
     assert!(found.evidence.starts_with(expected), "{}", found.evidence);
     // What is hidden is as before: the machine has room.
     let unknown: Vec<(&str, f64)> =
@@ -120,6 +120,10 @@ fn threads_of_a_driver_that_share_one_processor_are_its_limit_though_none_is_bus
         assert!(found.evidence.starts_with(expected), "{}", found.evidence);
     }
     assert_ne!(with(&idle).name, Bottleneck::Driver, "it may use both");
+    // Others that keep the machine busy meanwhile take nothing from who has used up its own.
+    let busy =
+        [("affinity.processors[driver]", 1.0), ("host.cpu.user[cpu0]", 1.0), ("host.cpu.user[cpu1]", 1.0)];
+    assert_eq!(with(&[&idle[..], &busy].concat()).name, Bottleneck::Driver);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn held() -> MeasurementFacts {
 
 #[test]
 fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
-    let (cpu, held) = (Part::of(&busy(0.99)), Part::of(&held()));
+    let (cpu, held) = (Part::from_facts(&busy(0.99)), Part::from_facts(&held()));
     let of = |thirds: [&Part; 3]| over(cpu.limiter.clone(), &thirds.map(Clone::clone));
     let mixed = of([&cpu, &cpu, &held]);
     assert_eq!(mixed.name, Bottleneck::Mixed);
@@ -38,9 +38,9 @@ fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
 
 #[test]
 fn what_is_still_near_its_limit_and_what_is_of_one_resource_is_no_mixture() {
-    let whole = Part::of(&busy(0.99));
+    let whole = Part::from_facts(&busy(0.99));
     let of = |last: &MeasurementFacts| {
-        let thirds = [whole.clone(), whole.clone(), Part::of(last)];
+        let thirds = [whole.clone(), whole.clone(), Part::from_facts(last)];
         over(whole.limiter.clone(), &thirds).name
     };
     // Processors that are 72 % busy are near enough to have been the limit, by the noise of a third.
