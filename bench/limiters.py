@@ -10,12 +10,14 @@ else may work on the machine.
     bench/limiters.py --bindir /usr/lib/postgresql/15/bin --runs 3 --keep /tmp/kept
     bench/limiters.py --only wal-sync,network --keep /tmp/kept
     bench/limiters.py --only mixtures --runs 1
+    bench/limiters.py --only unseen --runs 1 --lift
     bench/limiters.py --judge /tmp/kept
 
-The last one measures nothing: it judges the kept results with the present pgdyno and prints the confusion table.
+The last one measures nothing: it judges the kept results with the present pgdyno and prints the confusion table. --lift takes each limit of
+the group unseen away and asks genuine pgbench what that gives: the truth that a name is held against.
 """
 
-import argparse, collections, contextlib, dataclasses, glob, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import argparse, collections, contextlib, dataclasses, fcntl, glob, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CGROUP = "/sys/fs/cgroup"
@@ -50,6 +52,21 @@ class Situation:
     delay_ms: float = 0
     mbit: int = 0
     is_driver_pinned: bool = False
+    # The processors that the server is bound to; a quota of the driver, alone or in the server's group; hogs on the server's processor.
+    server_cpus: str = ""
+    driver_percent: int = 0
+    is_driver_inside: bool = False
+    n_hogs: int = 0
+    # A script that one more client runs meanwhile, who is not the load's.
+    alongside: str = ""
+    # Sessions of a pooler in between; bytes per second that the reader of the server's log takes.
+    pool_size: int = 0
+    log_bytes_per_s: int = 0
+    # What takes the limit away: other values of these fields, for pgbench before and after.
+    lift: dict = dataclasses.field(default_factory=dict)
+    # What the sentence must have, and the name of what must be second.
+    words: str = ""
+    second: str = ""
     # Seconds of measurement that it needs at least.
     seconds: int = 0
     # Options of pgdyno.
@@ -129,7 +146,42 @@ MIXTURES = {
                                  sql_after=["call fill()"]),
     "narrow-network": Situation("network", ["-f", BLOBS, "-c", "4"], settings=CACHED, mbit=200),
 }
-ALL = {**SITUATIONS, **MIXTURES}
+HOLD = "select pg_advisory_lock(7);\n\\sleep 30 ms\nselect pg_advisory_unlock(7);\n"
+ADVISORY = "begin;\nselect pg_advisory_xact_lock(7);\nselect abalance from pgbench_accounts where aid = 1;\nend;\n"
+TABLE = "begin;\nlock table pgbench_tellers in exclusive mode;\nselect count(*) from generate_series(1, 20000);\nend;\n"
+UNLOCKED = TABLE.replace("lock table pgbench_tellers in exclusive mode;\n", "")
+FAR = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nselect 1;\nend;\n"
+CIRCLES = ("\\set a random(1, 5)\n\\set b random(1, 5)\nbegin;\nupdate pgbench_tellers set tbalance = tbalance + 1 where tid = :a;\n"
+           "update pgbench_tellers set tbalance = tbalance + 1 where tid = :b;\nend;\n")
+ORDERED = CIRCLES.replace(":a;", ":c;").replace(":b;", ":d;").replace("begin;", "\\set c least(:a, :b)\n\\set d greatest(:a, :b)\nbegin;")
+THINKING = "\\set aid random(1, 1000000)\nselect abalance from pgbench_accounts where aid = :aid;\n\\sleep 20 ms\n"
+SPREAD = HOT.replace("bid = 1;", "bid = 1 + :client_id % 16;")
+
+WORK = "select count(*) from generate_series(1, 3000);\n"
+
+# Limits by affinity, quota, locks of other kinds and owners, poolers, logs and deadlocks, with what takes each away.
+UNSEEN = {
+    "pinned-server": Situation("server-cpu", ["-f", WORK, "-c", "8"], settings=CACHED, server_cpus="1", lift={"server_cpus": ""},
+                               words="the one processor that the server may use"),
+    "hog-on-its-core": Situation("foreign-cpu", ["-f", WORK, "-c", "8"], settings=CACHED, server_cpus="1", n_hogs=2, lift={"n_hogs": 0}),
+    "driver-quota": Situation("driver", ["-w", "tpcb-select", "-c", "8", "--threads", "2"], settings=CACHED, driver_percent=10, lift={"driver_percent": 0}),
+    "one-container": Situation("quota", ["-w", "tpcb-select", "-c", "8"], settings=CACHED, cpu_percent=60, is_driver_inside=True, lift={"cpu_percent": 0}),
+    "foreign-advisory": Situation("client-held-lock", ["-f", ADVISORY, "-c", "8"], alongside=HOLD, lift={"alongside": ""}, words="not the load's"),
+    "hot-row": Situation("row-lock", ["-f", HOT, "-c", "12"], scale=16, settings=ASYNC, lift={"load": ["-f", SPREAD, "-c", "12"]}, words="row locks",
+                         or_else=("server-cpu",)),
+    "table-lock": Situation("row-lock", ["-f", TABLE, "-c", "12"], settings=ASYNC, lift={"load": ["-f", UNLOCKED, "-c", "12"]}, words="table locks"),
+    "small-pool": Situation("network", ["-f", THINKING.replace("\\sleep 20 ms", "select pg_sleep(0.01);"), "-c", "32"], settings=CACHED, pool_size=2,
+                            lift={"pool_size": 32}, words="pooler"),
+    "slow-log": Situation("unknown", ["-w", "tpcb-select", "-c", "8"], settings=[*CACHED, "log_statement=all"], log_bytes_per_s=300_000, seconds=12,
+                          lift={"settings": CACHED}, words="log"),
+    "deadlocks": Situation("row-lock", ["-f", CIRCLES, "-c", "8"], settings=ASYNC, lift={"load": ["-f", ORDERED, "-c", "8"]}, words="deadlocks", seconds=12),
+    "read-only": Situation("server-cpu", ["-w", "tpcb-select", "-c", "12"], settings=CACHED, lift={"cpu_percent": 60}),
+    "slow-flush": Situation("wal-sync", ["-w", "tpcb-simple", "-c", "8"], device={"write_iops": 300}, device_holds="wal", settings=CACHED,
+                            lift={"settings": [*CACHED, *ASYNC]}),
+    "think-time": Situation("offered-load", ["-f", THINKING, "-c", "8"], settings=CACHED, lift={"load": ["-f", THINKING, "-c", "16"]}),
+    "far-holder": Situation("client-held-lock", ["-f", FAR, "-c", "8"], settings=ASYNC, delay_ms=3, lift={"delay_ms": 0}, second="network"),
+}
+ALL = {**SITUATIONS, **MIXTURES, **UNSEEN}
 
 
 def as_postgres(command):
@@ -257,6 +309,29 @@ class Network:
         self.prefix = inside.split()
 
 
+class Pooler:
+    """pgbouncer in front of the server, with so many sessions."""
+
+    def __init__(self, server, size):
+        self.dir = tempfile.mkdtemp(dir=server.dir)
+        shutil.chown(self.dir, "postgres", "postgres")
+        os.chmod(self.dir, 0o755)
+        lines = ["[databases]", f"postgres = host={server.sockets} pool_size={size} user=postgres", "[pgbouncer]", "listen_port = 5432", f"unix_socket_dir = {self.dir}",
+                 "auth_type = any", "pool_mode = transaction", "max_client_conn = 200", f"logfile = {self.dir}/log", "ignore_startup_parameters = extra_float_digits,options"]
+        write(f"{self.dir}/ini", "\n".join(lines) + "\n")
+        self.process = subprocess.Popen([*server.args.prefix, *as_postgres(["pgbouncer", "-q", f"{self.dir}/ini"])], start_new_session=True, **QUIET)
+        for _ in range(100):
+            if os.path.exists(f"{self.dir}/.s.PGSQL.5432"):
+                return
+            time.sleep(0.1)
+        with open(f"{self.dir}/log") as log:
+            raise SystemExit(f"the pooler did not start: {log.read()[-1000:]}")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
 class Server:
     """The server of a situation, with all that was made for it. `stack` takes it away again."""
 
@@ -311,10 +386,18 @@ class Server:
                 write(f"{path}/cgroup.procs", str(os.getpid()))
 
         log_path = os.path.join(self.dir, f"{name}.log")
-        with open(log_path, "w") as log:
-            process = subprocess.Popen([*(self.network.prefix if self.network else []), *command], stdout=log, stderr=log, cwd="/",
-                                       start_new_session=True, preexec_fn=enter)
+        if self.situation.log_bytes_per_s:
+            read_end, log = os.pipe()
+        else:
+            log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        process = subprocess.Popen([*self.args.prefix, *(self.network.prefix if self.network else []), *command], stdout=log, stderr=log, cwd="/",
+                                   start_new_session=True, preexec_fn=enter)
+        os.close(log)
+        self.postmaster = process.pid
         self.stack.callback(self.end, process)
+        if self.situation.log_bytes_per_s:
+            self.log_rate = [0]
+            threading.Thread(target=self.read_log, args=(read_end, log_path), daemon=True).start()
         for _ in range(300):
             if subprocess.run([self.args.tool("pg_isready"), "-q", "-h", sockets]).returncode == 0:
                 return process
@@ -346,6 +429,14 @@ class Server:
         self.start("standby", copy, sockets, [*settings, f"primary_conninfo=host={self.sockets} user=postgres", "hot_standby=on"])
         self.sql("alter system set synchronous_standby_names = '*'")
         self.sql("select pg_reload_conf()")
+
+    def read_log(self, pipe, path):
+        fcntl.fcntl(pipe, 1031, 4096)
+        with open(path, "wb") as log:
+            while data := os.read(pipe, 4096):
+                log.write(data)
+                if self.log_rate[0]:
+                    time.sleep(len(data) / self.log_rate[0])
 
     def url(self, directory=None):
         host = directory or (self.network.address if self.network else self.sockets)
@@ -387,6 +478,10 @@ class Server:
                     self.groups.limit("memory", "memory.force_empty", 0)
                 time.sleep(0.5)
         self.quota(self.situation.cpu_percent)
+        if self.situation.server_cpus:
+            subprocess.run(["taskset", "-a", "-p", "-c", self.situation.server_cpus, str(self.postmaster)], check=True, **QUIET)
+        if self.situation.log_bytes_per_s:
+            self.log_rate[0] = self.situation.log_bytes_per_s
 
     def quota(self, percent):
         self.groups.limit("cpu", "cpu.cfs_quota_us", 1000 * percent if percent else -1)
@@ -394,6 +489,8 @@ class Server:
     def free(self):
         """Takes the throttles away, so that the server stops soon."""
         self.quota(0)
+        if self.situation.log_bytes_per_s:
+            self.log_rate[0] = 0
         for what in self.situation.device:
             with contextlib.suppress(OSError):
                 self.groups.limit("blkio", f"blkio.throttle.{what}_device", f"{self.device.number} 0")
@@ -402,15 +499,15 @@ class Server:
 
 
 class Hogs:
-    """Two processes that never sleep, on the last processor."""
+    """Processes that never sleep, on one processor, by default the last one."""
 
-    def __init__(self):
-        self.processes = []
+    def __init__(self, cpu=None, n=2):
+        self.processes, self.cpu, self.n = [], cpu, n
 
     def __enter__(self):
-        last = max(os.sched_getaffinity(0))
+        last = max(os.sched_getaffinity(0)) if self.cpu is None else self.cpu
         spin = f"import os; os.sched_setaffinity(0, {{{last}}})\nwhile True: pass"
-        for _ in range(2):
+        for _ in range(self.n):
             self.processes.append(subprocess.Popen([sys.executable, "-c", spin], start_new_session=True))
         return ["taskset", "-c", str(last)]
 
@@ -450,9 +547,10 @@ class Later:
         self.thread.join()
 
 
-def measure(args, server, name):
-    situation = server.situation
-    load = []
+@contextlib.contextmanager
+def surroundings(args, server):
+    """What is around a load: other processes, a pooler, a delay, the driver's control group. Yields the load, the address, and what runs first."""
+    situation, load = server.situation, []
     for word in situation.load:
         if "\n" in word:
             path = os.path.join(server.dir, "script.sql")
@@ -461,20 +559,44 @@ def measure(args, server, name):
         load.append(word)
     with contextlib.ExitStack() as stack:
         prefix = stack.enter_context(Hogs()) if situation.is_driver_pinned else []
-        url = server.url()
+        if situation.n_hogs:
+            stack.enter_context(Hogs(int(situation.server_cpus), situation.n_hogs))
+        directory, enter = None, None
         if situation.delay_ms:
             directory = tempfile.mkdtemp(dir=server.dir)
             os.chmod(directory, 0o755)
             stack.callback(Delay(directory, server.sockets, situation.delay_ms / 1e3).stop)
-            url = server.url(directory)
+        if situation.pool_size:
+            pooler = Pooler(server, situation.pool_size)
+            stack.callback(pooler.stop)
+            directory = pooler.dir
         if situation.cpu_percent_later:
             stack.callback(Later(args, server).stop)
+        if situation.alongside:
+            path = os.path.join(server.dir, "alongside.sql")
+            write(path, situation.alongside)
+            other = subprocess.Popen([*args.prefix, args.tool("pgbench"), "-n", "-h", server.sockets, "-U", "postgres", "-f", path, "-T", "600", "postgres"],
+                                     start_new_session=True, env={**os.environ, "PGAPPNAME": "somebody else"}, **QUIET)
+            stack.callback(lambda: (other.kill(), other.wait()))
+        if situation.driver_percent or situation.is_driver_inside:
+            groups = server.groups if situation.is_driver_inside else Groups(f"pgdyno-driver-{os.getpid()}")
+            if situation.driver_percent:
+                groups.limit("cpu", "cpu.cfs_quota_us", 1000 * situation.driver_percent)
+                stack.callback(groups.remove)
+            group = f"{groups.path('cpu')}/cgroup.procs"
+            enter = lambda: write(group, str(os.getpid()))
+        yield load, server.url(directory), [*args.prefix, *prefix], enter
+
+
+def measure(args, server, name):
+    situation = server.situation
+    with surroundings(args, server) as (load, url, prefix, enter):
         if "-w" in load:
             load += ["-s", str(situation.scale)]
         results = os.path.join(server.dir, "results")
         command = [*prefix, args.pgdyno, "run", "--server", url, "--no-restore", *load, "--ramp-up", f"{RAMP_UP_S}s", "--measure", f"{max(args.measure, situation.seconds)}s",
-                   "--repeats", str(args.runs), *AS_LOADED, *situation.options, "--json", "-q", "-y", "-o", results]
-        done = subprocess.run(command, capture_output=True, text=True)
+                   "--repeats", str(args.runs), "--set", "run.repeat_disturbed=0", *AS_LOADED, *situation.options, "--json", "-q", "-y", "-o", results]
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter)
     if not done.stdout.startswith("{"):
         raise SystemExit(f"{name}: {done.stderr}")
     if args.keep:
@@ -484,13 +606,29 @@ def measure(args, server, name):
     return json.loads(done.stdout)
 
 
+def pgbench(args, server):
+    """What genuine pgbench does with the load, transactions per second."""
+    with surroundings(args, server) as (load, url, prefix, enter):
+        kinds = {"tpcb-select": ["-S"], "tpcb": [], "tpcb-simple": ["-N"]}
+        words = kinds[load[1]] if load[0] == "-w" else load[:2]
+        n_clients = load[load.index("-c") + 1]
+        n_threads = load[load.index("--threads") + 1] if "--threads" in load else "2"
+        command = [*prefix, args.tool("pgbench"), "-n", *words, "-c", n_clients, "-j", n_threads, "-T", str(args.measure), "-M", "prepared" if not server.situation.pool_size else "simple", url]
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter)
+    rates = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("tps = ")]
+    return float(rates[-1]) if rates else 0.0
+
+
 def judged(study):
     """The limiters of the runs that have one."""
     return [run["limiter"] for run in study["runs"] if run.get("limiter")]
 
 
 def is_right(name, limiter):
-    return limiter["name"] in (ALL[name].expected, *ALL[name].or_else)
+    """The name is right, and, where the situation has them, words of the sentence and the runner-up."""
+    of, second = ALL[name], (limiter.get("runner_up") or [""])[0]
+    is_said = limiter["name"] != of.expected or of.words in limiter.get("evidence", of.words)
+    return limiter["name"] in (of.expected, *of.or_else) and is_said and ("evidence" not in limiter or of.second in ("", second))
 
 
 def show(name, study, is_verbose, took_s=None):
@@ -510,14 +648,23 @@ def names(found, mark=lambda _, words: words):
 
 
 def row(args, name):
-    """Builds a situation, measures, and takes everything away again, whatever happens meanwhile."""
+    """Builds a situation and measures: what pgdyno says, and, if asked for it, what genuine pgbench gives with the limit and without."""
+    study = built(args, ALL[name], lambda server: (measure(args, server, name), args.lift and pgbench(args, server)))
+    if args.lift and ALL[name].lift:
+        lifted = built(args, dataclasses.replace(ALL[name], **ALL[name].lift), lambda server: pgbench(args, server))
+        print(f"{name}: pgbench {study[1]:.0f} tps, and {lifted:.0f} with {', '.join(ALL[name].lift)} changed ({lifted / max(study[1], 0.1):.2f}x)", flush=True)
+    return study[0]
+
+
+def built(args, situation, work):
+    """Builds a situation, works, and takes everything away again, whatever happens meanwhile."""
     stack = contextlib.ExitStack()
     try:
-        server = Server(args, ALL[name], stack)
+        server = Server(args, situation, stack)
         server.build()
         stack.callback(server.free)
         server.limit()
-        return measure(args, server, name)
+        return work(server)
     finally:
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
         stack.close()
@@ -537,7 +684,7 @@ def table(studies):
         cells = [names(judged(studies[version][name]), mark) if name in studies[version] else "" for version in versions]
         lines.append(f"| {name} | {right} | " + " | ".join(cells) + " |")
     for version in versions:
-        for title, group in (("of the table", SITUATIONS), ("of the mixtures", MIXTURES)):
+        for title, group in (("of the table", SITUATIONS), ("of the mixtures", MIXTURES), ("of the unseen", UNSEEN)):
             known = [(name, judged(studies[version][name])) for name in group if name in studies[version]]
             n_right = sum(2 * sum(is_right(name, one) for one in found) > len(found) for name, found in known)
             wrong = [one["confidence"] for name, found in known for one in found if not is_right(name, one)]
@@ -566,11 +713,11 @@ def judge(args):
 
 
 def chosen(words):
-    groups = {"table": SITUATIONS, "mixtures": MIXTURES, "all": ALL}
+    groups = {"table": SITUATIONS, "mixtures": MIXTURES, "unseen": UNSEEN, "all": ALL}
     chosen = [name for word in words.split(",") for name in groups.get(word, [word])]
     unknown = [name for name in chosen if name not in ALL]
     if unknown:
-        raise SystemExit(f"no situation is called {', '.join(unknown)}; there are {', '.join(ALL)}, and the groups table, mixtures, all")
+        raise SystemExit(f"no situation is called {', '.join(unknown)}; there are {', '.join(ALL)}, and the groups table, mixtures, unseen, all")
     return chosen
 
 
@@ -593,6 +740,8 @@ def main():
     parser.add_argument("--tmp", default="/var/tmp")
     parser.add_argument("--keep", help="directory that gets the results, by version and situation")
     parser.add_argument("--judge", help="such a directory, whose results are judged again; nothing is measured")
+    parser.add_argument("--lift", action="store_true", help="measure with pgbench what taking the limit away gives")
+    parser.add_argument("--prefix", type=str.split, default=[], help="words before each command of a load: `nice -n -20` on a busy machine")
     parser.add_argument("--verbose", action="store_true", help="the evidence of each run, not only of the first")
     args = parser.parse_args()
     args.names, args.tool = chosen("all" if args.judge and args.only == "table" else args.only), tool(args.bindir)

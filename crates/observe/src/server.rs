@@ -3,6 +3,7 @@
 pub(crate) mod identity;
 pub(crate) mod log;
 pub(crate) mod log_events;
+pub(crate) mod roots;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
 pub(crate) mod spans;

@@ -11,18 +11,25 @@ mod candidates;
 mod charged;
 mod facts;
 mod figures;
+mod holders;
+mod mixture;
+pub(crate) mod room;
 pub(crate) mod rows;
+mod unjudged;
 pub(crate) mod utilisation;
 
 use model::release::privileges;
 use model::run::RunRecord;
+use model::telemetry::wait;
 
 use crate::run::usage::Usage;
 use crate::summary::ResourceUsage;
-use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
+use crate::summary::limiter::{Bottleneck, Confidence, Limiter, LockOwner};
 
 use candidates::{AT_LIMIT, Candidate, HAS_ROOM};
 pub(crate) use facts::{Conditions, MeasurementFacts};
+use mixture::Part;
+pub(crate) use mixture::of_case;
 
 /// From here on, something is a candidate.
 const CANDIDATE: f64 = 0.7;
@@ -59,7 +66,18 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
     let firsts = figures::firsts(facts);
-    Limiter { figures: figures::from_facts(facts, judged.name, second), firsts, charged, ..judged }
+    let next = holders::advice(facts, judged.name).unwrap_or(judged.next);
+    let is_of_lock = |name| matches!(name, Bottleneck::RowLock | Bottleneck::ClientHeldLock);
+    let is_held = is_of_lock(judged.name) || second.is_some_and(is_of_lock);
+    let holder = if is_held { holders::owner(facts) } else { None };
+    Limiter {
+        figures: figures::from_facts(facts, judged.name, second),
+        firsts,
+        charged,
+        next,
+        holder,
+        ..judged
+    }
 }
 
 fn named(facts: &MeasurementFacts) -> Limiter {
@@ -91,7 +109,26 @@ fn named(facts: &MeasurementFacts) -> Limiter {
     let is_seen = facts.cpu.is_some() && facts.is_sure && !facts.is_load_hidden();
     let confidence =
         if first.1 >= AT_LIMIT && is_clear && is_seen { Confidence::Medium } else { Confidence::Low };
+    let second = if first.0 == Bottleneck::ClientHeldLock { slow_way(facts).or(second) } else { second };
     limiter(first, confidence, second)
+}
+
+/// The way to holders of locks who do not pause, while no thread of the driver is at work for them: it is what makes them hold so long.
+fn slow_way(facts: &MeasurementFacts) -> Option<Candidate> {
+    let is_foreign = holders::owner(facts).is_some_and(|owner| owner != LockOwner::Load);
+    if facts.has_pauses || is_foreign {
+        return None;
+    }
+    let holding = facts.sessions_where(|what| what == wait::IDLE_IN_TRANSACTION) - facts.driver_threads;
+    let each_ms = 1e3 * holding / facts.tps.filter(|tps| *tps > 0.0)?;
+    let is_possible = facts.service_s.is_none_or(|whole_s| each_ms <= 1e3 * whole_s * ROUNDING);
+    (each_ms >= WAY_MS_MIN && is_possible).then(|| {
+        let evidence = format!(
+            "the clients do not pause, and no thread of the driver worked for them: {each_ms:.1} ms for each transaction passed on the way \
+             while it held its locks"
+        );
+        (Bottleneck::Network, 1.0, evidence)
+    })
 }
 
 fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Option<Candidate>) -> Limiter {
@@ -127,8 +164,16 @@ fn nothing_near(facts: &MeasurementFacts) -> Limiter {
         return limiter((Bottleneck::Network, 1.0, evidence), confidence, None);
     }
     if let Some((what, n)) = facts.elsewhere() {
-        let evidence =
-            format!("{n:.1} sessions waited for {what}, and nothing here shows what that waits for; {seen}");
+        let evidence = match what {
+            wait::KERNEL_LOG_WRITE => format!(
+                "{n:.1} of {:.0} sessions neither ran nor waited for what PostgreSQL has a name for: they wrote to the server's log, a pipe \
+                 whose reader is slower; {seen}",
+                facts.n_clients
+            ),
+            _ => format!(
+                "{n:.1} sessions waited for {what}, and nothing here shows what that waits for; {seen}"
+            ),
+        };
         return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
     }
     if let Some(n) = facts.hidden_waits() {
@@ -214,9 +259,8 @@ fn in_between(facts: &MeasurementFacts) -> Option<Limiter> {
 
 /// Where the clients were, in words.
 fn seen(facts: &MeasurementFacts) -> String {
-    let busy = facts
-        .cpu
-        .map_or(String::new(), |busy| format!(", and the processors were busy {:.0} %", 100.0 * busy));
+    let busy =
+        facts.cpu.map_or(String::new(), |busy| format!(", and {}", candidates::busy_words(facts, busy)));
     let (idle, working) = (facts.waiting(), facts.working());
     let hidden = match facts.hidden {
         n if n < HIDDEN_MIN => String::new(),
@@ -225,52 +269,6 @@ fn seen(facts: &MeasurementFacts) -> String {
     format!(
         "on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}{hidden}"
     )
-}
-
-/// The judgement of a whole measurement, of which `thirds` were judged apart.
-pub(crate) fn over(whole: Limiter, thirds: &[Limiter]) -> Limiter {
-    // A queue for processors grows and shrinks while they are the limit, and what fills WAL comes and goes.
-    let of_kind = |name| match name {
-        Bottleneck::Scheduling => Bottleneck::ServerCpu,
-        Bottleneck::Checkpoint | Bottleneck::WalVolume => Bottleneck::WalSync,
-        other => other,
-    };
-    let names: Vec<Bottleneck> = thirds.iter().map(|third| of_kind(third.name)).collect();
-    // The middle one has some of both where the change is in it.
-    let is_clear =
-        |third: Option<&Limiter>| third.is_some_and(|third| third.confidence == Confidence::Medium);
-    let are_clear = is_clear(thirds.first()) && is_clear(thirds.last());
-    match (names.first(), names.last()) {
-        (Some(first), Some(last)) if first != last && are_clear => {
-            let words: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            let evidence = format!("the thirds of the measurement were limited by {}", words.join(", "));
-            limiter((Bottleneck::Mixed, 1.0, evidence), Confidence::Medium, None)
-        }
-        _ => whole,
-    }
-}
-
-/// The limiter of a case: what most of its runs name.
-pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
-    let count = |limiter: &Limiter| runs.iter().filter(|run| run.name == limiter.name).count();
-    let most = runs.iter().max_by_key(|limiter| (count(limiter), limiter.confidence))?;
-    let n = count(most);
-    if n == runs.len() {
-        // As sure as the run in the middle, of two the less sure one.
-        let mut runs = runs.to_vec();
-        runs.sort_by_key(|run| run.confidence);
-        return runs.get((n - 1) / 2).map(|run| (*run).clone());
-    }
-    if 2 * n > runs.len() {
-        let evidence = format!("{} ({n} of {} runs)", most.evidence, runs.len());
-        return Some(Limiter { confidence: Confidence::Low, evidence, ..(*most).clone() });
-    }
-    let mut names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let evidence = format!("its runs were limited by {}", names.join(", "));
-    let shared = runs.iter().find_map(|run| run.shared.clone());
-    Some(Limiter { shared, ..limiter((Bottleneck::Mixed, 1.0, evidence), Confidence::Low, None) })
 }
 
 /// The limiter of a run over its measurement.
@@ -285,23 +283,27 @@ pub(crate) fn of_run(
     // Those of the whole measurement: a third may have none by chance.
     let checkpoints_per_min = facts::checkpoints_per_min(usage, from_s, to_s);
     let full_pages = facts::full_pages(usage, from_s, to_s);
+    let deadlock_timeout_s = deadlock_timeout_s(record);
     let facts_of = |from_s, to_s| {
         let facts = MeasurementFacts {
             checkpoints_per_min,
             full_pages,
+            deadlock_timeout_s,
             ..MeasurementFacts::from_usage(usage, from_s, to_s)?
         };
         let facts = facts.with(usage, from_s, to_s, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
         Some(MeasurementFacts { used: utilisation::resource_uses(usage, (from_s, to_s), record), ..facts })
     };
-    let judged = |(from_s, to_s)| Some(judge(&facts_of(from_s, to_s)?));
-    let facts = facts_of(from_s, to_s)?;
+    let Some(facts) = facts_of(from_s, to_s) else {
+        return unjudged::why(usage, (from_s, to_s), record);
+    };
+    let judged = |(from_s, to_s)| Some(Part::from_facts(&facts_of(from_s, to_s)?));
     let whole = judge(&facts);
     let third = (to_s - from_s) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (from_s + n * third, from_s + (n + 1.0) * third));
-    let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
-    let limiter = if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole };
+    let thirds: Vec<Part> = bounds.into_iter().filter_map(judged).collect();
+    let limiter = if thirds.len() == bounds.len() { mixture::over(whole, &thirds) } else { whole };
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = match limiter.name {
         _ if is_left_to_server => MORE_PROCESSORS,
@@ -328,6 +330,12 @@ fn seeing_more(record: &RunRecord) -> Option<&'static str> {
         (true, false) if !has_roles => Some("Measure longer, or as a superuser."),
         (true, false) => None,
     }
+}
+
+/// After which time the server looks for a deadlock; its default where that is not known.
+fn deadlock_timeout_s(record: &RunRecord) -> f64 {
+    let setting = record.server.as_ref().and_then(|server| server.setting("deadlock_timeout"));
+    setting.and_then(holders::time_s).unwrap_or(1.0)
 }
 
 /// Whether commits pause before they flush WAL, so that others join.

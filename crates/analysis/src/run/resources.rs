@@ -5,6 +5,7 @@ use model::run::RunData;
 use model::run::host::HostRecord;
 use model::telemetry::reading::key;
 
+use crate::run::limiter::room::Room;
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
 use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
@@ -46,6 +47,11 @@ pub(crate) fn resources(
     let driver_cpu = cpu
         .and_then(|cpu| cpu.driver)
         .or_else(|| Some(rate("driver.cpu.user")? + rate("driver.cpu.system")?));
+    let [of_server, of_driver] =
+        ["server", "driver"].map(|party| Room::from_usage(usage, party, (from_s, to_s)));
+    let room = |room: &Room, other: &Room| {
+        room.own(Some(0.0), other, n_cpus.map(f64::from)).map(|limited| limited.of)
+    };
     let wal_bytes_per_s = rate("server.wal_bytes");
     let images_per_s = rate("server.wal_full_page_images");
     let size = |bytes: &str, n: &str| Some(disk(bytes)? / disk(n).filter(|n| *n > 0.0)?);
@@ -59,6 +65,8 @@ pub(crate) fn resources(
         steal: cpu.and_then(|cpu| share(cpu.steal)),
         server_cpu,
         driver_cpu,
+        server_room: room(&of_server, &Room::default()),
+        driver_room: room(&of_driver, &of_server),
         driver_busiest_thread: busiest_thread(usage, from_s, to_s),
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
         foreign_processes: foreign_processes(usage, from_s, to_s),

@@ -222,6 +222,9 @@ pub struct Limiter {
     /// 1967). `None` for what no session waits in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charged: Option<f64>,
+    /// Whose session held the locks for which most sessions waited, if any did, and if that is known.
+    #[serde(skip)]
+    pub holder: Option<LockOwner>,
     /// What was second, and its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<(Bottleneck, String)>,
@@ -243,11 +246,25 @@ impl Limiter {
             figures: Vec::new(),
             firsts: Vec::new(),
             charged: None,
+            holder: None,
             runner_up: None,
             next: name.advice(),
             proofs: Vec::new(),
         }
     }
+}
+
+/// Whose the session is that holds the lock for which others wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockOwner {
+    /// One of the load's.
+    Load,
+    /// Somebody else's.
+    Other,
+    /// An automatic vacuum.
+    Autovacuum,
+    /// Nobody's: a prepared transaction.
+    Prepared,
 }
 
 /// A share that a judgement rests on.

@@ -12,6 +12,12 @@ pub(crate) const QUEUE_MIN: f64 = 0.85;
 /// Fewest pairs that prove or refute: below, an interval of 95 % is wider than most effects.
 pub const PAIRS_MIN: usize = 4;
 
+/// A lift that surely gives this much took away what held the load up, whatever comes next.
+pub(crate) const MUCH: f64 = 2.0;
+
+/// Factor within which a measured ratio is what was predicted: our convention.
+const NEAR: f64 = 1.25;
+
 /// The processors, as what bounds a lift.
 pub(crate) const PROCESSORS: &str = "the processors";
 
@@ -113,6 +119,29 @@ impl Proof {
         is_same && earlier.is_telling() && (!self.is_telling() || decides_less)
     }
 
+    /// Whether what was measured is what was predicted: within the interval, or no further off than a factor of 1.25. `None` without a
+    /// prediction.
+    fn agrees(&self) -> Option<bool> {
+        let ((ratio, [low, high]), predicted) = (self.ratio.zip(self.interval)?, self.predicted?);
+        let is_near = (ratio / predicted).ln().abs() <= NEAR.ln();
+        Some(is_near || (low..=high).contains(&predicted))
+    }
+
+    /// Whether the measured ratio is as predicted, or it is seen why it is not: the change made transactions cheaper, or something else
+    /// limits behind it. What has no prediction proves that something matters, and not how much.
+    pub fn is_explained(&self) -> bool {
+        let Some(ratio) = self.ratio else { return false };
+        let is_lift = self.kind == ProofKind::Lift;
+        match (self.agrees(), self.predicted) {
+            (Some(true), _) => true,
+            (Some(false), Some(predicted)) if is_lift && ratio > predicted => self.has_cheaper_work(),
+            (Some(false), Some(_)) if is_lift => self.next.is_some_and(|next| next != self.limiter),
+            (Some(false), _) => false,
+            // Twice as much needs no prediction.
+            (None, _) => is_lift && self.interval.is_some_and(|[low, _]| low >= MUCH),
+        }
+    }
+
     /// The result in a sentence or two.
     pub fn sentence(&self) -> String {
         let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {
@@ -151,6 +180,9 @@ impl Proof {
         }
         let name = self.limiter.as_str();
         match self.outcome {
+            ProofOutcome::Proven if self.agrees() == Some(false) && !self.is_explained() => {
+                write!(text, ": {name} limits it; why it is not what was predicted is not known.").ok()
+            }
             ProofOutcome::Proven => write!(text, ": {name} limits it.").ok(),
             ProofOutcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
             ProofOutcome::Undecided if self.kind == ProofKind::FewerClients && low >= QUEUE_MIN => {

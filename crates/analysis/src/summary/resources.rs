@@ -17,6 +17,12 @@ pub struct ResourceUsage {
     pub server_cpu: Option<f64>,
     /// CPU seconds of the driver per wall second.
     pub driver_cpu: Option<f64>,
+    /// Processors that the server may use at once, by affinity, cpuset or quota, where that is less than its machine has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_room: Option<f64>,
+    /// The same of the driver, without a quota that it shares with the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_room: Option<f64>,
     /// Busiest driver thread, share of one processor, 0 to 1.
     pub driver_busiest_thread: Option<f64>,
     /// CPU seconds per wall second used by anything else on the host: busy minus server, driver and pgdyno.

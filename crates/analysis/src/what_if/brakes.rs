@@ -25,7 +25,12 @@ impl Circumstances<'_> {
             return Err(format!("os.{key} says how much of the processors the server has"));
         }
         let busy = self.busy().ok_or("how busy the processors were is not known")?;
-        let idle = (1.0 - busy).max(0.0) * f64::from(n_cpus);
+        // Processors that the server must not use are no room for it.
+        let idle = match self.run.resources.server_room {
+            Some(room) => (room - used).max(0.0),
+            None => (1.0 - busy).max(0.0) * f64::from(n_cpus),
+        };
+        let busy = if self.run.resources.server_room.is_some() { used / (used + idle) } else { busy };
         let lowered = Lowered::new(used, if busy >= NOTHING_LEFT { 1.0 } else { used / (used + idle) });
         let mut case = self.case.clone();
         let quota = format!("{:.3}", lowered.limit);
@@ -55,6 +60,9 @@ impl Circumstances<'_> {
     pub(super) fn fewer_processors(&self) -> Change {
         let (n_cpus, used) = self.processors()?;
         let n = n_cpus / 2;
+        if let Some(room) = self.run.resources.server_room {
+            return Err(format!("the server is bound to {room} of {n_cpus} processors already"));
+        }
         let is_bound = self.case.os.contains_key("numa") || self.case.os.contains_key("processors");
         if is_bound {
             return Err("os says which processors the server has".to_string());
@@ -82,6 +90,7 @@ impl Circumstances<'_> {
 
     /// A longer way: the driver takes in each reply later. It costs its part of a transaction's time where nothing is queued for.
     pub(super) fn delayed(&self, name: Bottleneck) -> Change {
+        self.expect_own_holder(name)?;
         if self.case.workload.pace.is_open() || self.has_think_times() {
             return Err(
                 "clients that wait for a time of their own do not miss what a reply takes longer".to_string()

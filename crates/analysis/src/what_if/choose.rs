@@ -55,6 +55,15 @@ pub fn telling_run(study: &Study, case: u32) -> Option<&RunSummary> {
 pub fn what_ifs(of: Circumstances) -> (Vec<WhatIf>, Vec<(Bottleneck, String)>) {
     let names = std::iter::once(of.limiter.name).chain(of.limiter.runner_up.iter().map(|(name, _)| *name));
     let (mut all, mut untested): (Vec<WhatIf>, Vec<(Bottleneck, String)>) = (Vec::new(), Vec::new());
+    // What is named first is tested first.
+    let is_first = of.limiter.shared.is_some() && of.limiter.name != Bottleneck::RowLock;
+    if is_first {
+        match of.more_shared_rows() {
+            Ok(what_if) => all.push(WhatIf { limiter: Bottleneck::RowLock, ..what_if }),
+            Err(reason) => untested.push((Bottleneck::RowLock, reason)),
+        }
+    }
+    let names = names.filter(|name| !(is_first && *name == Bottleneck::RowLock));
     for name in names {
         match of.what_if(name) {
             // One change may test both: then the first says it.
@@ -108,6 +117,9 @@ impl Circumstances<'_> {
                 ]
             }
             Bottleneck::ClientHeldLock => {
+                if let Err(reason) = self.expect_own_holder(name) {
+                    return vec![Err(reason)];
+                }
                 vec![
                     self.functions(),
                     self.delayed(name),

@@ -3,8 +3,8 @@
 use model::load::sessions::SessionSettings;
 use model::run::ExperimentData;
 
-use crate::summary::limiter::{Bottleneck, Confidence};
-use crate::summary::proof::{PAIRS_MIN, Proof, ProofKind, ProofOutcome, QUEUE_MIN};
+use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
+use crate::summary::proof::{MUCH, PAIRS_MIN, Proof, ProofKind, ProofOutcome, QUEUE_MIN};
 use crate::summary::{CaseSummary, RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -12,8 +12,6 @@ use crate::what_if::WhatIf;
 const LEVEL: f64 = 0.95;
 /// A lift must give more than this beyond chance.
 const LIFT_MIN: f64 = 1.1;
-/// A lift that surely gives this much took away what held the load up, whatever comes next.
-const MUCH: f64 = 2.0;
 /// A brake must take more than this beyond chance.
 const BRAKE_MAX: f64 = 0.95;
 
@@ -154,27 +152,56 @@ fn outcome(
     }
 }
 
-/// Gives the limiter of the case with this number its proofs: with high confidence if one proves it. If one refutes it, what was
-/// second takes its place, unless that is refuted, too.
+/// Gives the limiter of the case with this number its proofs. One that is proven has high confidence, if what was measured agrees with what
+/// was predicted, or it is seen why not. If one is refuted, what was second takes its place, unless that is refuted, too: then nothing is
+/// known. Rows that clients share, which are named first, are the limiter if that alone is proven.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
-    let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(Proof::verdict);
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
-        if of(limiter.name) == Some(ProofOutcome::Refuted) {
-            limiter.confidence = Confidence::Low;
-            let second = limiter.runner_up.take_if(|(name, _)| of(*name) != Some(ProofOutcome::Refuted));
-            if let Some((name, evidence)) = second {
-                let refuted = format!("refuted by a what-if, although {}", limiter.evidence);
-                limiter.runner_up = Some((limiter.name, refuted));
-                (limiter.name, limiter.evidence, limiter.next) = (name, evidence, name.advice());
-                limiter.charged = None;
-            }
-        }
-        if of(limiter.name) == Some(ProofOutcome::Proven) {
-            limiter.confidence = Confidence::High;
-        }
+        confirm_one(limiter, proofs);
         limiter.proofs = proofs.to_vec();
     }
+}
+
+fn confirm_one(limiter: &mut Limiter, proofs: &[Proof]) {
+    let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(Proof::verdict);
+    let is = |name, outcome| of(name) == Some(outcome);
+    match limiter.shared.clone() {
+        Some(shared)
+            if is(Bottleneck::RowLock, ProofOutcome::Proven) && !is(limiter.name, ProofOutcome::Proven) =>
+        {
+            let second = (limiter.name, limiter.evidence.clone());
+            replace(limiter, (Bottleneck::RowLock, shared), Some(second));
+            limiter.shared = None;
+        }
+        Some(_) if is(Bottleneck::RowLock, ProofOutcome::Refuted) => limiter.shared = None,
+        _ => {}
+    }
+    if is(limiter.name, ProofOutcome::Refuted) {
+        limiter.confidence = Confidence::Low;
+        let refuted = format!("refuted by a what-if, although {}", limiter.evidence);
+        let second = limiter.runner_up.take_if(|(name, _)| !is(*name, ProofOutcome::Refuted));
+        let first = (limiter.name, refuted);
+        match second {
+            Some(second) => replace(limiter, second, Some(first)),
+            None => {
+                let evidence = format!("{} was {}", first.0.as_str(), first.1);
+                replace(limiter, (Bottleneck::Unknown, evidence), None);
+            }
+        }
+    }
+    if let Some(proof) = proofs.iter().find(|proof| proof.limiter == limiter.name)
+        && proof.verdict() == ProofOutcome::Proven
+    {
+        limiter.confidence = if proof.is_explained() { Confidence::High } else { Confidence::Medium };
+    }
+}
+
+fn replace(limiter: &mut Limiter, first: (Bottleneck, String), second: Option<(Bottleneck, String)>) {
+    limiter.next = first.0.advice();
+    (limiter.name, limiter.evidence) = first;
+    limiter.runner_up = second;
+    limiter.charged = None;
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use model::experiment::case::{Calls, Think};
 use model::load::Pace;
 
+use crate::summary::limiter::{Bottleneck, LockOwner};
 use crate::summary::proof::ProofKind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
@@ -10,9 +11,37 @@ use crate::what_if::settings::LARGER;
 
 /// How much more than it used a party may need of processors of its own.
 const ROOM: f64 = 1.1;
+/// Part of the processors that a party may use from which on nothing of them is left.
+const USED_UP: f64 = 0.85;
 
 impl Circumstances<'_> {
+    /// Whether the locks are held by what a change of the load changes. A session that is not the load's holds its lock as long as before.
+    pub(super) fn expect_own_holder(&self, name: Bottleneck) -> Result<(), String> {
+        if !matches!(name, Bottleneck::RowLock | Bottleneck::ClientHeldLock) {
+            return Ok(());
+        }
+        let who = match self.limiter.holder {
+            Some(LockOwner::Other) => "a session that is not the load's holds the lock",
+            Some(LockOwner::Autovacuum) => "an automatic vacuum holds the lock",
+            Some(LockOwner::Prepared) => "a prepared transaction holds the lock",
+            Some(LockOwner::Load) | None => return Ok(()),
+        };
+        Err(format!("{who}, and no change of the load changes that"))
+    }
+
+    /// More of the rows that clients must share, in data of their own.
+    pub(super) fn more_shared_rows(&self) -> Change {
+        if self.case.workload.kind.is_own() || !self.is_own() {
+            return Err(
+                "a larger scale, which tests it, replaces the data: those of a server by URL are left alone"
+                    .to_string(),
+            );
+        }
+        self.more_rows()
+    }
+
     pub(super) fn more_rows(&self) -> Change {
+        self.expect_own_holder(Bottleneck::RowLock)?;
         let workload = &self.case.workload;
         if workload.kind.is_own() || !self.is_own() {
             return self.clients_of(self.n_clients() / 2, ProofKind::FewerClients);
@@ -81,6 +110,9 @@ impl Circumstances<'_> {
         if self.case.os.contains_key("numa") || self.case.os.contains_key("processors") {
             return Err("os says which processors the server has".to_string());
         }
+        if let Some(room) = self.run.resources.server_room.or(self.run.resources.driver_room) {
+            return Err(format!("something binds server or driver to {room} processors already"));
+        }
         let resources = &self.run.resources;
         let known = resources.n_cpus.zip(resources.server_cpu).zip(resources.driver_cpu);
         let ((n_cpus, of_server), of_driver) =
@@ -105,6 +137,15 @@ impl Circumstances<'_> {
         if !workload.drivers.is_empty() {
             return Err("each driver has the threads that the experiment gives it: add a driver, or raise workload.threads"
                 .to_string());
+        }
+        // Threads share what there is for all of them.
+        let resources = &self.run.resources;
+        if let Some((room, used)) = resources.driver_room.zip(resources.driver_cpu)
+            && used >= USED_UP * room
+        {
+            return Err(format!(
+                "the driver used {used:.2} of {room:.2} processors that it may use: more threads share the same"
+            ));
         }
         let n_cpus =
             self.record.driver_host.as_ref().or(self.record.host.as_ref()).map_or(1, |host| host.n_cpus);

@@ -35,4 +35,5 @@ mod uncertainty;
 mod unpaired;
 mod variation;
 mod what_if;
+mod what_if_valid;
 mod whole;

@@ -1,23 +1,23 @@
 //! Which change tests which limiter, and what the measured runs prove.
 
 use analysis::finding::Grade;
-use analysis::summary::ResourceUsage;
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
 use analysis::summary::proof::{Proof, ProofKind, ProofOutcome};
+use analysis::summary::{ResourceUsage, Study};
 use analysis::what_if::{Circumstances, GroupAbilities, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::load::sessions::{SessionSetting, SessionSettings};
 use model::run::server::{Route, Setting};
-use model::run::{RunData, RunRecord};
+use model::run::{ExperimentData, RunData, RunRecord};
 
 use crate::quiet::{self, experiment, run_of, set_committed};
 
-fn limiter(name: Bottleneck, charged: Option<f64>) -> Limiter {
+pub(crate) fn limiter(name: Bottleneck, charged: Option<f64>) -> Limiter {
     Limiter { charged, ..Limiter::new(name, Confidence::Medium, "seen") }
 }
 
-fn record(settings: &[(&str, &str)]) -> RunRecord {
+pub(crate) fn record(settings: &[(&str, &str)]) -> RunRecord {
     let mut record = quiet::run(1).record;
     let server = record.server.as_mut().unwrap();
     for (name, value) in settings {
@@ -68,7 +68,11 @@ fn chosen_where(
 }
 
 /// The change for a limiter where control groups are to be had.
-fn chosen_with_groups(limiter: &Limiter, case: &Case, resources: &ResourceUsage) -> Result<WhatIf, String> {
+pub(crate) fn chosen_with_groups(
+    limiter: &Limiter,
+    case: &Case,
+    resources: &ResourceUsage,
+) -> Result<WhatIf, String> {
     chosen_on((limiter, &record(&[]), &GroupAbilities::default()), case, resources)
 }
 
@@ -396,9 +400,8 @@ fn a_longer_way_is_a_brake_whose_cost_is_predicted_from_the_replies_of_a_transac
     assert_eq!(chosen(Bottleneck::Network, &tpcc, &[]).unwrap().change, "calls=functions");
 }
 
-#[test]
-fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
-    // Case 1 as it was, case 2 with three times the throughput.
+/// Case 1 as it was, case 2 with three times the throughput, in four blocks.
+fn three_times() -> (ExperimentData, Study) {
     let mut runs = Vec::new();
     for block in 1..=4 {
         for case in [1, 2] {
@@ -411,12 +414,18 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     }
     let mut data = experiment(4, runs);
     data.plan.cases = vec![quiet::case(1), quiet::case(2)];
-    let mut study = analysis::study(&data);
+    let study = analysis::study(&data);
+    (data, study)
+}
+
+#[test]
+fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
+    let (data, mut study) = three_times();
     let what_if = WhatIf {
         limiter: Bottleneck::WalSync,
         kind: ProofKind::Lift,
         change: "synchronous_commit=off".to_string(),
-        predicted: Some(4.0),
+        predicted: Some(3.5),
         bound: None,
         is_partial: false,
         is_forced: false,
@@ -460,8 +469,30 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     let of_second = |outcome| Proof { limiter: Bottleneck::RowLock, outcome, ..proof.clone() };
     let both = confirmed(&[refuted.clone(), of_second(ProofOutcome::Proven)]);
     assert_eq!((both.name, both.confidence), (Bottleneck::RowLock, Confidence::High));
-    let neither = confirmed(&[refuted, of_second(ProofOutcome::Refuted)]);
-    assert_eq!((neither.name, neither.confidence), (Bottleneck::WalSync, Confidence::Low));
+    let neither = confirmed(&[refuted.clone(), of_second(ProofOutcome::Refuted)]);
+    assert_eq!((neither.name, neither.confidence), (Bottleneck::Unknown, Confidence::Low));
+    assert_eq!(neither.evidence, "wal-sync was refuted by a what-if, although seen");
+    // What is not as predicted is not understood, unless it is seen what came next.
+    let far = Proof { predicted: Some(9.0), ..proof.clone() };
+    let of_far = |next| confirmed(&[Proof { next, ..far.clone() }]).confidence;
+    assert_eq!((of_far(None), of_far(Some(Bottleneck::ServerCpu))), (Confidence::Medium, Confidence::High));
+    let expected = "wal-sync limits it; why it is not what was predicted is not known.";
+    assert!(far.sentence().ends_with(expected), "{}", far.sentence());
+    // Rows that are named first are what limits if that alone is proven, and are not named any more if that is refuted.
+    study.cases[0].limiter.as_mut().unwrap().shared = Some("64 clients share 10 branches".to_string());
+    let of_rows = |outcome| {
+        let mut study = study.clone();
+        confirm(&mut study, 1, &[of_second(outcome)]);
+        study.cases[0].limiter.clone().unwrap()
+    };
+    let rows = of_rows(ProofOutcome::Proven);
+    assert_eq!((rows.name, rows.confidence, rows.shared), (Bottleneck::RowLock, Confidence::High, None));
+    assert_eq!(
+        (rows.evidence.as_str(), rows.runner_up.unwrap().0),
+        ("64 clients share 10 branches", Bottleneck::WalSync)
+    );
+    let other = of_rows(ProofOutcome::Refuted);
+    assert_eq!((other.name, other.shared), (Bottleneck::WalSync, None));
 }
 
 #[test]

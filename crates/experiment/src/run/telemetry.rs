@@ -96,11 +96,14 @@ fn of_driver_host(tick: &mut Tick, is_same: bool) {
     }
 }
 
-/// Whether a metric of the host concerns pgdyno and its driver: the quotas of their control groups do.
+/// Whether a metric of the host concerns pgdyno and its driver: the quotas of their control groups do, and the processors that they
+/// may use.
 fn is_of_driver(key: &str) -> bool {
     let (name, instance) = split_key(key);
-    let is_group = name.starts_with("cgroup.") && instance.is_some_and(|group| group.starts_with("driver:"));
-    is_group || ["pgdyno.", "driver."].iter().any(|party| key.starts_with(party))
+    let is_its = |instance: &str| instance == "driver" || instance.starts_with("driver:");
+    let is_limit = ["cgroup.", "affinity."].iter().any(|what| name.starts_with(what));
+    (is_limit && instance.is_some_and(is_its))
+        || ["pgdyno.", "driver."].iter().any(|party| key.starts_with(party))
 }
 
 /// A thread that panicked cannot leave these values half changed.
@@ -116,6 +119,8 @@ mod tests {
     fn of_a_machine_that_eyes_look_at_too_what_concerns_the_driver_is_kept() {
         let keys = |is_same| {
             let keys = [
+                "affinity.processors[driver]",
+                "affinity.processors[server]",
                 "cgroup.periods[driver:/a]",
                 "cgroup.periods[server:/b]",
                 "driver.run_delay",
@@ -128,7 +133,9 @@ mod tests {
             assert_eq!(tick.source, TickSource::DriverHost);
             tick.values.keys().map(String::from).collect::<Vec<String>>()
         };
-        assert_eq!(keys(true), ["cgroup.periods[driver:/a]", "driver.run_delay", "pgdyno.cpu"]);
-        assert_eq!(keys(false).len(), 5);
+        let kept =
+            ["affinity.processors[driver]", "cgroup.periods[driver:/a]", "driver.run_delay", "pgdyno.cpu"];
+        assert_eq!(keys(true), kept);
+        assert_eq!(keys(false).len(), 7);
     }
 }

@@ -22,6 +22,15 @@ pub const COMMIT_DELAY: &str = "Timeout:CommitDelay";
 /// A session that the kernel has in a pause, and the server in no wait: before `commit_delay` has its event, or between
 /// two attempts at a spinlock.
 pub const KERNEL_SLEEP: &str = "Kernel:Sleep";
+/// A session that writes to the server's log, a pipe whose reader is slower than those who write.
+pub const KERNEL_LOG_WRITE: &str = "Kernel:LogWrite";
+
+/// The root of a queue for a lock that a prepared transaction holds, which has no session.
+pub const PREPARED: &str = "prepared transaction";
+/// The root of a queue whose sessions wait for each other: there is none, until the server ends one of them.
+pub const CYCLE: &str = "cycle";
+/// A root that had ended when it was looked up.
+pub const GONE: &str = "gone";
 
 /// Older names of lightweight locks, without the suffix `Lock`, and the current one.
 const LWLOCKS: [(&str, &str); 14] = [

@@ -34,6 +34,8 @@ pub(crate) enum ProcessPlace {
     /// A semaphore or a futex: a lock of PostgreSQL.
     Semaphore,
     Pipe,
+    /// Writing to a pipe: to the server's log, whose reader has not taken what is in it.
+    LogWrite,
     Timer,
     Other,
 }
@@ -55,6 +57,7 @@ impl ProcessPlace {
             ProcessPlace::Socket => "socket",
             ProcessPlace::Semaphore => "semaphore",
             ProcessPlace::Pipe => "pipe",
+            ProcessPlace::LogWrite => "log-write",
             ProcessPlace::Timer => "timer",
             ProcessPlace::Other => "other",
         }
@@ -66,6 +69,8 @@ impl ProcessPlace {
         match self {
             ProcessPlace::PageFault => Some("Kernel:PageFault"),
             ProcessPlace::Io => Some("Kernel:Io"),
+            // No version has an event for it.
+            ProcessPlace::LogWrite => Some(wait::KERNEL_LOG_WRITE),
             // Pauses that have an event are not the kernel's timers.
             ProcessPlace::Timer => Some(wait::KERNEL_SLEEP),
             _ if has_io_events => None,
@@ -174,6 +179,7 @@ fn of_file(call: Call, path: &str) -> ProcessPlace {
         ["pg_clog", "pg_xact", "pg_subtrans", "pg_multixact", "pg_commit_ts"].into_iter().any(is_in);
     match call {
         _ if path.starts_with("socket:") => ProcessPlace::Socket,
+        Call::Write if path.starts_with("pipe:") => ProcessPlace::LogWrite,
         _ if path.starts_with("pipe:") => ProcessPlace::Pipe,
         _ if name.starts_with("xlogtemp.") => ProcessPlace::WalInit,
         Call::Read if is_segment => ProcessPlace::Io,
@@ -195,6 +201,7 @@ fn of_function(state: char, function: &str) -> ProcessPlace {
         }
         () if has(&["filemap_fault", "swap", "handle_mm_fault"]) => ProcessPlace::PageFault,
         () if has(&["futex", "sem_timedop", "semtimedop", "do_semop"]) => ProcessPlace::Semaphore,
+        () if has(&["pipe_write"]) => ProcessPlace::LogWrite,
         () if has(&["pipe"]) => ProcessPlace::Pipe,
         () if has(&["poll", "sock", "unix_stream", "sk_", "tcp_", "inet_"]) => ProcessPlace::Socket,
         () if has(&["nanosleep", "hrtimer"]) => ProcessPlace::Timer,
@@ -246,6 +253,7 @@ mod tests {
         check('D', SYS_read, Some("/d/global/pg_filenode.map"), "", ProcessPlace::Io);
         check('D', SYS_read, None, "", ProcessPlace::Io);
         check('S', SYS_read, Some("pipe:[77]"), "pipe_read", ProcessPlace::Pipe);
+        check('S', SYS_write, Some("pipe:[77]"), "pipe_write", ProcessPlace::LogWrite);
         check('S', SYS_epoll_pwait, None, "do_epoll_wait", ProcessPlace::Socket);
         check('S', SYS_semop, None, "__do_semtimedop", ProcessPlace::Semaphore);
         let pause = format!("{} 0x0 0x0 0x0", libc::SYS_pselect6);
@@ -263,6 +271,7 @@ mod tests {
         check('D', "filemap_fault", ProcessPlace::PageFault);
         check('S', "futex_wait_queue", ProcessPlace::Semaphore);
         check('S', "do_epoll_wait", ProcessPlace::Socket);
+        check('S', "pipe_write", ProcessPlace::LogWrite);
         check('S', "hrtimer_nanosleep", ProcessPlace::Timer);
         check('D', "0", ProcessPlace::Io);
         check('S', "0", ProcessPlace::Other);
@@ -275,6 +284,7 @@ mod tests {
         assert_eq!(ProcessPlace::WalFlush.wait(true), None);
         assert_eq!(ProcessPlace::PageFault.wait(true), Some("Kernel:PageFault"));
         assert_eq!(ProcessPlace::Socket.wait(false), None);
+        assert_eq!(ProcessPlace::LogWrite.wait(true), Some("Kernel:LogWrite"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! [`crate::gather::Backwards::Jitter`] absorbs that. Times come in clock ticks (10 ms) per process: a tick may be
 //! wrong by 10 ms for each living process, but sums over ticks are right.
 
+pub(crate) mod affinity;
 pub(crate) mod strangers;
 
 use std::collections::HashMap;

@@ -16,6 +16,7 @@ use crate::host::cgroup::PartyGroups;
 use crate::host::counters::ProcessCounters;
 use crate::host::device::{self, Space};
 use crate::host::network::Network;
+use crate::host::process::affinity;
 use crate::host::process::strangers::Strangers;
 use crate::host::process::{self, IoBytes, Process, ProcessTree, RunDelays};
 use crate::host::provisioned::Provisioned;
@@ -186,6 +187,7 @@ impl HostWatch {
             self.gather.put("driver.run_delay", "", delay_s);
         }
         self.driver_groups.read(&mut self.gather, self.driver_pid.into_iter());
+        self.read_affinities(control, processes.as_deref(), &of_pooler);
         let now = BothClocks::read();
         let began = *self.began.get_or_insert(now);
         self.gather.put("host.clock_offset", "", now.wall_gained_s(began));
@@ -276,6 +278,30 @@ impl HostWatch {
         for (name, s) in self.strangers.read(&ours) {
             self.gather.put_increase("host.process_cpu", &name, s);
         }
+    }
+
+    /// Which processors each party may use: of the server, the load's backends, if they are known.
+    fn read_affinities(
+        &mut self,
+        control: &ObserverControl,
+        of_server: Option<&[Process]>,
+        of_pooler: &[Process],
+    ) {
+        if let Some(processes) = of_server {
+            let backends = control.backends();
+            let load = &backends.load;
+            let all = || processes.iter().map(|process| process.pid);
+            if all().any(|pid| load.contains(&pid)) {
+                affinity::read(&mut self.gather, "server", all().filter(|pid| load.contains(pid)), None);
+            } else {
+                affinity::read(&mut self.gather, "server", all(), None);
+            }
+        }
+        if let Some(pid) = self.driver_pid {
+            affinity::read(&mut self.gather, "driver", affinity::threads(pid), None);
+        }
+        let threads: Vec<i32> = of_pooler.iter().flat_map(|process| affinity::threads(process.pid)).collect();
+        affinity::read(&mut self.gather, "pooler", threads.iter().copied(), Some(threads.len()));
     }
 
     /// What is known of the server's processes besides.

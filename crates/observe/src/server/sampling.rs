@@ -7,11 +7,12 @@ use wire::{Session, SessionError};
 
 use crate::host::place::ProcessPlace;
 use crate::host::process::thread_cpu_time;
-use crate::schedule::unix_ns;
+use crate::schedule::{ObserverControl, unix_ns};
+use crate::server::roots;
 use crate::server::statements::{self, Names};
 use crate::server::statistics;
 use crate::server::waits::{self, Kernel, Rhythm, WaitTally};
-use crate::server::watch::{is_fatal, prepare};
+use crate::server::watch::{WatchedParts, is_fatal, prepare};
 
 /// Samples that may fail in a row, and the pause after one that did.
 const FAILED_MAX: u32 = 3;
@@ -34,16 +35,20 @@ pub(crate) struct Sampling {
     statements: Option<String>,
     statements_due: Instant,
     has_io_events: bool,
+    /// Whether the load's and pgdyno's own sessions are known by their process ids.
+    are_sessions_known: bool,
 }
 
 impl Sampling {
-    pub(crate) fn start(session: &mut Session, database: &str, is_direct: bool) -> Sampling {
+    /// Of a session that is the server's own, not a pooler's, and where it is known whose the others are.
+    pub(crate) fn start(session: &mut Session, wanted: &WatchedParts, is_direct: bool) -> Sampling {
         let version_num = session.server_version_num();
         let mut sample = statistics::with_activity(version_num, &waits::sample_sql());
-        let mut statements = statistics::with_activity(version_num, &waits::sample_statements_sql(database));
+        let mut statements =
+            statistics::with_activity(version_num, &waits::sample_statements_sql(&wanted.database));
         let mut roots = Release::new(version_num)
             .has(release::statistics::WAIT_EVENTS)
-            .then(|| statistics::with_activity(version_num, &waits::roots_sql()));
+            .then(|| statistics::with_activity(version_num, &roots::sql()));
         if is_direct {
             sample = prepare(session, "pgdyno_waits", sample);
             statements = prepare(session, "pgdyno_statements", statements);
@@ -62,6 +67,7 @@ impl Sampling {
             statements: Some(statements),
             statements_due: Instant::now(),
             has_io_events: Release::new(version_num).has(release::statistics::IO_WAITS),
+            are_sessions_known: is_direct && wanted.has_backends,
         }
     }
 
@@ -80,7 +86,7 @@ impl Sampling {
         &mut self,
         session: &mut Session,
         names: &mut Names,
-        server_pid: Option<i32>,
+        control: &ObserverControl,
     ) -> Result<(), SessionError> {
         let begin = Instant::now();
         self.next = begin + FAILED_PAUSE;
@@ -102,28 +108,38 @@ impl Sampling {
         if names.is_some() {
             self.statements_due = begin + statements::PAUSE;
         }
+        let server_pid = control.get().server_pid;
         let look = |pid| ProcessPlace::find(pid, server_pid?);
         let kernel = Kernel { look: &look, has_io_events: self.has_io_events };
         let cpu_before = thread_cpu_time();
         let seen = self.tally.add(&rows.rows, &kernel, took, names);
         let looks = thread_cpu_time().saturating_sub(cpu_before);
         if seen.has_lock_waits && begin >= self.roots_due {
-            self.look_for_roots(session, &kernel)?;
+            self.look_for_roots(session, &kernel, control)?;
         }
         self.next = Instant::now() + self.rhythm.pause(seen, took, looks);
         Ok(())
     }
 
-    fn look_for_roots(&mut self, session: &mut Session, kernel: &Kernel) -> Result<(), SessionError> {
+    fn look_for_roots(
+        &mut self,
+        session: &mut Session,
+        kernel: &Kernel,
+        control: &ObserverControl,
+    ) -> Result<(), SessionError> {
         let Some(sql) = &self.roots else { return Ok(()) };
         let begin = Instant::now();
         match session.query(sql) {
-            Ok(rows) => self.tally.add_roots(&rows.rows, kernel, begin.elapsed()),
+            Ok(rows) => {
+                let backends = control.backends();
+                let ours = if self.are_sessions_known { Some(&*backends) } else { None };
+                self.tally.add_roots(&rows.rows, kernel, ours, begin.elapsed());
+            }
             Err(error) if is_fatal(&error) => return Err(error),
             // Samples are worth having without it.
             Err(_) => self.roots = None,
         }
-        self.roots_due = begin + waits::ROOTS_PAUSE;
+        self.roots_due = begin + roots::ROOTS_PAUSE;
         Ok(())
     }
 }

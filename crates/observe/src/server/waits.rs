@@ -5,13 +5,15 @@
 //!
 //! Pure, but for the source of jitter.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::telemetry::wait::{self, WaitStage};
+use model::telemetry::watch::Backends;
 
 use crate::gather::Gather;
 use crate::host::place::ProcessPlace;
+use crate::server::roots::RootTally;
 use crate::server::statements::{self, Names, Sampled};
 
 /// Most samples a second.
@@ -23,15 +25,8 @@ const COST_S: f64 = 0.000_3;
 const COST_PER_SESSION_S: f64 = 0.000_002_2;
 /// Processes that a sample looks at.
 const LOOKED_MAX: usize = 1000;
-/// Pause between two looks for the roots of lock queues, which lock the lock manager.
-pub(crate) const ROOTS_PAUSE: Duration = Duration::from_millis(900);
-/// Waiting sessions whose root is looked for: each costs a look into the lock manager. Those that have waited longest are
-/// nearest to the heads of the queues.
-const WAITING_MAX: u32 = 32;
-/// Longest chain of blockers.
-const CHAIN_MAX: usize = 64;
 /// Whether a session of another database waits for a lock.
-const LOCKED_ELSEWHERE: &str =
+pub(crate) const LOCKED_ELSEWHERE: &str =
     "coalesce(wait_event_type, '') = 'Lock' and coalesce(datname, current_database()) <> current_database()";
 /// The class of sessions of the load and of others.
 const CLIENT: &str = "client";
@@ -63,17 +58,6 @@ fn sample_of(more: &str, from: &str, by: &str) -> String {
     )
 }
 
-/// Sessions in a queue with those that block them, and what all other sessions at work do.
-pub(crate) fn roots_sql() -> String {
-    format!(
-        "(select pid::text, array_to_string(pg_blocking_pids(pid), ' '), '', '' from a \
-         where wait_event_type = 'Lock' and not ({LOCKED_ELSEWHERE}) order by state_change limit {WAITING_MAX}) \
-         union all select pid::text, null, coalesce(wait_event_type, case when state like 'idle%' then 'idle' else '' end), \
-         coalesce(wait_event, '') from a where kind in ('client backend', 'parallel worker', 'autovacuum worker') \
-         and state not in ('idle', 'disabled') and wait_event_type is distinct from 'Lock'"
-    )
-}
-
 /// The samples of a tick.
 #[derive(Debug, Default)]
 pub(crate) struct WaitTally {
@@ -90,8 +74,7 @@ pub(crate) struct WaitTally {
     instants: BTreeMap<String, u32>,
     /// The same by stage.
     stages: BTreeMap<WaitStage, u32>,
-    /// What roots of lock queues do, counted for each session that waits for them.
-    roots: BTreeMap<String, f64>,
+    roots: RootTally,
     n_queries: u32,
     took: Duration,
     statements: Sampled,
@@ -115,12 +98,12 @@ pub(crate) struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    fn place(&self, pid: &str) -> Option<ProcessPlace> {
+    pub(crate) fn place(&self, pid: &str) -> Option<ProcessPlace> {
         (self.look)(pid.parse().ok()?)
     }
 
     /// What a process does that waits for nothing the server knows of.
-    fn what(&self, place: Option<ProcessPlace>) -> &'static str {
+    pub(crate) fn what(&self, place: Option<ProcessPlace>) -> &'static str {
         place.and_then(|place| place.wait(self.has_io_events)).unwrap_or(wait::CPU)
     }
 }
@@ -181,11 +164,15 @@ impl WaitTally {
         by
     }
 
-    /// Adds the rows of [`roots_sql`].
-    pub(crate) fn add_roots(&mut self, rows: &[Vec<Option<String>>], kernel: &Kernel, took: Duration) {
-        for root in roots(rows, kernel) {
-            *self.roots.entry(root).or_default() += 1.0;
-        }
+    /// Adds the rows of [`sql`](crate::server::roots::sql), where it is known or not whose sessions are whose.
+    pub(crate) fn add_roots(
+        &mut self,
+        rows: &[Vec<Option<String>>],
+        kernel: &Kernel,
+        ours: Option<&Backends>,
+        took: Duration,
+    ) {
+        self.roots.add(rows, kernel, ours);
         self.n_queries += 1;
         self.took += took;
     }
@@ -228,7 +215,7 @@ impl WaitTally {
                 gather.put("waits.stages", stage.as_str(), f64::from(n));
             }
         }
-        roots.iter().for_each(|(key, n)| gather.put_said("waits.roots", key, *n));
+        roots.put(gather);
         statements.put(gather);
     }
 }
@@ -251,40 +238,6 @@ fn what(is_client: bool, state: &str, kind: &str, event: &str) -> String {
         _ if kind.is_empty() => wait::CPU.to_string(),
         _ => wait::name(kind, event),
     }
-}
-
-/// What the root of each waiting session's queue does; `gone` if it has ended meanwhile.
-fn roots(rows: &[Vec<Option<String>>], kernel: &Kernel) -> Vec<String> {
-    let (mut waiting, mut others) = (HashMap::<&str, &str>::new(), HashMap::<&str, (&str, &str)>::new());
-    for row in rows {
-        match row.as_slice() {
-            [Some(pid), Some(blockers), ..] => waiting.extend([(pid.as_str(), blockers.as_str())]),
-            [Some(pid), None, Some(kind), Some(event)] => {
-                others.extend([(pid.as_str(), (kind.as_str(), event.as_str()))]);
-            }
-            _ => {}
-        }
-    }
-    let doing = |pid: &str| match others.get(pid) {
-        Some(("idle", _)) => wait::IDLE_IN_TRANSACTION.to_string(),
-        Some(("Client", "ClientRead")) => wait::IDLE_IN_TRANSACTION.to_string(),
-        Some(("", _)) => kernel.what(kernel.place(pid)).to_string(),
-        Some((kind, event)) => wait::name(kind, event),
-        None => "gone".to_string(),
-    };
-    waiting.values().filter_map(|blockers| root(blockers, &waiting)).map(doing).collect()
-}
-
-/// The process at the head of the queue behind these blockers.
-fn root<'a>(blockers: &'a str, waiting: &HashMap<&'a str, &'a str>) -> Option<&'a str> {
-    let mut pid = blockers.split(' ').next()?;
-    for _ in 0..CHAIN_MAX {
-        match waiting.get(pid) {
-            Some(next) => pid = next.split(' ').next()?,
-            None => break,
-        }
-    }
-    Some(pid).filter(|pid| !pid.is_empty())
 }
 
 /// When samples are taken: at random within their period, so that they keep no step with what the server does
@@ -412,33 +365,6 @@ mod tests {
         };
         assert_eq!(stages(&Kernel { look: &|_| None, has_io_events: false }), (Some(1.0), None));
         assert_eq!(stages(&Kernel { look: &|_| None, has_io_events: true }), (Some(1.0), Some(0.0)));
-    }
-
-    #[test]
-    fn a_queue_is_charged_to_what_its_root_does() {
-        let waiting = |pid: &str, by: &str| {
-            vec![Some(pid.to_string()), Some(by.to_string()), Some(String::new()), Some(String::new())]
-        };
-        let other = |pid: &str, kind: &str, event: &str| {
-            vec![Some(pid.to_string()), None, Some(kind.to_string()), Some(event.to_string())]
-        };
-        let rows = [
-            waiting("2", "1"),
-            waiting("3", "2 1"),
-            waiting("5", "4"),
-            waiting("7", "6"),
-            waiting("8", "8"),
-            waiting("9", ""),
-            other("1", "IO", "WALSync"),
-            other("4", "idle", "ClientRead"),
-        ];
-        let mut found = roots(&rows, &kernel(true));
-        found.sort();
-        assert_eq!(found, ["IO:WalSync", "IO:WalSync", "gone", "gone", "idle in transaction"]);
-        let rows = [waiting("8", "3"), waiting("9", "2"), other("2", "", ""), other("3", "", "")];
-        let mut found = roots(&rows, &kernel(false));
-        found.sort();
-        assert_eq!(found, ["CPU", "Kernel:WalFlush"]);
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl ServerWatch {
         loop {
             let (_, end) = ends.next(control.get().align_unix_ns);
             let Some((meant_ns, stop)) = control.sleep_tick_or(&mut ends, self.next_sample(end)) else {
-                self.sample(control.get().server_pid);
+                self.sample(control);
                 continue;
             };
             // The end of a run is not the time to wait for a server that is gone.
@@ -176,10 +176,10 @@ impl ServerWatch {
     }
 
     /// Samples what all processes wait for.
-    fn sample(&mut self, server_pid: Option<i32>) {
+    fn sample(&mut self, control: &ObserverControl) {
         let Some(asking) = self.session.as_mut() else { return };
         let Some(sampling) = asking.sampling.as_mut() else { return };
-        let Err(error) = sampling.take(&mut asking.session, &mut self.names, server_pid) else {
+        let Err(error) = sampling.take(&mut asking.session, &mut self.names, control) else {
             return self.tell_names();
         };
         if asking.session.is_lost() || is_fatal(&error) {
@@ -416,7 +416,7 @@ impl ServerWatch {
             rarely = prepare(&mut session, "pgdyno_rarely", rarely);
         }
         let growing = parts.iter().filter(|part| part.grows).map(|part| (part.what, part.is_rare)).collect();
-        let sampling = Sampling::start(&mut session, &self.wanted.database, is_direct);
+        let sampling = Sampling::start(&mut session, &self.wanted, is_direct);
         Ok(Asking {
             session,
             sampling: Some(sampling),

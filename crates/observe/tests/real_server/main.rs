@@ -352,14 +352,25 @@ fn a_queue_behind_a_client_that_does_not_go_on_is_sampled_with_its_root() {
     server.execute("postgres", "create table hot as select 1 as a");
     let (mut holder, mut waiter) = (server.wait_ready(), server.wait_ready());
     holder.execute("begin; update hot set a = 2").unwrap();
+    // A stranger holds a lock between transactions, for which another session of the load waits.
+    let (mut stranger, mut second) = (server.wait_ready(), server.wait_ready());
+    stranger.execute("set application_name = 'cron job'; select pg_advisory_lock(7)").unwrap();
+    let load = [&holder, &waiter, &second].map(|session| session.backend_pid());
+    let backends = OurBackends { load: load.into(), ..OurBackends::default() };
     let seen = Seen::default();
-    let observer = seen.observe(spec(&server));
+    let observer = seen.observe(ObserveSpec { backends: Some(backends), ..spec(&server) });
     seen.wait_for_tick();
     let waiting = std::thread::spawn(move || waiter.execute("update hot set a = 3"));
+    let second = std::thread::spawn(move || second.execute("select pg_advisory_lock(7)"));
     sleep(Duration::from_millis(2600));
     observer.stop();
     holder.execute("rollback").unwrap();
+    stranger.execute("select pg_advisory_unlock(7)").unwrap();
     waiting.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+    let allowed = seen.ticks(TickSource::Host);
+    check_keys(&allowed);
+    assert!(allowed.iter().any(|tick| tick.values.get("affinity.processors[server]") >= Some(1.0)));
     let ticks = seen.ticks(TickSource::Server);
     check_keys(&ticks);
     let of = |key: &str| ticks.iter().filter_map(|tick| tick.values.get(key)).sum::<f64>();
@@ -372,6 +383,9 @@ fn a_queue_behind_a_client_that_does_not_go_on_is_sampled_with_its_root() {
     }
     assert!(of("waits.processes[client/idle in transaction]") > 0.9 * samples);
     assert!(of("waits.roots[idle in transaction]") >= 1.0, "{ticks:?}");
+    assert!(of("waits.roots[idle]") >= 1.0, "{ticks:?}");
+    assert!(of("waits.holders[transactionid/load]") >= 1.0, "{ticks:?}");
+    assert!(of("waits.holders[advisory/other:cron job]") >= 1.0, "{ticks:?}");
     assert_eq!(of("waits.stages[wal-init]"), 0.0);
 }
 

@@ -218,7 +218,7 @@ fn larger_scale(case: &Case) -> Option<String> {
     let scale = (2 * workload.n_clients).max(2 * workload.scale);
     (!case.server.source.is_embedded() && !workload.kind.is_own()).then(|| {
         format!(
-            "note: fewer clients show that the others only queue; a larger scale lifts it, and replaces the data: pgdyno run --server URL \
+            "note: a queue for shared rows is lifted by a larger scale, which replaces the data: pgdyno run --server URL \
              -w {} -s {scale} -c {} --replace",
             workload.kind, workload.n_clients
         )
@@ -270,7 +270,7 @@ fn choose(
         };
         say(&format!("what if {}? tests {}{side_effect}", what_if.change, what_if.limiter.as_str()));
     }
-    if limiter.name == Bottleneck::RowLock {
+    if limiter.name == Bottleneck::RowLock || limiter.shared.is_some() {
         larger_scale(case).iter().for_each(|note| say(note));
     }
     Ok(what_ifs)

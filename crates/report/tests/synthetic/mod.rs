@@ -328,6 +328,8 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> ResourceUsage {
     let cpus = f64::from(shape.n_cpus);
     let server_cpu = (tps * 620e-6).min(cpus * 0.8);
     ResourceUsage {
+        driver_room: None,
+        server_room: None,
         n_cpus: Some(shape.n_cpus),
         host_busy: Some(((server_cpu + 0.3) / cpus).min(1.0)),
         busiest_cpu: Some(0.93),

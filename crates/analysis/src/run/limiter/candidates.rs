@@ -2,8 +2,11 @@
 
 use model::telemetry::wait::{self, WaitStage};
 
+use crate::run::limiter::CANDIDATE;
 use crate::run::limiter::facts::MeasurementFacts;
+use crate::run::limiter::room::Limited;
 use crate::run::limiter::utilisation::ResourceUse;
+use crate::run::limiter::{charged, holders};
 use crate::summary::limiter::Bottleneck;
 
 /// From here on, something is at its limit.
@@ -24,6 +27,9 @@ const FULL_PAGES_MIN: f64 = 0.5;
 const VACUUMS_MIN: f64 = 1.0 / 3.0;
 /// Sessions per processor that could run, from which on they wait for each other's turn more than they work.
 const RUNNABLE_MIN: f64 = 8.0;
+/// Busy share from which on processors bind whatever is lifted. Below, they have room, and what a session does around its waits costs
+/// them less when it waits less.
+const ALL_BUSY: f64 = 0.95;
 /// Part of its ceiling from which on a resource is a candidate though no session is known to wait for it.
 pub(super) const UNSEEN_MIN: f64 = 0.9;
 /// Part of its ceiling from which on it confirms what sessions wait for.
@@ -46,17 +52,48 @@ pub(super) fn all(facts: &MeasurementFacts) -> Vec<Candidate> {
     all.retain(|(name, score, _)| *score >= HAS_ROOM && cause.iter().all(|(cause, ..)| cause != name));
     all.extend(cause);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    by_gain(facts, all)
+}
+
+/// Candidates in the order of what a lift of each would give, as far as that is known of all that are near their limits: what holds up
+/// more of the clients' time comes first. What limits all of the time anyway, and causes of others, stay first.
+fn by_gain(facts: &MeasurementFacts, mut all: Vec<Candidate>) -> Vec<Candidate> {
+    let n_near = all.iter().take_while(|(_, score, _)| *score >= CANDIDATE).count();
+    let is_bound =
+        |name: Bottleneck| name == Bottleneck::ServerCpu && facts.cpu.is_some_and(|busy| busy >= ALL_BUSY);
+    let part = |name: Bottleneck| match name {
+        Bottleneck::ServerCpu => Some(facts.runnable() / facts.n_clients).filter(|part| part.is_finite()),
+        Bottleneck::Scheduling | Bottleneck::Checkpoint | Bottleneck::WalVolume => None,
+        name => charged::charged(facts, name),
+    };
+    let parts: Option<Vec<f64>> =
+        all[..n_near].iter().map(|(name, ..)| if is_bound(*name) { None } else { part(*name) }).collect();
+    if let Some(parts) = parts {
+        let mut near: Vec<(f64, Candidate)> = parts.into_iter().zip(all.drain(..n_near)).collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all.splice(..0, near.into_iter().map(|(_, candidate)| candidate));
+    }
     all
 }
 
 /// What no statistics of the server show, and what comes before them.
 pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    if facts.is_throttled {
-        let evidence = "a quota stopped the server's processes again and again";
-        return Some((Bottleneck::Quota, 1.0, evidence.to_string()));
-    }
     let lacks_cpu = facts.wants_cpu() >= SHARE_MIN;
+    let used_up = facts.quota.filter(|quota| quota.share() >= UNSEEN_MIN && lacks_cpu);
+    if facts.is_throttled || used_up.is_some() {
+        return Some((Bottleneck::Quota, 1.0, quota_words(facts)));
+    }
+    // Who has used up what it may use misses nothing that others use.
+    let is_used_up = |room: &Limited| room.share() >= AT_LIMIT && facts.waiting() > facts.working();
+    if let Some(room) = facts.driver_room.filter(is_used_up) {
+        let evidence = format!(
+            "the driver used {} that it may use, and {:.1} sessions waited for it on average",
+            room.words(),
+            facts.waiting()
+        );
+        return Some((Bottleneck::Driver, 1.0, evidence));
+    }
     if let Some(steal) = facts.steal.filter(|steal| *steal >= STEAL_MIN && lacks_cpu) {
         let evidence = format!("the hypervisor gave {} of the processors' time to others", percent(steal));
         return Some((Bottleneck::Steal, 1.0, evidence));
@@ -64,8 +101,9 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
     let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT) && lacks_cpu;
     if let Some(foreign) = facts.foreign.filter(|foreign| is_busy && *foreign >= FOREIGN_MIN) {
         let evidence = format!(
-            "other processes used {} of the processors, and no processor time was left",
-            percent(foreign)
+            "other processes used {} of {}, and no processor time was left",
+            percent(foreign),
+            the_processors(facts)
         );
         return Some((Bottleneck::ForeignCpu, 1.0, evidence));
     }
@@ -77,7 +115,42 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
         );
         return Some((Bottleneck::Driver, 1.0, evidence));
     }
+    if let Some(room) = facts.pooler.filter(is_used_up) {
+        let evidence = format!(
+            "the pooler or proxy in between used {} that it can use, and {waiting:.1} sessions waited for the driver or for it",
+            room.words()
+        );
+        return Some((Bottleneck::Network, 1.0, evidence));
+    }
     None
+}
+
+/// What a quota did to the server's processes.
+fn quota_words(facts: &MeasurementFacts) -> String {
+    let stopped = match facts.throttled {
+        Some(share) => {
+            format!("a quota stopped the server's processes in {:.0} % of its periods", 100.0 * share)
+        }
+        None => "a quota stopped the server's processes again and again".to_string(),
+    };
+    let who = if facts.is_quota_shared { "they and the driver, which is in the same group," } else { "they" };
+    let used = facts.quota.map_or(String::new(), |quota| format!("; {who} used {}", quota.words()));
+    format!("{stopped}{used}")
+}
+
+/// The processors that count for the server.
+fn the_processors(facts: &MeasurementFacts) -> String {
+    match facts.n_cpus {
+        Some(n) if facts.is_bound && n < 1.5 => "the one processor that the server may use".to_string(),
+        Some(n) if facts.is_bound => format!("the {n:.0} processors that the server may use"),
+        _ => "the processors".to_string(),
+    }
+}
+
+/// How busy they were, in words.
+pub(super) fn busy_words(facts: &MeasurementFacts, busy: f64) -> String {
+    let verb = if facts.is_bound && facts.n_cpus.is_some_and(|n| n < 1.5) { "was" } else { "were" };
+    format!("{} {verb} busy {:.0} %", the_processors(facts), 100.0 * busy)
 }
 
 /// A driver whose threads wait for a processor while the server's machine has some left: it is bound to a busy one.
@@ -204,15 +277,20 @@ fn against_ceilings(mut stages: Vec<Candidate>, used: &[ResourceUse]) -> Vec<Can
 
 /// Queues for locks, unless what their roots do is a stage of its own.
 fn locks(facts: &MeasurementFacts) -> Vec<Candidate> {
+    if let Some(circles) = holders::circles(facts) {
+        return vec![circles];
+    }
     let (occupied, share) = (facts.occupied(WaitStage::Lock), facts.share_in(WaitStage::Lock));
     if share < SHARE_MIN || facts.roots.is_empty() {
         return Vec::new();
     }
     let evidence = |whose: &str, part: f64| {
         format!(
-            "{:.0} % of the sessions at work waited for locks, and {:.0} % of those for a holder that {whose}",
+            "{:.0} % of the sessions at work waited for {}, and {:.0} % of those for a holder that {whose}{}",
             100.0 * share,
-            100.0 * part
+            holders::words(facts),
+            100.0 * part,
+            holders::held_by(facts)
         )
     };
     // Most roots must do the same; nearly all of them do where one thing limits.
@@ -244,11 +322,17 @@ fn processors(facts: &MeasurementFacts) -> Vec<Candidate> {
     // Others may keep all of them busy while the load waits for something else.
     let Some(busy) = facts.cpu.filter(|_| facts.wants_cpu() >= SHARE_MIN) else { return Vec::new() };
     let runnable = facts.runnable();
-    let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of them by the server"));
-    let shared = if facts.is_local { ", with the driver on the same ones" } else { "" };
+    let is_one = facts.is_bound && facts.n_cpus.is_some_and(|n| n < 1.5);
+    let it = if is_one { "it" } else { "them" };
+    let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of {it} by the server"));
+    let shared = match (facts.is_local && !facts.is_apart, is_one) {
+        (false, _) => "",
+        (true, true) => ", and the driver may use it too",
+        (true, false) => ", with the driver on the same ones",
+    };
     let evidence = format!(
-        "the processors were busy {:.0} % of the time{of_server}{shared}; {runnable:.1} sessions ran or waited to run",
-        100.0 * busy
+        "{} of the time{of_server}{shared}; {runnable:.1} sessions ran or waited to run",
+        busy_words(facts, busy)
     );
     let queue = facts.n_cpus.map_or(0.0, |n_cpus| runnable / n_cpus);
     let is_queue = busy >= AT_LIMIT && queue >= RUNNABLE_MIN;

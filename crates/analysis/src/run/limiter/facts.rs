@@ -6,6 +6,8 @@ use model::telemetry::reading::{key, split_key};
 use model::telemetry::wait::{self, WaitStage};
 
 use crate::run::limiter::candidates::{AT_LIMIT, UNSEEN_MIN};
+use crate::run::limiter::holders;
+use crate::run::limiter::room::{self, Limited, Room};
 use crate::run::limiter::utilisation::ResourceUse;
 use crate::run::resources::{busiest_thread, busy_threads};
 use crate::run::timeline::Placed;
@@ -15,11 +17,15 @@ use crate::summary::limiter::Bottleneck;
 
 /// Samples that a judgement needs: the standard error of an occupancy of 0.8 is 0.10 with 15, and 0.07 with 30. A machine
 /// with far more sessions than processors gives the observer few.
-const SAMPLES_MIN: f64 = 15.0;
+pub(super) const SAMPLES_MIN: f64 = 15.0;
+/// Part of the time that the seconds with samples must cover.
+pub(super) const COVERED_MIN: f64 = 0.5;
 /// Samples that a judgement needs to be sure.
 const SAMPLES_SURE: f64 = 30.0;
 /// Part of the load's clients whose sessions a judgement needs to see.
 const SEEN_MIN: f64 = 0.8;
+/// Part of the time from which on a driver at work may be what sessions queue for: our convention.
+const AT_WORK_MIN: f64 = 0.5;
 /// Bytes of a page; an image in WAL leaves out the hole of a page, and may be compressed.
 const PAGE_BYTES: f64 = 8192.0;
 
@@ -38,15 +44,34 @@ pub(crate) struct MeasurementFacts {
     pub(crate) occupancy: Vec<(WaitStage, f64)>,
     /// Shares of what roots of lock queues do.
     pub(crate) roots: Vec<(String, f64)>,
-    /// Busy share of the server's machine, if it was observed.
+    /// Part of the waits for locks in which sessions wait for each other, so that there is no root.
+    pub(crate) circles: f64,
+    /// Shares of the locks and of the owners of roots: `transactionid/load`.
+    pub(crate) holders: Vec<(String, f64)>,
+    /// Deadlocks that the server ended, and after which time it looks for one.
+    pub(crate) deadlocks_per_s: f64,
+    pub(crate) deadlock_timeout_s: f64,
+    /// Busy share of the processors that the server may use, if its machine was observed.
     pub(crate) cpu: Option<f64>,
-    /// Processors of the server's machine.
+    /// The number of those processors.
     pub(crate) n_cpus: Option<f64>,
+    /// Whether they are fewer than all of its machine.
+    pub(crate) is_bound: bool,
+    /// Whether the driver may use none of them.
+    pub(crate) is_apart: bool,
+    /// What server and, if it is in the same group, driver used of the server's quota.
+    pub(crate) quota: Option<Limited>,
+    /// Whether the driver is in the group of that quota.
+    pub(crate) is_quota_shared: bool,
+    /// What the driver used of what it may use, if that is less than its machine.
+    pub(crate) driver_room: Option<Limited>,
+    /// What a pooler used of what it can use.
+    pub(crate) pooler: Option<Limited>,
     /// Processors that the server used.
     pub(crate) server_cpu: Option<f64>,
     /// Processors that the server's processes waited for, on average.
     pub(crate) server_delay: Option<f64>,
-    /// Share of the server's machine that neither server nor driver used.
+    /// Share of the processors that the server may use which neither server nor driver used, though they were busy.
     pub(crate) foreign: Option<f64>,
     /// Busy share of the driver's busiest thread.
     pub(crate) driver: Option<f64>,
@@ -101,22 +126,24 @@ impl MeasurementFacts {
     /// The facts of a span; `None` with too few samples.
     pub(crate) fn from_usage(usage: &Usage, from_s: f64, to_s: f64) -> Option<MeasurementFacts> {
         let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
-        let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
+        let (mut n, mut n_roots, mut n_circles, mut n_holders, mut covered_s) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for placed in usage.with_metric("waits.samples").filter(within) {
             n += placed.tick.values.get("waits.samples").unwrap_or(0.0);
             covered_s += placed.length_s();
             for (key, value) in placed.tick.values.starting_with("waits.") {
+                let (metric, Some(instance)) = split_key(key) else { continue };
                 // A root that had gone when it was looked up says nothing.
-                if let (metric, Some(instance)) = split_key(key)
-                    && (metric, instance) != ("waits.roots", "gone")
-                {
-                    *sums.entry((metric, instance)).or_default() += value;
-                    n_roots += if metric == "waits.roots" { *value } else { 0.0 };
+                if metric == "waits.roots" && holders::is_no_root(instance) {
+                    n_circles += if instance == wait::CYCLE { *value } else { 0.0 };
+                    continue;
                 }
+                *sums.entry((metric, instance)).or_default() += value;
+                n_roots += if metric == "waits.roots" { *value } else { 0.0 };
+                n_holders += if metric == "waits.holders" { *value } else { 0.0 };
             }
         }
-        if n < SAMPLES_MIN || covered_s < 0.5 * (to_s - from_s) {
+        if n < SAMPLES_MIN || covered_s < COVERED_MIN * (to_s - from_s) {
             return None;
         }
         let of = |metric: &'static str| sums.iter().filter(move |((m, _), _)| *m == metric);
@@ -138,6 +165,10 @@ impl MeasurementFacts {
             vacuums: processes("autovacuum worker"),
             occupancy,
             roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
+            circles: if n_circles > 0.0 { n_circles / (n_circles + n_roots) } else { 0.0 },
+            holders: of("waits.holders")
+                .map(|((_, what), sum)| (what.to_string(), sum / n_holders))
+                .collect(),
             ..MeasurementFacts::default()
         })
     }
@@ -151,24 +182,51 @@ impl MeasurementFacts {
         resources: &ResourceUsage,
         conditions: &Conditions,
     ) -> MeasurementFacts {
+        let span = (from_s, to_s);
         let remote = resources.remote.as_ref().and_then(|remote| remote.busy);
         let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
-        let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
+        let n_machine = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
+        let [server, driver, pooler] =
+            ["server", "driver", "pooler"].map(|party| Room::from_usage(usage, party, span));
+        let (server_cpu, driver_cpu) = (split.and_then(|split| split.server), resources.driver_cpu);
+        // What a bound server cannot use is nothing to it.
+        let in_use = if split.is_some() { room::use_of(usage, &server.cpus, span) } else { None };
+        let bound = server.n_bound().zip(in_use);
+        let n_of_driver = if conditions.is_local { n_machine } else { None };
+        let n_cpus = bound.map(|(n, _)| n).or(n_machine);
+        let is_apart = bound.is_some() && !server.overlaps(&driver);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         let throttled = throttled(usage, from_s, to_s);
+        let quota = server.of_quota(server_cpu, &driver, driver_cpu);
+        let foreign = split.and_then(|split| match bound {
+            // Of what is not bound to these processors, all may have been there.
+            Some((_, (busy, _))) => {
+                let by_driver = if is_apart { 0.0 } else { split.driver.unwrap_or(0.0) };
+                let others = by_driver + split.pgdyno + split.pooler.unwrap_or(0.0);
+                split.foreign.map(|_| (busy - split.server.unwrap_or(0.0) - others).max(0.0))
+            }
+            None => split.foreign,
+        });
         MeasurementFacts {
             n_cpus,
-            cpu: share(split.map(|split| split.busy)).or(remote),
-            server_cpu: split.and_then(|split| split.server),
+            is_bound: bound.is_some(),
+            is_apart,
+            cpu: share(bound.map(|(_, (busy, _))| busy).or(split.map(|split| split.busy))).or(remote),
+            quota: quota.map(|(limited, _)| limited),
+            is_quota_shared: quota.is_some_and(|(_, is_shared)| is_shared),
+            driver_room: driver.own(driver_cpu, &server, n_of_driver),
+            pooler: pooler.own(split.and_then(|split| split.pooler), &server, None),
+            deadlocks_per_s: usage.rate("database.deadlocks", from_s, to_s).unwrap_or(0.0),
+            server_cpu,
             server_delay: server_delay(usage, from_s, to_s),
-            foreign: share(split.and_then(|split| split.foreign)),
+            foreign: share(foreign),
             driver: busiest_thread(usage, from_s, to_s),
             driver_delay: driver_delay(usage, from_s, to_s),
             driver_threads: driver_threads(usage, from_s, to_s),
             tps: conditions.tps,
             service_s: conditions.service_s,
             has_pauses: conditions.has_pauses,
-            steal: share(split.map(|split| split.steal)),
+            steal: share(bound.map(|(_, (_, steal))| steal).or(split.map(|split| split.steal))),
             is_throttled: throttled.is_some_and(|share| share > 0.5),
             throttled,
             met_its_rate: conditions.met_its_rate,
@@ -230,9 +288,18 @@ impl MeasurementFacts {
     /// The part of the clients that processors could serve: their sessions run or wait to run, or they wait for a driver on the same
     /// machine.
     pub(super) fn wants_cpu(&self) -> f64 {
-        let at_driver = if self.is_local { self.waiting() } else { 0.0 };
+        let at_driver = if self.is_local && !self.is_apart { self.waiting().min(self.served()) } else { 0.0 };
         let n = self.runnable() + at_driver;
         if self.n_clients > 0.0 { n / self.n_clients } else { 0.0 }
+    }
+
+    /// How many of the sessions that wait for their client its threads may be behind: all, where a thread is at work or could be at half of the
+    /// time. Otherwise the clients pause, or are on the way, except for those that it works for.
+    fn served(&self) -> f64 {
+        let busiest = self.driver.map(|busy| busy + self.driver_delay.unwrap_or(0.0));
+        let at_work = busiest.unwrap_or(0.0).max(self.driver_threads);
+        let is_behind = busiest.is_none() || at_work >= AT_WORK_MIN;
+        if is_behind && !self.has_pauses { f64::INFINITY } else { at_work }
     }
 
     pub(super) fn sessions_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
@@ -322,7 +389,8 @@ impl MeasurementFacts {
     /// who holds a lock that long has just begun: so it is bounded by what samples show, which are of one instant.
     pub(super) fn roots_at_client(&self) -> f64 {
         let n = self.sessions_where(|what| what == wait::IDLE_IN_TRANSACTION);
-        self.roots_where(|what| what == wait::IDLE_IN_TRANSACTION).min(n)
+        let within = self.roots_where(|what| what == wait::IDLE_IN_TRANSACTION).min(n);
+        within + self.roots_where(|what| matches!(what, wait::IDLE | wait::PREPARED))
     }
 
     /// The part of the waits for locks whose holder is in a stage, bounded likewise.

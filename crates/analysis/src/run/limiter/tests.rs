@@ -10,7 +10,11 @@ use crate::summary::limiter::LimiterFigure;
 use super::utilisation::ResourceUse;
 use super::*;
 
+mod affinity;
 mod idle;
+mod lacking;
+mod locks;
+mod mixture;
 
 fn facts(
     sessions: &[(&str, f64)],
@@ -384,28 +388,6 @@ fn a_rate_that_was_reached_is_the_limit_and_what_is_near_stands_second() {
     assert_eq!((found.name, found.confidence), (Bottleneck::OfferedLoad, Confidence::Medium));
     assert_eq!(found.next, "The rate limits, as asked.", "nobody asked for more clients or a higher rate");
     assert_eq!(found.runner_up.map(|(name, _)| name), Some(Bottleneck::WalSync));
-}
-
-#[test]
-fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
-    let cpu = judge(&facts(&[("CPU", 12.0)], &[], &[], 0.99));
-    let held = judge(&facts(
-        &[("Lock:tuple", 14.0), ("CPU", 0.3), ("idle in transaction", 1.0)],
-        &[(WaitStage::Lock, 0.99)],
-        &[("idle in transaction", 1.0)],
-        0.1,
-    ));
-    let mixed = over(cpu.clone(), &[cpu.clone(), cpu.clone(), held.clone()]);
-    assert_eq!(mixed.name, Bottleneck::Mixed);
-    assert!(mixed.evidence.ends_with("by server-cpu, server-cpu, client-held-lock"));
-    assert_eq!(over(cpu.clone(), &[cpu.clone(), held.clone(), cpu.clone()]).name, Bottleneck::ServerCpu);
-    // The third in which it changes is unsure.
-    let unsure = Limiter::new(Bottleneck::Unknown, Confidence::Low, "");
-    assert_eq!(over(cpu.clone(), &[cpu.clone(), unsure.clone(), held.clone()]).name, Bottleneck::Mixed);
-    assert_eq!(over(cpu.clone(), &[cpu.clone(), held.clone(), unsure]).name, Bottleneck::ServerCpu);
-    assert_eq!(of_case(&[&cpu, &cpu, &held]).unwrap().confidence, Confidence::Low);
-    assert_eq!(of_case(&[&cpu, &held]).unwrap().name, Bottleneck::Mixed);
-    assert_eq!(of_case(&[]), None);
 }
 
 #[test]

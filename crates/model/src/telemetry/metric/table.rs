@@ -166,6 +166,13 @@ pub const METRICS: &[Metric] = &[
         "the server's processes by the kernel's state: `R` runs or could run, `D` is in I/O, `S` sleeps, … (/proc/PID/stat)",
     ),
     gauge(
+        "affinity.processors",
+        "party",
+        "1",
+        "processors that `server` (the load's backends, if known), `driver` or `pooler` may use at once (sched_getaffinity)",
+    ),
+    gauge("affinity.cpu", "party:cpu", "1", "1 for each of them, unless all are"),
+    gauge(
         "cgroup.quota",
         "party:path",
         "1",
@@ -373,7 +380,7 @@ pub const METRICS: &[Metric] = &[
         "1",
         "processes without a wait event, summed over samples, by where the kernel had them a moment later: `running` (or waiting \
          for a processor); in I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, `temporary-file`, `slru`, `page-fault`, \
-         `journal`, `io`; `socket`, `semaphore`, `pipe`, `timer`, `other`; only of a server on this machine; absent is 0 \
+         `journal`, `io`; `socket`, `semaphore`, `pipe`, `log-write`, `timer`, `other`; only of a server on this machine; absent is 0 \
          (/proc/PID/stat, syscall, fd, wchan)",
     ),
     gauge("waits.instants", "type:event", "1", "samples with at least one process in this wait; absent is 0"),
@@ -390,7 +397,14 @@ pub const METRICS: &[Metric] = &[
         "state",
         "1",
         "sessions that wait for a lock, by what the root of their queue does, sampled about once a second \
-         (pg_blocking_pids); `gone`: it had ended; absent is 0",
+         (pg_blocking_pids); `idle`: it holds the lock between transactions; `cycle`: they wait for each other; `gone`: it had ended; \
+         absent is 0",
+    ),
+    gauge(
+        "waits.holders",
+        "lock/owner",
+        "1",
+        "the same by lock (`advisory`, …) and whose the root is: `load`, `pgdyno`, `other:psql`, `autovacuum`, `prepared`, `unknown`; absent is 0",
     ),
     gauge("statements.samples", "", "1", "those of the samples that say which statement each session is in"),
     gauge(

@@ -115,3 +115,46 @@ fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
     let busy = judged(0.7);
     assert_ne!(busy.name, Bottleneck::Network, "{busy:?}");
 }
+
+#[test]
+fn clients_that_pause_miss_no_processor_that_others_use() {
+    // Figures as measured: eight clients that pause for 20 ms, next to other work on the machine.
+    let pausing = facts(&[("CPU", 0.1), ("idle", 7.9)], &[], &[], 1.0);
+    let pausing = MeasurementFacts {
+        foreign: Some(0.97),
+        server_cpu: Some(0.05),
+        server_delay: Some(0.25),
+        driver_threads: 0.1,
+        has_pauses: true,
+        ..pausing
+    };
+    let found = judge(&pausing);
+    assert_eq!(found.name, Bottleneck::OfferedLoad, "{found:?}");
+    assert_eq!(judge(&MeasurementFacts { has_pauses: false, ..pausing }).name, Bottleneck::ForeignCpu);
+    // Figures as measured: a row is held over a way of 3 ms each way, on a machine that others use.
+    let far = facts(
+        &[
+            ("Lock:transactionid", 1.0),
+            ("Lock:tuple", 5.0),
+            ("idle in transaction", 1.0),
+            ("idle", 0.9),
+            ("CPU", 0.1),
+        ],
+        &[(WaitStage::Lock, 1.0)],
+        &[("idle in transaction", 1.0)],
+        1.0,
+    );
+    let far = MeasurementFacts {
+        foreign: Some(0.96),
+        server_cpu: Some(0.05),
+        server_delay: Some(0.1),
+        driver: Some(0.02),
+        driver_delay: Some(0.02),
+        driver_threads: 0.04,
+        tps: Some(60.0),
+        ..far
+    };
+    let found = judge(&far);
+    assert_eq!(found.name, Bottleneck::ClientHeldLock, "{found:?}");
+    assert_eq!(found.runner_up.unwrap().0, Bottleneck::Network);
+}
