@@ -4,13 +4,15 @@
 //! only if it is listed here. What a row bounds is no doubt any more: its findings become notes.
 
 mod combine;
+mod costs;
 mod interruptions;
 mod outlook;
 mod processors;
 mod repetition;
 mod waits;
 
-pub(crate) use combine::{of_case, range_of_repetition};
+pub(crate) use combine::of_case;
+pub(crate) use costs::costs_of_case;
 pub(crate) use outlook::{CaseSoFar, DecidingFigure, outlook, range_of_run};
 pub use repetition::EarlierRuns;
 pub(crate) use repetition::RunSpread;

@@ -7,11 +7,10 @@
 use model::load::interval::Counts;
 use model::run::RunData;
 
-use crate::budget;
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::cost::{CaseCost, CostFigure, WorkDone};
-use crate::summary::{CounterSummary, RunSummary, Second};
+use crate::summary::cost::{CostFigure, WorkDone};
+use crate::summary::{CounterSummary, Second};
 
 /// One cost of a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +23,7 @@ pub struct CostRow {
     pub verb: &'static str,
     /// What there is more or less of, after the verb: `WAL`.
     pub noun: &'static str,
-    /// What it is counted in.
+    /// Unit of its figures.
     pub unit: CostUnit,
     /// Below this on both sides, nobody asks whether it differs.
     pub least: f64,
@@ -39,7 +38,7 @@ pub struct CostRow {
     of_run: fn(&CostContext) -> Option<f64>,
 }
 
-/// What a cost is counted in.
+/// Unit of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostUnit {
     /// Microseconds.
@@ -258,8 +257,10 @@ pub(crate) fn of_run(
     counts: Counts,
     counters: Option<&CounterSummary>,
 ) -> Vec<CostFigure> {
-    let is_counted = counts.committed > 0 && data.record.spread_hosts().is_none();
-    let Some((from_s, to_s)) = line.measured_span().filter(|_| is_counted) else { return Vec::new() };
+    if counts.committed == 0 || data.record.spread_hosts().is_some() {
+        return Vec::new();
+    }
+    let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
     let committed_per_s = counts.committed as f64 / line.measured_s();
     let context = CostContext { usage, from_s, to_s, committed_per_s, counters };
 
@@ -273,8 +274,10 @@ pub(crate) fn of_run(
 /// What a run had written at the end of each second of its load, up to the end of the measurement: while clients drain, the server
 /// goes on and hardly anything is committed.
 pub(crate) fn work_done(data: &RunData, line: &Timeline, usage: &Usage, seconds: &[Second]) -> Vec<WorkDone> {
-    let is_whole = data.record.spread_hosts().is_none();
-    let Some((_, end_s)) = line.measured_span().filter(|_| is_whole) else { return Vec::new() };
+    if data.record.spread_hosts().is_some() {
+        return Vec::new();
+    }
+    let Some((_, end_s)) = line.measured_span() else { return Vec::new() };
     let mut committed = 0.0;
     let mut work = Vec::new();
     for second in seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s) {
@@ -285,16 +288,4 @@ pub(crate) fn work_done(data: &RunData, line: &Timeline, usage: &Usage, seconds:
         work.push(WorkDone { committed, wal_bytes, images: until("server.wal_full_page_images") });
     }
     work
-}
-
-/// The costs of a case: the medians of its runs, each with the range that repetition leaves.
-pub(crate) fn of_case(runs: &[&RunSummary]) -> Vec<CaseCost> {
-    COSTS.iter().filter_map(|row| of_row(row, runs)).collect()
-}
-
-fn of_row(row: &CostRow, runs: &[&RunSummary]) -> Option<CaseCost> {
-    let values: Vec<f64> = runs.iter().filter_map(|run| run.cost(row.id)).collect();
-    let median = stats::median(&values)?;
-    let range = budget::range_of_repetition(&values, row.assumed_sd);
-    Some(CaseCost { id: row.id, median, range, n_runs: values.len() })
 }

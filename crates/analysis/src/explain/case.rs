@@ -2,9 +2,9 @@
 
 use model::experiment::case::Case;
 
+use crate::budget;
 use crate::case::capacity;
 use crate::case::variation;
-use crate::cost;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
@@ -67,7 +67,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         counters: counters::of_case(
             &summaries.iter().filter_map(|run| run.counters.as_ref()).collect::<Vec<_>>(),
         ),
-        costs: cost::of_case(&summaries),
+        costs: budget::costs_of_case(&summaries),
         top_statements: top_statements::of_case(
             &summaries.iter().map(|run| run.top_statements.as_slice()).collect::<Vec<_>>(),
         ),

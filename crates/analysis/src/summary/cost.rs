@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// One cost of a run: a row of [`crate::cost::COSTS`] and its value.
+/// One cost of a run: a row of the table of costs, and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CostFigure {
     /// Name of the row: `wal`.

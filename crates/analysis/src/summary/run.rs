@@ -262,7 +262,7 @@ impl RunSummary {
         self.is_completed() && self.replaced_by.is_none()
     }
 
-    /// What a committed transaction cost of this row of [`crate::cost::COSTS`].
+    /// What a committed transaction cost of this row of the table of costs.
     pub fn cost(&self, id: &str) -> Option<f64> {
         self.costs.iter().find(|cost| cost.id == id).map(|cost| cost.value)
     }

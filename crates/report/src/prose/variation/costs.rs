@@ -6,8 +6,8 @@ use analysis::summary::cost::CaseCost;
 use analysis::summary::{CaseSummary, Study};
 use model::text::prose::joined;
 
-use crate::prose::format;
 use crate::prose::variation::uncertainty;
+use crate::prose::{format, ratio};
 
 /// What all of them are blind to, for below a table.
 pub(crate) const BLIND: &str =
@@ -45,8 +45,10 @@ pub(crate) fn cell(row: &CostRow, case: &CaseSummary) -> String {
 
 fn with_range(row: &CostRow, known: &CaseCost) -> String {
     let shown = value(row, known.median);
-    let good_to = known.good_to().filter(|_| known.median >= row.least);
-    good_to.map_or_else(|| shown.clone(), |share| format!("{shown} ±{}", uncertainty::share(share)))
+    match known.good_to() {
+        Some(share) if known.median >= row.least => format!("{shown} ±{}", uncertainty::share(share)),
+        _ => shown,
+    }
 }
 
 /// One line per case for a terminal: `16 clients: 212 µs ±1 % processor time, …`; none of many cases.
@@ -72,7 +74,7 @@ pub(crate) fn shown(case: &CaseComparison) -> impl Iterator<Item = &CostComparis
 
 /// `+12.4 % (+12.1 to +12.7 %)`, and a verdict in a word.
 pub(crate) fn change(compared: &CostComparison) -> [String; 2] {
-    let [low, high, ratio] = match compared.result {
+    let [low, high, change] = match compared.result {
         Some(CostRatio { low, high, ratio, .. }) => [low, high, ratio].map(|one| format::signed(one - 1.0)),
         None => return ["-".to_string(), "no verdict".to_string()],
     };
@@ -80,11 +82,11 @@ pub(crate) fn change(compared: &CostComparison) -> [String; 2] {
         Some(CostVerdict::More) => "more".to_string(),
         Some(CostVerdict::Less) => "less".to_string(),
         Some(CostVerdict::Same) => {
-            format!("no difference larger than {}", crate::comparison::percent(compared.margin))
+            format!("no difference larger than {}", ratio::percent(compared.margin))
         }
         Some(CostVerdict::Unsure) | None => "undecided".to_string(),
     };
-    [format!("{ratio} ({} to {high})", low.trim_end_matches(" %")), word]
+    [format!("{change} ({} to {high})", low.trim_end_matches(" %")), word]
 }
 
 /// `per transaction, B needs 3.1 % (±0.4) more processor time and writes 12.4 % (±0.3) more WAL`; `None` if no cost differs for sure.
@@ -101,13 +103,13 @@ pub(crate) fn part(compared: &CostComparison) -> Option<String> {
         CostVerdict::Less => "less",
         CostVerdict::Same | CostVerdict::Unsure => return None,
     };
-    let (row, ratio) = compared.row().zip(compared.result)?;
+    let (row, found) = compared.row().zip(compared.result)?;
     let direction = match (direction, row.is_counted()) {
         ("less", true) => "fewer",
         (word, _) => word,
     };
-    let change = crate::comparison::percent((ratio.ratio - 1.0).abs());
-    let half = 50.0 * (ratio.high - ratio.low);
+    let change = ratio::percent((found.ratio - 1.0).abs());
+    let half = 50.0 * (found.high - found.low);
     let half = if half < 0.095 { format!("{half:.2}") } else { format!("{half:.1}") };
     Some(format!("{} {change} (±{half}) {direction} {}", row.verb, row.noun))
 }

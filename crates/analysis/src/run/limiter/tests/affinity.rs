@@ -28,7 +28,13 @@ fn judged(readings: &[(&str, f64)]) -> Limiter {
     let span = (0.0, 4.0);
     let driver_cpu = usage.rate("driver.cpu.user", span.0, span.1);
     let resources = ResourceUsage { n_cpus: Some(2), driver_cpu, ..ResourceUsage::default() };
-    judge(&MeasurementFacts::from_usage(&usage, span).unwrap().with(&usage, span, &resources, &conditions))
+    judge(&MeasurementFacts::from_usage(&usage, span.0, span.1).unwrap().with(
+        &usage,
+        span.0,
+        span.1,
+        &resources,
+        &conditions,
+    ))
 }
 
 /// A server that is bound to the second of two processors, of which it used 0.97, while the driver used 0.3 of the first.

@@ -129,7 +129,7 @@ fn what_has_no_root_is_not_at_work() {
         let placed = |_| Placed { from_s: 0.0, to_s: 4.0, tick: &tick };
         let parties = Parties { server: true, driver: true, pgdyno: true };
         let usage = Usage::new((0..4).map(placed).collect(), parties);
-        let facts = MeasurementFacts::from_usage(&usage, (0.0, 4.0)).unwrap();
+        let facts = MeasurementFacts::from_usage(&usage, 0.0, 4.0).unwrap();
         (facts.roots, facts.circles, facts.holders)
     };
     let (roots, circles, holders) = of(&[("cycle", 3.0), ("gone", 5.0), ("CPU", 1.0)]);

@@ -88,7 +88,7 @@ mod tests {
             Err("`slow` is none of slower, different and cost:NAME=PERCENT".to_string())
         );
         assert!(read("cost:wall=1%").unwrap_err().starts_with("there is no cost `wall`; there are cpu, "));
-        assert!(read("cost:wal=200%").unwrap_err().contains("below 100 %"));
+        assert!(read("cost:wal=200%").unwrap_err().contains("up to 100 %"));
         assert!(read("slower,different").is_err());
         assert!(read("wal=1%").is_err());
     }
