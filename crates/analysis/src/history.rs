@@ -1,6 +1,7 @@
 //! The history of a case over stored experiments: its runs in order of time, and where their level changed.
 
 mod conditions;
+mod costs;
 pub mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use stats::ChangeRule;
 
 use conditions::Conditions;
 pub use conditions::DifferingCondition;
+pub use costs::CostChange;
 
 use crate::comparison::differences;
 use crate::finding::Grade;
@@ -38,6 +40,9 @@ pub struct HistoryPoint {
     /// The range in which the throughput of its case lies undisturbed, as ratios to it, if that is known.
     #[serde(default)]
     pub range: Option<[f64; 2]>,
+    /// What a committed transaction cost, by the names of the table of costs.
+    #[serde(default)]
+    pub costs: BTreeMap<String, f64>,
 }
 
 /// One change of level.
@@ -146,6 +151,9 @@ pub struct History {
     pub points: Vec<HistoryPoint>,
     /// Changes of level, in order: at least 2 %, p below 0.001, four runs on each side.
     pub changes: Vec<LevelChange>,
+    /// Changes of what a transaction costs, by cost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cost_changes: Vec<CostChange>,
     /// What the runs since the last change suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -194,7 +202,8 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let revision = revision(record);
         let range = range_of(study, run.case);
         let experiment = name.to_string();
-        let point = HistoryPoint { experiment, run: run.run, t_unix_ns, revision, tps, range };
+        let costs = run.costs.iter().map(|cost| (cost.id.to_string(), cost.value)).collect();
+        let point = HistoryPoint { experiment, run: run.run, t_unix_ns, revision, tps, range, costs };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
         let mut conditions = Conditions::from_record(record);
@@ -241,8 +250,14 @@ pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
             }
             None => {
                 let label = label(&case);
-                let history =
-                    History { label, hostname, points: vec![point], changes: Vec::new(), pending: None };
+                let history = History {
+                    label,
+                    hostname,
+                    points: vec![point],
+                    changes: Vec::new(),
+                    cost_changes: Vec::new(),
+                    pending: None,
+                };
                 histories.push((key, history));
                 conditions.push(vec![of_run]);
             }
@@ -364,6 +379,7 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
         }
     };
     history.changes = changes.iter().enumerate().map(change).collect();
+    history.cost_changes = costs::changes(&history.points);
     let since = changes.last().map_or(0, |change| change.at);
     history.pending = stats::pending_change(&tps[since..], ChangeRule::default()).map(|found| {
         let first_after = history.points[since + found.at].clone();

@@ -91,6 +91,11 @@ pub fn comparison_verdict(case: &analysis::comparison::CaseComparison) -> String
     comparison::verdict(case)
 }
 
+/// A change of what a transaction costs: `blocks touched 25.3 to 28.1 per transaction (+11.1 %, p = 1.0e-4), from run 3 of results/a on`.
+pub fn cost_change(change: &analysis::history::CostChange) -> String {
+    prose::variation::costs::level_change(change)
+}
+
 /// What a transaction of B costs more or less of: `writes 12.4 % (±0.3) more WAL`; `None` if that is not sure.
 pub fn cost_words(compared: &analysis::comparison::CostComparison) -> Option<String> {
     prose::variation::costs::part(compared)

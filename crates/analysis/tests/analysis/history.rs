@@ -14,7 +14,7 @@ use crate::comparison::{TABLE, compare_cases, pairs};
 use crate::quiet::{self, S, set_committed, tps};
 
 /// An experiment of three runs, so many days after the first one.
-fn experiment(day: u64, level: u64, change: fn(&mut ExperimentData)) -> (String, ExperimentData, Study) {
+fn experiment(day: u64, level: u64, change: impl Fn(&mut ExperimentData)) -> (String, ExperimentData, Study) {
     let runs = (1..=3).map(|number| {
         let mut run = quiet::run(number);
         run.histograms.clear();
@@ -354,4 +354,32 @@ fn what_few_runs_suggest_is_stated_with_the_number_that_decides() {
         let words = of_levels(levels).pending.map(|pending| pending.words());
         assert_eq!(words.as_deref(), expected, "{levels:?}");
     }
+}
+
+/// Throughput of any level, and 100 blocks per transaction that become 104 at the sixth run.
+#[test]
+fn a_cost_changes_its_level_where_throughput_swings() {
+    let levels = [1000, 700, 1300, 900, 1100, 800, 1200, 1000, 750, 1150];
+    let of_day = |(level, day): (&u64, u64)| {
+        let blocks = if day < 5 { 100.0 } else { 104.0 };
+        experiment(day, *level, |data| {
+            data.runs.truncate(1);
+            for tick in data.runs.iter_mut().flat_map(|run| &mut run.ticks) {
+                if tick.values.contains_key("database.blocks_hit") {
+                    tick.values.insert("database.commits", *level as f64);
+                    tick.values.insert("database.blocks_hit", blocks * *level as f64);
+                    tick.values.insert("database.blocks_read", 0.0);
+                }
+            }
+        })
+    };
+    let experiments: Vec<_> = levels.iter().zip(0..).map(of_day).collect();
+    let found = histories(&experiments).remove(0);
+    assert_eq!(found.changes, []);
+
+    let changed: Vec<&str> = found.cost_changes.iter().map(|change| change.id).collect();
+    assert_eq!(changed, ["blocks"]);
+    let change = &found.cost_changes[0];
+    assert!((change.after / change.before - 1.04).abs() < 0.002, "{change:?}");
+    assert_eq!(change.first_after, found.points[5]);
 }

@@ -90,6 +90,18 @@ fn section(n: usize, history: &History) -> String {
             format!("<ul class=\"changes\">{items}</ul>\n")
         }
     };
+    let of_costs: String = history
+        .cost_changes
+        .iter()
+        .map(|change| format!("<li>{}</li>", escape_html(&crate::cost_change(change))))
+        .collect();
+    let of_costs = if of_costs.is_empty() {
+        of_costs
+    } else {
+        format!(
+            "<p class=\"quiet\">What a transaction costs changed:</p>\n<ul class=\"changes\">{of_costs}</ul>\n"
+        )
+    };
     let figure = ChartFigure {
         id: &format!("history-{n}"),
         title: "Throughput of each run",
@@ -98,7 +110,7 @@ fn section(n: usize, history: &History) -> String {
         table: &rows(history),
     };
     format!(
-        "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{}{}</section>\n",
+        "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{of_costs}{}{}</section>\n",
         escape_html(&history.label),
         plural(history.points.len(), "run"),
         escape_html(&on),
@@ -195,6 +207,7 @@ mod tests {
             hostname: String::new(),
             points: Vec::new(),
             changes: Vec::new(),
+            cost_changes: Vec::new(),
             pending: None,
         };
         let page = |n: usize| super::history("x", &vec![one.clone(); n], &[], &[], "0").html;
@@ -213,6 +226,7 @@ mod tests {
             revision: "18.1".to_string(),
             tps: 1000.0,
             range: None,
+            costs: Default::default(),
         };
         let condition = DifferingCondition {
             what: "table <t>".to_string(),
@@ -246,12 +260,14 @@ mod tests {
             revision: "18.1".to_string(),
             tps: 1000.0,
             range: None,
+            costs: Default::default(),
         };
         let of = |n: u32| History {
             label: "8 clients".to_string(),
             hostname: String::new(),
             points: (0..n).map(point).collect(),
             changes: Vec::new(),
+            cost_changes: Vec::new(),
             pending: None,
         };
         let mut known = of(8);

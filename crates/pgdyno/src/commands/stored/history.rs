@@ -10,6 +10,7 @@ use model::text::prose::plural;
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
 use crate::commands::stored::shelf;
 use crate::front::cli::FailOn;
+use crate::front::cli::compare::failing::{CostLimit, FailTerms};
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact, say};
 
@@ -52,17 +53,36 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         say(&format!(
             "no run of `{name}` has ended with a number that counts; `pgdyno list` shows what is going on"
         ));
-        return Ok(args.fail_on.map_or(Exit::Done, |_| Exit::Partial));
+        return Ok(args.fail_on.as_ref().map_or(Exit::Done, |_| Exit::Partial));
     }
     if args.json {
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
     } else {
         print(&found.iter().map(text).collect::<Vec<String>>().join("\n"))?;
     }
-    Ok(args.fail_on.map_or(Exit::Done, |fail_on| judged(&found, fail_on)))
+    Ok(args.fail_on.as_ref().map_or(Exit::Done, |terms| judged_by(&found, terms)))
 }
 
-/// What a job does about these histories. Says of each what decides.
+/// What a job does about these histories, by speed and by costs.
+fn judged_by(histories: &[History], terms: &FailTerms) -> Exit {
+    let speed = terms.speed.map_or(Exit::Done, |speed| judged(histories, speed));
+    let is_dearer = terms.costs.iter().fold(false, |is_dearer, limit| {
+        histories.iter().fold(is_dearer, |is_dearer, history| costs_more(history, limit) || is_dearer)
+    });
+    if is_dearer { Exit::Different } else { speed }
+}
+
+/// Whether the last change of a cost is upwards by more than does not matter, which it says.
+fn costs_more(history: &History, limit: &CostLimit) -> bool {
+    let last = history.cost_changes.iter().rfind(|change| change.id == limit.id);
+    let Some(change) = last.filter(|change| change.after > change.before * (1.0 + limit.margin)) else {
+        return false;
+    };
+    say(&format!("--fail-on: {}: cost {}: {}", history.label, limit.id, report::cost_change(change)));
+    true
+}
+
+/// What a job does about the throughput of these histories. Says of each what decides.
 fn judged(histories: &[History], fail_on: FailOn) -> Exit {
     let is_meant = |before: f64, after: f64| fail_on == FailOn::Different || after < before;
     let mut exit = Exit::Done;
@@ -114,6 +134,10 @@ pub(super) fn text(history: &History) -> String {
         )
         .expect("a string takes any text");
     }
+    history
+        .cost_changes
+        .iter()
+        .for_each(|change| text.push_str(&format!("  -- cost: {}\n", report::cost_change(change))));
     if let Some(pending) = &history.pending {
         writeln!(text, "  no verdict yet: {}", pending.words()).expect("a string takes any text");
     } else if history.changes.is_empty() {
@@ -176,6 +200,7 @@ mod tests {
             revision: "18.1".to_string(),
             tps: 1000.0,
             range: None,
+            costs: Default::default(),
         };
         let change = |after: f64| LevelChange {
             last_before: point(),
@@ -192,6 +217,7 @@ mod tests {
             hostname: String::new(),
             points: vec![point()],
             changes: changes.iter().map(|after| change(*after)).collect(),
+            cost_changes: Vec::new(),
             pending,
         };
         let pending = |after: f64| Some(Pending::new(point(), [5, 5], [1000.0, after], 0.008, Some(4)));
@@ -221,6 +247,7 @@ mod tests {
             revision: revision.to_string(),
             tps: 1000.0,
             range: None,
+            costs: Default::default(),
         };
         let condition = |n: usize| DifferingCondition {
             what: format!("setting s{n}"),
@@ -248,6 +275,7 @@ mod tests {
                 hostname: "here".to_string(),
                 points: vec![HistoryPoint { range: Some([0.95, 1.11]), ..point("18.1") }],
                 changes: vec![change],
+                cost_changes: Vec::new(),
                 pending: None,
             })
         };

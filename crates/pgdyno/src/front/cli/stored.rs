@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use model::text::share::Share;
 
-use crate::front::cli::FailOn;
+use crate::front::cli::compare::failing::FailTerms;
 use crate::front::cli::compare::share_of_figure;
 use crate::front::cli::trust::TrustArgs;
 
@@ -116,10 +116,10 @@ pub(crate) struct HistoryArgs {
     /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["place", "dir"])]
     pub(crate) store: Option<String>,
-    /// Exit with 4 if the last change of level is downwards, or if there is one either way; with 2 if the runs since suggest one and are too
-    /// few.
+    /// Exit with 4 if the last change of level is downwards (slower), if there is one either way (different), or if transactions cost more
+    /// since the last change of a cost (cost:blocks=1%); with 2 if the runs since suggest a change of level and are too few.
     #[arg(long, value_name = "WHAT")]
-    pub(crate) fail_on: Option<FailOn>,
+    pub(crate) fail_on: Option<FailTerms>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,6 +2,7 @@
 
 use analysis::comparison::{CaseComparison, CostComparison, CostRatio, CostVerdict};
 use analysis::cost::{self, CostRow, CostUnit};
+use analysis::history::CostChange;
 use analysis::summary::cost::CaseCost;
 use analysis::summary::{CaseSummary, Study};
 use model::text::prose::joined;
@@ -87,6 +88,21 @@ pub(crate) fn change(compared: &CostComparison) -> [String; 2] {
         Some(CostVerdict::Unsure) | None => "undecided".to_string(),
     };
     [format!("{change} ({} to {high})", low.trim_end_matches(" %")), word]
+}
+
+/// See [`crate::cost_change`].
+pub(crate) fn level_change(change: &CostChange) -> String {
+    let Some(row) = change.row() else { return String::new() };
+    let [before, after] = [change.before, change.after].map(|level| value(row, level));
+    let size = match change.before {
+        before if before > 0.0 => format::signed(change.after / before - 1.0),
+        _ => "none before".to_string(),
+    };
+    let first = &change.first_after;
+    format!(
+        "{} {before} to {after} per transaction ({size}, p = {:.1e}), from run {} of {} on",
+        row.title, change.p, first.run, first.experiment
+    )
 }
 
 /// `per transaction, B needs 3.1 % (±0.4) more processor time and writes 12.4 % (±0.3) more WAL`; `None` if no cost differs for sure.
