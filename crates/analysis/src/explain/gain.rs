@@ -9,6 +9,7 @@ use super::{disturbance, run};
 use crate::budget::{self, CaseSoFar, DecidingFigure, RunSpread};
 use crate::finding::{Finding, Grade, Severity};
 use crate::findings::format::percent;
+use crate::summary::cost::CostFigure;
 use crate::summary::uncertainty::DisturbanceBounds;
 use crate::summary::{Disturbance, RunSummary};
 
@@ -21,6 +22,8 @@ pub struct RunVerdict {
     pub repeat: Option<String>,
     /// The range in which its throughput would lie undisturbed, as ratios to it; `None` if it is not valid.
     pub range: Option<[f64; 2]>,
+    /// What a committed transaction cost.
+    pub costs: Vec<CostFigure>,
 }
 
 /// Judges the runs of an experiment, one after the other. Of runs that were made before it, it knows nothing.
@@ -65,7 +68,7 @@ impl RepeatJudge {
         let range = self.range(&ended);
         let repeat = disturbance.and_then(|found| self.worth(plan, ended, found));
         self.remember(summary, planned, score);
-        RunVerdict { score, repeat, range }
+        RunVerdict { score, repeat, range, costs: summary.costs.clone() }
     }
 
     /// See [`RunVerdict::range`].

@@ -23,6 +23,7 @@ use crate::run::timeline::Timeline;
 use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
+use crate::summary::capacity::Capacity;
 use crate::summary::limiter::Limiter;
 use crate::summary::uncertainty::DisturbanceBounds;
 use crate::summary::{Disturbance, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries};
@@ -57,10 +58,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         counts: counted.measured,
         total: counted.total,
         errors: errors(data),
-        tps: match &capacity {
-            Some(capacity) => capacity.rate.map(|rate| rate.point),
-            None => (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
-        },
+        tps: tps(capacity.as_ref(), counted.measured.committed, measured_s),
         capacity,
         latency: LatencySummary::from_histogram(&counted.distributions.latency),
         service: LatencySummary::from_histogram(&counted.distributions.service),
@@ -102,6 +100,14 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     summary.grade = Grade::from_findings(&judgement.findings);
     summary.findings = judgement.findings;
     ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
+}
+
+/// See [`RunSummary::tps`].
+fn tps(capacity: Option<&Capacity>, n_committed: u64, measured_s: f64) -> Option<f64> {
+    match capacity {
+        Some(capacity) => capacity.rate.map(|rate| rate.point),
+        None => (measured_s > 0.0).then(|| n_committed as f64 / measured_s),
+    }
 }
 
 /// What the rules and the budget say of a run.

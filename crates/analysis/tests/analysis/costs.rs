@@ -53,6 +53,27 @@ fn a_cost_is_found_where_throughput_says_nothing() {
     }
 }
 
+/// The least pairs that give a verdict give one after the correction for all costs, too.
+#[test]
+fn six_pairs_decide_a_cost_although_there_are_many() {
+    let mut data = noisy_pairs();
+    data.runs.truncate(12);
+    for (n, run) in data.runs.iter_mut().enumerate() {
+        // Of 0.2 % from run to run.
+        let noise = 1.0 + 0.002 * ((n * 5 + n / 2) % 4) as f64;
+        let committed = run.intervals[10].counts.committed as f64;
+        let wal = if run.record.spec.case == 2 { 2_060.0 } else { 2_000.0 };
+        set_metric(run, "server.wal_bytes", -10.0, 60.0, noise * wal * committed);
+    }
+    let compared = compare_cases(&data);
+    let wal = cost(&compared, "wal").unwrap();
+    assert_eq!((wal.n_pairs, wal.verdict), (6, Some(CostVerdict::More)), "{wal:?}");
+    let others = compared.costs.iter().filter(|cost| cost.id != "wal");
+    assert!(
+        others.clone().count() >= 3 && others.clone().all(|cost| cost.verdict == Some(CostVerdict::Same))
+    );
+}
+
 #[test]
 fn counters_that_sessions_report_late_are_divided_by_the_commits_of_the_same_reports() {
     let data = noisy_pairs();

@@ -198,6 +198,7 @@ impl<'a> Agenda<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::site::referee::RunFigures;
 
     fn plan(n_runs: u32, is_comparison: bool) -> Plan {
         let text = format!("repeats = {n_runs}\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"");
@@ -218,7 +219,7 @@ mod tests {
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             (record.state, record.repeat) = (RunState::Completed, next.repeat);
             let repeat = (score > 0.0).then(|| "noise".to_string());
-            let judged = RunJudgement { score, repeat, range: None };
+            let judged = RunJudgement { score, repeat, figures: RunFigures::default() };
             if let AfterRun::Over(records) = agenda.made(&record, judged, || true) {
                 counting.extend(records.iter().map(|record| record.spec.run));
             }
@@ -239,7 +240,7 @@ mod tests {
                 record.state = RunState::Completed;
                 let repeat = is_disturbed.then(|| "noise".to_string());
                 let score = f64::from(u8::from(is_disturbed)) * 2.0;
-                let judged = RunJudgement { score, repeat, range: None };
+                let judged = RunJudgement { score, repeat, figures: RunFigures::default() };
                 if let AfterRun::Again(repeated) = agenda.made(&record, judged, || true) {
                     return assert_eq!(repeated.words(), expected);
                 }
@@ -305,7 +306,11 @@ mod tests {
                 let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
                 (record.state, record.repeat) = (RunState::Completed, next.repeat);
                 let repeat = Some("noise".to_string());
-                agenda.made(&record, RunJudgement { score: 1.5, repeat, range: None }, || true);
+                agenda.made(
+                    &record,
+                    RunJudgement { score: 1.5, repeat, figures: RunFigures::default() },
+                    || true,
+                );
             }
         }
         assert_eq!(made, [1, 5, 9, 10, 2, 6], "two repeats in all");
@@ -328,7 +333,9 @@ mod tests {
             let next = of_plan.take().unwrap();
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
             record.state = RunState::Completed;
-            let after = of_plan.made(&record, RunJudgement { score, repeat, range: None }, || true);
+            let after =
+                of_plan
+                    .made(&record, RunJudgement { score, repeat, figures: RunFigures::default() }, || true);
             assert!(!matches!(after, AfterRun::Again(_)), "{after:?}");
         }
         assert!(of_plan.take().is_none());
@@ -341,7 +348,8 @@ mod tests {
         let mut of_plan = agenda(&plan, &left);
         let next = of_plan.take().unwrap();
         let failed = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
-        let noise = || RunJudgement { score: 2.0, repeat: Some("noise".to_string()), range: None };
+        let noise =
+            || RunJudgement { score: 2.0, repeat: Some("noise".to_string()), figures: RunFigures::default() };
         assert!(matches!(of_plan.made(&failed, noise(), || true), AfterRun::Over(_)));
         let next = of_plan.take().unwrap();
         let completed =

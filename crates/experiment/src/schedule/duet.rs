@@ -21,7 +21,7 @@ use model::run::RunRecord;
 use model::text::prose::plural;
 use workload::Prng;
 
-pub(crate) use crate::run::duet_barrier::DuetBarrier;
+use crate::run::duet_barrier::DuetBarrier;
 use crate::run::duet_barrier::DuetSide;
 use crate::run::live::OneRun;
 use crate::schedule::agenda::Repeats;
@@ -31,6 +31,7 @@ use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::keys::key_of_twin;
 use crate::site::progress::{ProgressEvent, Watch};
+pub(crate) use crate::site::referee::RunFigures;
 use crate::stage::disk;
 use crate::stage::{ResolvedServer, Stage};
 use dataset::session::STOPPED;
@@ -270,7 +271,7 @@ fn run_side(
         n_left,
         order.site.environment.stop.load(Ordering::Relaxed),
     );
-    watch(sequence::run_ends(&record, None, n_runs, left_s));
+    watch(sequence::run_ends(&record, None, RunFigures::default(), n_runs, left_s));
     stopped.context("the server does not stop")?;
     Ok(record)
 }

@@ -24,7 +24,7 @@ use crate::site::Callbacks;
 use crate::site::keys::needs_restart;
 use crate::site::lanes::Seat;
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::referee::RunJudgement;
+use crate::site::referee::{RunFigures, RunJudgement};
 use crate::stage::{Stage, os};
 
 /// Consecutive failures after which continuing is pointless.
@@ -190,7 +190,7 @@ impl<'a> Sequence<'a> {
         let needed_s = of_run_s * f64::from(n_planned + self.agenda.n_runs_of_turn());
         let has_time =
             || !is_stopped && site.callbacks.referee.is_some_and(|referee| referee.has_time(needed_s));
-        let range = judged.range;
+        let figures = judged.figures.clone();
         let after = self.agenda.made(&record, judged, has_time);
         // Reported below: a server that does not stop does not invalidate its run.
         let left = self.clear_away(&record, case, watch);
@@ -201,7 +201,7 @@ impl<'a> Sequence<'a> {
         self.count(&record, *repeat);
         let n_left = self.missing + self.agenda.n_repeats_left();
         let left_s = left_s(self.spent_s / f64::from(self.n_made), n_left, self.is_stopped());
-        watch(end_of(&record, range, self.n_runs.max(spec.run), left_s));
+        watch(end_of(&record, figures, self.n_runs.max(spec.run), left_s));
         left?;
         match after {
             AfterRun::Within => {}
@@ -313,15 +313,16 @@ pub(super) fn left_s(of_run_s: f64, n: u32, is_stopped: bool) -> f64 {
 }
 
 /// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.
-fn end_of(record: &RunRecord, range: Option<[f64; 2]>, n_runs: u32, left_s: f64) -> ProgressEvent {
+fn end_of(record: &RunRecord, figures: RunFigures, n_runs: u32, left_s: f64) -> ProgressEvent {
     let tps = if record.search.is_none() { measured_tps(record) } else { None };
-    run_ends(record, tps.map(|tps| (tps, range)), n_runs, left_s)
+    run_ends(record, tps, figures, n_runs, left_s)
 }
 
-/// The end of a run with a throughput, and the range in which that would lie undisturbed.
+/// The end of a run with a throughput, and what is known of its figures.
 pub(super) fn run_ends(
     record: &RunRecord,
-    throughput: Option<(f64, Option<[f64; 2]>)>,
+    tps: Option<f64>,
+    figures: RunFigures,
     n_runs: u32,
     left_s: f64,
 ) -> ProgressEvent {
@@ -329,8 +330,8 @@ pub(super) fn run_ends(
         run: record.spec.run,
         n_runs,
         state: record.state,
-        tps: throughput.map(|(tps, _)| tps),
-        range: throughput.and_then(|(_, range)| range),
+        tps,
+        figures,
         failed: record.done.as_ref().map_or(0.0, |done| failed_share(&done.counts)),
         reason: record.reason.clone(),
         left_s,

@@ -1,5 +1,6 @@
 //! Progress of an experiment: values, never text for a screen.
 
+use super::referee::RunFigures;
 use model::experiment::plan::RunState;
 use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
@@ -58,8 +59,8 @@ pub enum ProgressEvent {
         state: RunState,
         /// Committed transactions per second of the measurement; `None` for a side of a duet, which only has its slices, and for a search.
         tps: Option<f64>,
-        /// The range in which that would lie undisturbed, as ratios to it, if it is known.
-        range: Option<[f64; 2]>,
+        /// What else is known of its figures.
+        figures: RunFigures,
         /// Share of the transactions that failed, of those that committed or failed.
         failed: f64,
         /// Why it did not complete, if it did not.

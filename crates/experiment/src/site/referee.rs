@@ -14,8 +14,17 @@ pub struct RunJudgement {
     /// What a repeat is expected to do and what disturbed the run, in words, if a repeat is worth its time: not for a run that is void
     /// for a reason of its own.
     pub repeat: Option<String>,
+    /// What is known of its figures.
+    pub figures: RunFigures,
+}
+
+/// Figures of a run that has ended, which take all of its records.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFigures {
     /// The range in which its throughput would lie undisturbed, as ratios to it, if that is known.
     pub range: Option<[f64; 2]>,
+    /// What a committed transaction cost, by the names of the costs.
+    pub costs: Vec<(&'static str, f64)>,
 }
 
 /// Judges runs from their records on disk; what a record means is not this crate's business.

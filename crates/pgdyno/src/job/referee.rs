@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use analysis::explain::{RepeatJudge, RunVerdict};
 use anyhow::Result;
-use experiment::site::referee::{Referee, RunJudgement};
+use experiment::site::referee::{Referee, RunFigures, RunJudgement};
 use model::run::RunRecord;
 
 /// Judges by the rules of the catalogue and the budget of the uncertainty. It remembers the runs that it has judged.
@@ -20,8 +20,9 @@ impl Referee for ByBudget {
         let plan = store::read_plan(experiment)?;
         let data = store::load_one(experiment, record.spec.run)?;
         let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        let RunVerdict { score, repeat, range } = judge.judge(&plan, &data);
-        Ok(RunJudgement { score, repeat, range })
+        let RunVerdict { score, repeat, range, costs } = judge.judge(&plan, &data);
+        let costs = costs.iter().map(|cost| (cost.id, cost.value)).collect();
+        Ok(RunJudgement { score, repeat, figures: RunFigures { range, costs } })
     }
 }
 

@@ -157,6 +157,44 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     assert!((inverse * end("high") - 1.0).abs() < 1e-9);
 }
 
+/// Most of a transaction sleeps, so that a tenth more rows change no speed.
+#[test]
+fn transactions_that_cost_more_fail_a_comparison_whose_speed_does_not_differ() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    pg.admin(&database).execute("CREATE TABLE ledger (n int)").unwrap();
+    let script =
+        "BEGIN;\nINSERT INTO ledger SELECT generate_series(1, :rows);\nSELECT pg_sleep(0.004);\nEND;\n";
+    let script = place.write("rows.sql", script).display().to_string();
+    let target = format!("server.url={}", pg.admin_target(&database));
+    let args = [
+        "compare",
+        "-f",
+        &script,
+        "--set",
+        &target,
+        "--set",
+        "workload.data=\"none\"",
+        "-o",
+        "out",
+        "--pairs",
+        "6",
+    ];
+    let sides = ["--a", "workload.defines.rows=50", "--b", "workload.defines.rows=55"];
+    let gate = ["--fail-on", "cost:wal-records=1%", "--set", "prepare.settle=false"];
+    let ended = place.run(&[&args[..], &sides, &gate, &SHORT].concat()).expect(4);
+    assert!(ended.stderr.contains("--fail-on: cost wal-records: B writes "), "{}", ended.stderr);
+    assert!(ended.stdout.contains("per transaction, B "), "{}", ended.stdout);
+
+    let again = place.run(&["compare", "out", "--json", "--fail-on", "cost:wal-records=30%"]).expect(0);
+    let case = &json(&again.stdout)["comparisons"][0];
+    let records = case["costs"].as_array().unwrap().iter().find(|cost| cost["id"] == "wal-records").unwrap();
+    let ratio = records["result"]["ratio"].as_f64().unwrap();
+    assert!((1.07..1.12).contains(&ratio) && records["verdict"] == "more", "{records}");
+    let unknown = place.run(&["compare", "out", "--fail-on", "cost:instructions"]).expect(2);
+    assert!(unknown.stderr.contains("--fail-on: cost instructions: no verdict on it"), "{}", unknown.stderr);
+}
+
 #[test]
 fn a_case_compared_with_itself_stops_at_the_precision_and_gives_a_noise_floor() {
     let (place, pg) = (Place::new(), Pg::shared());

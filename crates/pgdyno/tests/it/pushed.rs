@@ -32,6 +32,8 @@ fn measured() -> (Place, std::sync::Arc<Pg>, String) {
     (place, pg, database)
 }
 
+const COSTS_OF_CASES: &str = "select count(distinct cost) from costs where run is null and cost in ('cpu', 'wal', 'blocks') and value > 0";
+
 #[test]
 fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     let (place, pg, database) = measured();
@@ -42,7 +44,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         let pushed = place.run(&["push", &store, "results/out"]).expect(0);
         assert!(pushed.stderr.contains(expected) && !pushed.stderr.contains(PASSWORD), "{}", pushed.stderr);
     };
-    push("schema `pgdyno`: applied migration 3\nresults/out: stored as #1\n");
+    push("schema `pgdyno`: applied migration 4\nresults/out: stored as #1\n");
     push("results/out: is there already, as #1\n");
     // What `why` proves afterwards belongs to the result.
     let proofs = "{\"format\": 1, \"cases\": []}";
@@ -51,7 +53,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     let mut session = pg.admin(&database);
     session.execute("set search_path = pgdyno").unwrap();
     let counts = "select count(*) from runs r join cases c using (experiment_id, case_id) join experiment e using (experiment_id)";
-    assert_eq!(number(&mut session, counts), 2);
+    assert_eq!([counts, COSTS_OF_CASES].map(|query| number(&mut session, query)), [2, 3]);
 
     // Histograms of seconds add up to one of all.
     let data = place.results("results/out");
@@ -107,7 +109,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     );
     session.execute("insert into migration (version, tool_version) values (99, '9')").unwrap();
     for args in [&["push", &store, "results/out"][..], &["report", "--store", &store, "out"]] {
-        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 3"));
+        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 4"));
     }
     let foreign = pg.database();
     pg.admin(&foreign).execute("create schema pgdyno").unwrap();

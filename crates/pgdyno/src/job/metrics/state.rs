@@ -46,6 +46,8 @@ pub(super) struct LaneState {
     pub(super) last_tps: Option<f64>,
     /// The range in which that would lie undisturbed, as ratios to it.
     pub(super) last_range: Option<[f64; 2]>,
+    /// What a committed transaction cost in that run.
+    pub(super) last_costs: Vec<(&'static str, f64)>,
     pub(super) left_s: Option<f64>,
 }
 
@@ -83,12 +85,13 @@ impl State {
                 }
             }
             ProgressEvent::RunRepeats(repeated) => self.n_repeated += repeated.again.len() as u64,
-            ProgressEvent::RunEnds { state, tps, range, left_s, .. } => {
+            ProgressEvent::RunEnds { state, tps, figures, left_s, .. } => {
                 *self.ended.entry(word(*state)).or_default() += 1;
                 let lane = self.lane(lane);
                 (lane.run, lane.phase) = (None, None);
                 (lane.second, lane.n_seconds) = (0, 0);
-                (lane.last_tps, lane.last_range, lane.left_s) = (*tps, *range, Some(*left_s));
+                (lane.last_tps, lane.last_range, lane.left_s) = (*tps, figures.range, Some(*left_s));
+                lane.last_costs.clone_from(&figures.costs);
             }
             ProgressEvent::Fetch(_)
             | ProgressEvent::Step(_)

@@ -77,6 +77,7 @@ fn runs(text: &mut Text, state: &State) {
     ] {
         each(text, state, name, what, of);
     }
+    costs(text, state);
     each(
         text,
         state,
@@ -84,6 +85,21 @@ fn runs(text: &mut Text, state: &State) {
         "what the remaining runs will take, as estimated after the last one",
         |lane| lane.left_s,
     );
+}
+
+/// What a committed transaction cost in the last run of each lane.
+fn costs(text: &mut Text, state: &State) {
+    let name = "pgdyno_last_run_transaction_cost";
+    text.family(
+        name,
+        "gauge",
+        "what a committed transaction of that run cost: microseconds, bytes, or a number",
+    );
+    for (number, lane) in &state.lanes {
+        for (id, value) in &lane.last_costs {
+            text.sample(name, &[of_lane(*number), label("cost", id)], *value);
+        }
+    }
 }
 
 /// The load of each lane.
@@ -211,5 +227,14 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(!of(None).contains("pgdyno_last_run_uncertainty_low{"), "an unknown range has no sample");
+
+        let mut state = State::default();
+        let last_costs = vec![("wal", 412.5), ("blocks", 25.0)];
+        state.lanes.insert(1, LaneState { last_costs, ..LaneState::default() });
+        let page = page(&state);
+        assert!(
+            page.contains("\npgdyno_last_run_transaction_cost{lane=\"1\",cost=\"wal\"} 412.5\n"),
+            "{page}"
+        );
     }
 }
