@@ -9,8 +9,8 @@ use model::run::RunData;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
+use crate::summary::Second;
 use crate::summary::cost::{CostFigure, WorkDone};
-use crate::summary::{CounterSummary, Second};
 
 /// One cost of a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,8 @@ pub struct CostRow {
     pub assumed_sd: f64,
     /// Where it comes from.
     pub source: &'static str,
+    /// Whether the server counts it for each database; otherwise it counts for all that goes on in the cluster.
+    is_of_database: bool,
     /// What it amounts to over the first so many transactions of a load, if that depends on their number.
     pub(crate) at_work: Option<fn(&WorkDone) -> Option<f64>>,
     of_run: fn(&CostContext) -> Option<f64>,
@@ -56,7 +58,8 @@ pub(crate) struct CostContext<'a> {
     to_s: f64,
     /// Transactions that the driver committed per second.
     committed_per_s: f64,
-    counters: Option<&'a CounterSummary>,
+    /// Whether it is in recovery: its WAL is that of the primary.
+    is_standby: bool,
 }
 
 /// All costs, in the order of tables.
@@ -71,6 +74,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.03,
         source: "user and system time of the server's processes (/proc)",
+        is_of_database: false,
         at_work: None,
         of_run: |run| {
             Some(1e6 * (run.per_transaction("server.cpu.user")? + run.per_transaction("server.cpu.system")?))
@@ -86,8 +90,9 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.01,
         source: "instructions of the server's processes (perf_event_open), with run.counters",
+        is_of_database: false,
         at_work: None,
-        of_run: |run| run.counters?.event("instructions")?.per_transaction,
+        of_run: |run| run.per_transaction("counters.instructions"),
     },
     CostRow {
         id: "wal",
@@ -99,8 +104,9 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.02,
         source: "bytes of WAL (pg_current_wal_lsn)",
+        is_of_database: false,
         at_work: Some(|work| Some(work.wal_bytes)),
-        of_run: |run| run.per_transaction("server.wal_bytes"),
+        of_run: |run| if run.is_standby { None } else { run.per_transaction("server.wal_bytes") },
     },
     CostRow {
         id: "wal-records",
@@ -112,6 +118,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.005,
         assumed_sd: 0.005,
         source: "records of WAL (pg_stat_wal, 14 and later)",
+        is_of_database: false,
         at_work: None,
         of_run: |run| run.per_commit("server.wal_records"),
     },
@@ -125,6 +132,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "full-page images in the WAL (pg_stat_wal, 14 and later; each page once after a checkpoint, so longer runs have fewer)",
+        is_of_database: false,
         at_work: Some(|work| work.images),
         of_run: |run| run.per_commit("server.wal_full_page_images"),
     },
@@ -138,6 +146,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "syncs of WAL (pg_stat_wal, 14 to 17; pg_stat_io, 18 and later)",
+        is_of_database: false,
         at_work: None,
         of_run: |run| run.per_commit("server.wal_syncs").or_else(|| run.per_transaction_of_key(WAL_FSYNCS)),
     },
@@ -151,6 +160,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.005,
         assumed_sd: 0.005,
         source: "blocks found in shared buffers or not (pg_stat_database)",
+        is_of_database: true,
         at_work: None,
         of_run: |run| Some(run.per_commit("database.blocks_hit")? + run.per_commit("database.blocks_read")?),
     },
@@ -164,21 +174,9 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.02,
         assumed_sd: 0.05,
         source: "blocks not found in shared buffers (pg_stat_database)",
+        is_of_database: true,
         at_work: None,
         of_run: |run| run.per_commit("database.blocks_read"),
-    },
-    CostRow {
-        id: "writes",
-        title: "buffers written",
-        verb: "writes",
-        noun: "buffers",
-        unit: CostUnit::Count,
-        least: 0.01,
-        margin: 0.05,
-        assumed_sd: 0.1,
-        source: "buffers that checkpointer, background writer and sessions wrote (pg_stat_bgwriter, pg_stat_checkpointer)",
-        at_work: None,
-        of_run: |run| run.per_transaction("server.buffers_written"),
     },
     CostRow {
         id: "temporary",
@@ -190,6 +188,7 @@ pub const COSTS: &[CostRow] = &[
         margin: 0.01,
         assumed_sd: 0.02,
         source: "bytes of temporary files (pg_stat_database)",
+        is_of_database: true,
         at_work: None,
         of_run: |run| run.per_commit("database.temp_bytes"),
     },
@@ -197,9 +196,12 @@ pub const COSTS: &[CostRow] = &[
 
 /// Fsyncs of WAL where pg_stat_io counts them.
 const WAL_FSYNCS: &str = "server.io.fsyncs";
-/// A number of the server's commits per transaction of the load this close to a whole number is that number: sessions report theirs up to a
-/// second late.
+/// Sessions report what they did up to so many seconds late (PGSTAT_MIN_INTERVAL, and a message before 15).
+const LATE_S: f64 = 1.0;
+/// The server's commits per transaction of the load are a whole number if what is late explains the difference, and at most this share.
 const WHOLE_WITHIN: f64 = 0.1;
+/// Points of a run's work, at most: the sums up to each are taken from the start.
+const POINTS_MAX: usize = 600;
 
 /// The row of this name.
 pub fn row(id: &str) -> Option<&'static CostRow> {
@@ -207,6 +209,11 @@ pub fn row(id: &str) -> Option<&'static CostRow> {
 }
 
 impl CostRow {
+    /// Whether it depends on how many transactions a run made, so that only equal work can be compared.
+    pub fn depends_on_throughput(&self) -> bool {
+        self.at_work.is_some()
+    }
+
     /// Whether what it is counted in is single things, of which there are fewer, not less.
     pub fn is_counted(&self) -> bool {
         self.unit == CostUnit::Count || self.id == "temporary"
@@ -230,58 +237,81 @@ impl CostContext<'_> {
     }
 
     /// A counter that sessions report together with their commits, up to a second late: over these commits, so that what is late is late in
-    /// both.
+    /// both. Where more commits are missing, or there are others, than that explains, over those of the driver.
     fn per_commit(&self, metric: &str) -> Option<f64> {
         let commits = self.commits_per_s()?;
         let per_transaction = commits / self.committed_per_s;
         let whole = per_transaction.round();
-        let is_whole = whole >= 1.0 && (per_transaction - whole).abs() <= WHOLE_WITHIN;
+        let late = (LATE_S / (self.to_s - self.from_s)).min(WHOLE_WITHIN);
+        let is_whole = whole >= 1.0 && (per_transaction - whole).abs() <= late * whole;
         let n_commits = if is_whole { whole } else { per_transaction };
         Some(self.usage.rate(metric, self.from_s, self.to_s)? / commits * n_commits)
     }
 
-    /// Commits in the load's database, without those of pgdyno's samples of waits.
+    /// Commits in the load's database, without those of pgdyno's own questions: one for each sample of waits and for each tick.
     fn commits_per_s(&self) -> Option<f64> {
-        let rate = |metric: &str| self.usage.rate(metric, self.from_s, self.to_s);
-        let commits = rate("database.commits")? - rate("waits.queries").unwrap_or(0.0);
+        let (from_s, to_s) = (self.from_s, self.to_s);
+        let ticks = self.usage.with_metric("database.commits");
+        let n_ticks: f64 = ticks.map(|placed| placed.share_within(from_s, to_s)).sum();
+        let own = self.usage.rate("waits.queries", from_s, to_s).unwrap_or(0.0) + n_ticks / (to_s - from_s);
+        let commits = self.usage.rate("database.commits", from_s, to_s)? - own;
         (commits > 0.0).then_some(commits)
     }
 }
 
 /// The costs of a run, in the order of [`COSTS`]; none of a load that is spread over hosts, of which nobody knows what part was on the one that
-/// was observed.
+/// was observed. `partner` is the other side of a duet: what the server counts for the whole cluster belongs to neither if both are in one.
 pub(crate) fn of_run(
     data: &RunData,
+    partner: Option<&RunData>,
     line: &Timeline,
     usage: &Usage,
     counts: Counts,
-    counters: Option<&CounterSummary>,
 ) -> Vec<CostFigure> {
     if counts.committed == 0 || data.record.spread_hosts().is_some() {
         return Vec::new();
     }
     let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
     let committed_per_s = counts.committed as f64 / line.measured_s();
-    let context = CostContext { usage, from_s, to_s, committed_per_s, counters };
+    let context = CostContext { usage, from_s, to_s, committed_per_s, is_standby: is_standby(data) };
+    let is_alone = !partner.is_some_and(|partner| are_of_one_cluster(data, partner));
 
     let figure = |row: &CostRow| {
         let value = (row.of_run)(&context).filter(|value| value.is_finite() && *value >= 0.0)?;
         Some(CostFigure { id: row.id, value })
     };
-    COSTS.iter().filter_map(figure).collect()
+    COSTS.iter().filter(|row| is_alone || row.is_of_database).filter_map(figure).collect()
+}
+
+fn is_standby(data: &RunData) -> bool {
+    data.record.server.as_ref().is_some_and(|server| server.in_recovery)
+}
+
+/// Whether two runs loaded one cluster; so too if that is not known.
+fn are_of_one_cluster(a: &RunData, b: &RunData) -> bool {
+    let cluster = |data: &RunData| {
+        let server = data.record.server.as_ref()?;
+        Some((server.system_identifier.clone(), server.postmaster_start.clone()))
+    };
+    cluster(a).zip(cluster(b)).is_none_or(|(a, b)| a == b)
 }
 
 /// What a run had written at the end of each second of its load, up to the end of the measurement: while clients drain, the server
 /// goes on and hardly anything is committed.
 pub(crate) fn work_done(data: &RunData, line: &Timeline, usage: &Usage, seconds: &[Second]) -> Vec<WorkDone> {
-    if data.record.spread_hosts().is_some() {
+    if data.record.spread_hosts().is_some() || is_standby(data) {
         return Vec::new();
     }
     let Some((_, end_s)) = line.measured_span() else { return Vec::new() };
+    let seconds: Vec<&Second> = seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s).collect();
+    let each = seconds.len().div_ceil(POINTS_MAX).max(1);
     let mut committed = 0.0;
     let mut work = Vec::new();
-    for second in seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s) {
+    for (n, second) in seconds.iter().enumerate() {
         committed += second.tps;
+        if (n + 1) % each != 0 && n + 1 < seconds.len() {
+            continue;
+        }
         let to_s = f64::from(second.t) + 1.0;
         let until = |metric: &str| usage.rate(metric, 0.0, to_s).map(|rate| rate * to_s);
         let Some(wal_bytes) = until("server.wal_bytes") else { continue };

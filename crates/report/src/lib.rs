@@ -97,8 +97,11 @@ pub fn cost_change(change: &analysis::history::CostChange) -> String {
 }
 
 /// What a transaction of B costs more or less of: `writes 12.4 % (±0.3) more WAL`; `None` if that is not sure.
-pub fn cost_words(compared: &analysis::comparison::CostComparison) -> Option<String> {
-    prose::variation::costs::part(compared)
+pub fn cost_words(
+    compared: &analysis::comparison::CostComparison,
+    verdict: analysis::comparison::CostVerdict,
+) -> Option<String> {
+    prose::variation::costs::part(compared, verdict)
 }
 
 /// A limiter and how sure it is: `wal-sync (medium confidence)`; after what-ifs of too few pairs, that they give no verdict.

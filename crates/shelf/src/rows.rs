@@ -150,7 +150,6 @@ pub(crate) fn findings(id: i64, study: &Study) -> Vec<CopyRow> {
     of_study.chain(of_cases).chain(of_runs).collect()
 }
 
-/// Each figure of each comparison; `pairs` are the cases that are compared.
 /// Costs of the cases, then those of the runs.
 pub(crate) fn costs(id: i64, study: &Study) -> Vec<CopyRow> {
     let row = |case: u32, run: Option<u32>, cost: &'static str, value: f64| {
@@ -171,6 +170,7 @@ pub(crate) fn costs(id: i64, study: &Study) -> Vec<CopyRow> {
     of_cases.chain(of_runs).collect()
 }
 
+/// Each figure of each comparison, then its costs.
 pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<CopyRow> {
     let of_figures = |case: &CaseComparison| {
         let row = |figure: &FigureComparison| {

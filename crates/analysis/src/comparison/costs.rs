@@ -34,7 +34,8 @@ pub struct CostComparison {
     pub n_pairs: usize,
     /// The share up to which a difference does not matter.
     pub margin: f64,
-    /// The ratio; `None` with too few pairs, if a run has none of it, or if both sides have next to nothing.
+    /// The ratio, with next to nothing counted as the least that somebody asks for; `None` with too few pairs, or if both sides have next to
+    /// nothing.
     pub result: Option<CostRatio>,
     /// The verdict; `None` without a ratio.
     pub verdict: Option<CostVerdict>,
@@ -96,10 +97,9 @@ pub(crate) fn compare(samples: &Samples, pairing: Pairing, design: Design) -> Ve
 fn of_row(row: &CostRow, samples: &Samples, pairing: Pairing, design: Design) -> Option<CostComparison> {
     let (a, b) = values(row, samples, pairing);
     let (a_median, b_median) = (stats::median(&a)?, stats::median(&b)?);
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    // Nothing is a multiple of zero, and next to nothing counts as the least that somebody asks for.
+    let logs = |values: &[f64]| values.iter().map(|value| value.max(row.least).ln()).collect::<Vec<f64>>();
     let (log_a, log_b) = (logs(&a), logs(&b));
-    // Nothing is a multiple of zero.
-    let has_ratio = log_a.iter().chain(&log_b).all(|log| log.is_finite());
 
     let mut compared = CostComparison {
         id: row.id,
@@ -110,7 +110,7 @@ fn of_row(row: &CostRow, samples: &Samples, pairing: Pairing, design: Design) ->
         result: None,
         verdict: None,
     };
-    if has_ratio && !compared.is_negligible() {
+    if !compared.is_negligible() {
         compared.result = ratio(&log_a, &log_b, pairing, design, row.margin);
     }
     compared.verdict = compared.verdict_at(row.margin);

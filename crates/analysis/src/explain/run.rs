@@ -42,7 +42,6 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     let resources = resources::resources(data, &line, &usage, driver_usage.as_ref(), counted.measured);
     let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
-    let counters = counters::of_run(data, &line, &usage, counted.measured);
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -67,8 +66,8 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
-        costs: cost::of_run(data, &line, &usage, counted.measured, counters.as_ref()),
-        counters,
+        costs: cost::of_run(data, partner, &line, &usage, counted.measured),
+        counters: counters::of_run(data, &line, &usage, counted.measured),
         work: cost::work_done(data, &line, &usage, &counted.seconds),
         series: series_of(data, &line, &usage, driver_usage.as_ref(), wants_series),
         imported: imports::summaries(data, &line),

@@ -31,18 +31,18 @@ impl CostChange {
     }
 }
 
-/// The changes of all costs that each of these runs has.
+/// The changes of all costs among the runs that have them.
 pub(super) fn changes(points: &[HistoryPoint]) -> Vec<CostChange> {
     COSTS.iter().filter(|row| row.at_work.is_none()).flat_map(|row| of_row(row, points)).collect()
 }
 
 fn of_row(row: &CostRow, points: &[HistoryPoint]) -> Vec<CostChange> {
-    let values: Option<Vec<f64>> = points.iter().map(|point| point.costs.get(row.id).copied()).collect();
-    let Some(values) = values else { return Vec::new() };
+    let (points, values): (Vec<&HistoryPoint>, Vec<f64>) =
+        points.iter().filter_map(|point| Some((point, *point.costs.get(row.id)?))).unzip();
     let rule = ChangeRule { effect_min: row.margin, ..ChangeRule::default() };
     let change = |found: ChangePoint| CostChange {
         id: row.id,
-        first_after: points[found.at].clone(),
+        first_after: points[found.at].to_owned(),
         before: found.before,
         after: found.after,
         p: found.p,

@@ -25,6 +25,12 @@ impl Circumstances<'_> {
             return Err(format!("os.{key} says how much of the processors the server has"));
         }
         let busy = self.busy().ok_or("how busy the processors were is not known")?;
+        let resources = &self.run.resources;
+        if let (Some(room), Some(_)) = (resources.server_room, resources.driver_room) {
+            return Err(format!(
+                "server and driver may both use no more than {room:.2} processors, and what the driver leaves of them is not known"
+            ));
+        }
         // Processors that the server must not use are no room for it.
         let idle = match self.run.resources.server_room {
             Some(room) => (room - used).max(0.0),
@@ -61,7 +67,7 @@ impl Circumstances<'_> {
         let (n_cpus, used) = self.processors()?;
         let n = n_cpus / 2;
         if let Some(room) = self.run.resources.server_room {
-            return Err(format!("the server is bound to {room} of {n_cpus} processors already"));
+            return Err(format!("the server may use {room:.2} of {n_cpus} processors already"));
         }
         let is_bound = self.case.os.contains_key("numa") || self.case.os.contains_key("processors");
         if is_bound {

@@ -111,7 +111,7 @@ impl Circumstances<'_> {
             return Err("os says which processors the server has".to_string());
         }
         if let Some(room) = self.run.resources.server_room.or(self.run.resources.driver_room) {
-            return Err(format!("something binds server or driver to {room} processors already"));
+            return Err(format!("something leaves server or driver {room:.2} processors already"));
         }
         let resources = &self.run.resources;
         let known = resources.n_cpus.zip(resources.server_cpu).zip(resources.driver_cpu);

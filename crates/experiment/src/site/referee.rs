@@ -14,7 +14,7 @@ pub struct RunJudgement {
     /// What a repeat is expected to do and what disturbed the run, in words, if a repeat is worth its time: not for a run that is void
     /// for a reason of its own.
     pub repeat: Option<String>,
-    /// What is known of its figures.
+    /// Further figures.
     pub figures: RunFigures,
 }
 

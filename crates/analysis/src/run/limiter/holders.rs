@@ -109,7 +109,7 @@ pub(super) fn held_by(facts: &MeasurementFacts) -> String {
 fn names(facts: &MeasurementFacts) -> String {
     let named = facts.holders.iter().filter_map(|(instance, share)| {
         let name = instance.split_once('/')?.1.strip_prefix("other:")?;
-        Some((name.chars().take(NAME_CHARS).collect::<String>(), *share))
+        Some((name.replace('`', "'").chars().take(NAME_CHARS).collect::<String>(), *share))
     });
     let most = named.max_by(|a, b| a.1.total_cmp(&b.1));
     most.map_or(String::new(), |(name, _)| format!(" (it calls itself `{name}`)"))

@@ -2,6 +2,8 @@
 
 use analysis::comparison::{CaseComparison, ComparisonVerdict, CostVerdict};
 
+use model::text::visible::on_one_line;
+
 use crate::front::cli::FailOn;
 use crate::front::cli::compare::failing::{CostLimit, FailTerms};
 use crate::{Exit, say};
@@ -33,13 +35,15 @@ fn of_cost(case: &CaseComparison, limit: &CostLimit) -> Exit {
     let found = case.costs.iter().find(|cost| cost.id == limit.id);
     match found.and_then(|cost| cost.verdict_at(limit.margin)) {
         Some(CostVerdict::More) => {
-            let words = found.and_then(report::cost_words).unwrap_or_default();
-            say(&format!("--fail-on: cost {}: B {words}", limit.id));
+            let words =
+                found.and_then(|cost| report::cost_words(cost, CostVerdict::More)).unwrap_or_default();
+            let [_, name] = case.purpose.names();
+            say(&format!("--fail-on: {}: cost {}: {name} {words}", on_one_line(&case.b), limit.id));
             Exit::Different
         }
         Some(_) => Exit::Done,
         None => {
-            say(&format!("--fail-on: cost {}: no verdict on it", limit.id));
+            say(&format!("--fail-on: {}: cost {}: no verdict on it", on_one_line(&case.b), limit.id));
             Exit::Partial
         }
     }

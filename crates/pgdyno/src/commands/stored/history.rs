@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use analysis::cost::{self, CostRow};
 use analysis::history::{History, LevelChange, histories};
 use anyhow::{Result, bail};
 use model::text::prose::plural;
@@ -16,6 +17,7 @@ use crate::{Exit, print, print_exact, say};
 
 /// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
+    args.fail_on.as_ref().map_or(Ok(()), expect_judged)?;
     if let Some(store) = &args.store {
         shelf::fetch_all(store, &args.name)?;
     }
@@ -66,20 +68,45 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
 /// What a job does about these histories, by speed and by costs.
 fn judged_by(histories: &[History], terms: &FailTerms) -> Exit {
     let speed = terms.speed.map_or(Exit::Done, |speed| judged(histories, speed));
-    let is_dearer = terms.costs.iter().fold(false, |is_dearer, limit| {
-        histories.iter().fold(is_dearer, |is_dearer, history| costs_more(history, limit) || is_dearer)
-    });
-    if is_dearer { Exit::Different } else { speed }
+    let costs =
+        terms.costs.iter().flat_map(|limit| histories.iter().map(move |history| of_cost(history, limit)));
+    let exits: Vec<Exit> = std::iter::once(speed).chain(costs).collect();
+    let worst = [Exit::Different, Exit::Partial].into_iter().find(|exit| exits.contains(exit));
+    worst.unwrap_or(Exit::Done)
 }
 
-/// Whether the last change of a cost is upwards by more than does not matter, which it says.
-fn costs_more(history: &History, limit: &CostLimit) -> bool {
+/// Whether the last change of a cost is upwards by more than does not matter. Says what decides.
+fn of_cost(history: &History, limit: &CostLimit) -> Exit {
+    let n_known = history.points.iter().filter(|point| point.costs.contains_key(limit.id)).count();
+    if n_known < RUNS_MIN {
+        let known = plural(n_known, "run");
+        say(&format!(
+            "--fail-on: {}: cost {}: no verdict: known of {known}, and {RUNS_MIN} are needed",
+            history.label, limit.id
+        ));
+        return Exit::Partial;
+    }
     let last = history.cost_changes.iter().rfind(|change| change.id == limit.id);
-    let Some(change) = last.filter(|change| change.after > change.before * (1.0 + limit.margin)) else {
-        return false;
-    };
-    say(&format!("--fail-on: {}: cost {}: {}", history.label, limit.id, report::cost_change(change)));
-    true
+    match last.filter(|change| change.after > change.before * (1.0 + limit.margin)) {
+        Some(change) => {
+            say(&format!("--fail-on: {}: cost {}: {}", history.label, limit.id, report::cost_change(change)));
+            Exit::Different
+        }
+        None => Exit::Done,
+    }
+}
+
+/// Refuses costs that no history judges.
+fn expect_judged(terms: &FailTerms) -> Result<()> {
+    let depends = |limit: &&CostLimit| cost::row(limit.id).is_some_and(CostRow::depends_on_throughput);
+    match terms.costs.iter().find(depends) {
+        Some(limit) => bail!(
+            "--fail-on cost:{}: it changes with the throughput of a run, so that no history judges it; wal-records stands for it, and \
+             `compare` judges it over equally many transactions",
+            limit.id
+        ),
+        None => Ok(()),
+    }
 }
 
 /// What a job does about the throughput of these histories. Says of each what decides.

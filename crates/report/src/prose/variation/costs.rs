@@ -108,18 +108,22 @@ pub(crate) fn level_change(change: &CostChange) -> String {
 /// `per transaction, B needs 3.1 % (±0.4) more processor time and writes 12.4 % (±0.3) more WAL`; `None` if no cost differs for sure.
 pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
     let [_, b] = case.purpose.names();
-    let parts: Vec<String> = shown(case).filter_map(part).collect();
+    let parts: Vec<String> = shown(case).filter_map(|compared| part(compared, compared.verdict?)).collect();
     (!parts.is_empty()).then(|| format!("per transaction, {b} {}", joined(&parts)))
 }
 
 /// `writes 12.4 % (±0.3) more WAL`; `None` if it does not differ for sure.
-pub(crate) fn part(compared: &CostComparison) -> Option<String> {
-    let direction = match compared.verdict? {
+pub(crate) fn part(compared: &CostComparison, verdict: CostVerdict) -> Option<String> {
+    let direction = match verdict {
         CostVerdict::More => "more",
         CostVerdict::Less => "less",
         CostVerdict::Same | CostVerdict::Unsure => return None,
     };
     let (row, found) = compared.row().zip(compared.result)?;
+    if compared.a_median < row.least {
+        let b = value(row, compared.b_median);
+        return Some(format!("{} {} where there was next to none ({b})", row.verb, row.noun));
+    }
     let direction = match (direction, row.is_counted()) {
         ("less", true) => "fewer",
         (word, _) => word,
