@@ -35,6 +35,16 @@ pub(crate) const EXITS: [(Exit, &str); 5] = [
 ];
 
 impl Exit {
+    /// How a job ends whose comparisons end so: what was asked for was found, or a verdict is missing, before all is well.
+    pub(crate) fn of_all(exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let weight = |exit: &Exit| match exit {
+            Exit::Done => 0,
+            Exit::Different => 2,
+            Exit::Partial | Exit::Void | Exit::Failed => 1,
+        };
+        exits.into_iter().max_by_key(weight).unwrap_or(Exit::Done)
+    }
+
     /// This exit code, but that of success only if values of operating systems are restored.
     pub(crate) fn unless_values_are_left(self, is_restored: bool) -> Exit {
         if self == Exit::Done && !is_restored { Exit::Partial } else { self }

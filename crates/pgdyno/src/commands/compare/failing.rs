@@ -13,10 +13,7 @@ pub(super) fn judged(comparisons: &[CaseComparison], terms: &FailTerms) -> Exit 
     let speed =
         terms.speed.into_iter().flat_map(|speed| comparisons.iter().map(move |case| of_speed(case, speed)));
     let of_cost = |limit| comparisons.iter().map(move |case| of_cost(case, limit));
-    let exits: Vec<Exit> = speed.chain(terms.costs.iter().flat_map(of_cost)).collect();
-
-    let worst = [Exit::Different, Exit::Partial].into_iter().find(|exit| exits.contains(exit));
-    worst.unwrap_or(Exit::Done)
+    Exit::of_all(speed.chain(terms.costs.iter().flat_map(of_cost)))
 }
 
 fn of_speed(case: &CaseComparison, speed: FailOn) -> Exit {

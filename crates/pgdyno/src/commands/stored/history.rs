@@ -67,12 +67,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
 
 /// What a job does about these histories, by speed and by costs.
 fn judged_by(histories: &[History], terms: &FailTerms) -> Exit {
-    let speed = terms.speed.map_or(Exit::Done, |speed| judged(histories, speed));
-    let costs =
-        terms.costs.iter().flat_map(|limit| histories.iter().map(move |history| of_cost(history, limit)));
-    let exits: Vec<Exit> = std::iter::once(speed).chain(costs).collect();
-    let worst = [Exit::Different, Exit::Partial].into_iter().find(|exit| exits.contains(exit));
-    worst.unwrap_or(Exit::Done)
+    let speed = terms.speed.map(|speed| judged(histories, speed));
+    let of_costs = |limit| histories.iter().map(move |history| of_cost(history, limit));
+    Exit::of_all(speed.into_iter().chain(terms.costs.iter().flat_map(of_costs)))
 }
 
 /// Whether the last change of a cost is upwards by more than does not matter. Says what decides.
@@ -112,18 +109,19 @@ fn expect_judged(terms: &FailTerms) -> Result<()> {
 /// What a job does about the throughput of these histories. Says of each what decides.
 fn judged(histories: &[History], fail_on: FailOn) -> Exit {
     let is_meant = |before: f64, after: f64| fail_on == FailOn::Different || after < before;
-    let mut exit = Exit::Done;
-    for history in histories {
+    let of_one = |history: &History| {
         let (change, pending) = (history.changes.last(), history.pending.as_ref());
         if let Some(change) = change.filter(|change| is_meant(change.before, change.after)) {
             say(&format!("--fail-on: {}: {}", history.label, words(change).trim()));
-            exit = Exit::Different;
-        } else if let Some(pending) = pending.filter(|pending| is_meant(pending.before, pending.after)) {
-            say(&format!("--fail-on: {}: no verdict yet: {}", history.label, pending.words()));
-            exit = if exit == Exit::Different { exit } else { Exit::Partial };
+            return Exit::Different;
         }
-    }
-    exit
+        if let Some(pending) = pending.filter(|pending| is_meant(pending.before, pending.after)) {
+            say(&format!("--fail-on: {}: no verdict yet: {}", history.label, pending.words()));
+            return Exit::Partial;
+        }
+        Exit::Done
+    };
+    Exit::of_all(histories.iter().map(of_one))
 }
 
 /// The name of the experiment whose results are in this directory, and the directory with all its results.
