@@ -341,13 +341,7 @@ impl<'a> Samples<'a> {
             stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
         };
         let (a, b) = self.logs(figure, pairing);
-        let result = if pairing.is_paired() {
-            let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
-            let comparison = stats::compare_pairs(&ratios, criteria.margin, criteria.design);
-            comparison.zip(stats::signed_rank_p(&ratios))
-        } else {
-            stats::compare_unpaired(&a, &b, criteria.margin).zip(stats::rank_sum_p(&a, &b))
-        };
+        let result = compare_logs(&a, &b, pairing, criteria.margin, criteria.design, BY_RANKS);
         let sample = if pairing.is_paired() {
             FigureSample::of_blocks(figure, &self.a, &self.b)
         } else {
@@ -380,6 +374,34 @@ impl<'a> Samples<'a> {
         let lacks = |run: &RunSummary| ComparedFigure::ALL.iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
+}
+
+/// How the chance of a difference between identical servers is computed: of pairs from their differences, of others from both samples.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChanceTest {
+    of_pairs: fn(&[f64]) -> Option<f64>,
+    of_runs: fn(&[f64], &[f64]) -> Option<f64>,
+}
+
+/// Signed ranks and rank sums.
+const BY_RANKS: ChanceTest = ChanceTest { of_pairs: stats::signed_rank_p, of_runs: stats::rank_sum_p };
+/// Student's t.
+pub(crate) const BY_STUDENTS_T: ChanceTest = ChanceTest { of_pairs: stats::mean_p, of_runs: stats::t_test_p };
+
+/// B against A by logarithms, those at the same index in both lists being pairs if they are paired, and the chance of such a difference.
+pub(crate) fn compare_logs(
+    a: &[f64],
+    b: &[f64],
+    pairing: Pairing,
+    margin: f64,
+    design: Design,
+    chance: ChanceTest,
+) -> Option<(Comparison, f64)> {
+    if !pairing.is_paired() {
+        return stats::compare_unpaired(a, b, margin).zip((chance.of_runs)(a, b));
+    }
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+    stats::compare_pairs(&differences, margin, design).zip((chance.of_pairs)(&differences))
 }
 
 /// The comparison with what disturbed one side in its interval.

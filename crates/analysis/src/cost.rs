@@ -200,8 +200,6 @@ const WAL_FSYNCS: &str = "server.io.fsyncs";
 const LATE_S: f64 = 1.0;
 /// The server's commits per transaction of the load are a whole number if what is late explains the difference, and at most this share.
 const WHOLE_WITHIN: f64 = 0.1;
-/// Points of a run's work, at most: the sums up to each are taken from the start.
-const POINTS_MAX: usize = 600;
 
 /// The row of this name.
 pub fn row(id: &str) -> Option<&'static CostRow> {
@@ -303,19 +301,19 @@ pub(crate) fn work_done(data: &RunData, line: &Timeline, usage: &Usage, seconds:
         return Vec::new();
     }
     let Some((_, end_s)) = line.measured_span() else { return Vec::new() };
-    let seconds: Vec<&Second> = seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s).collect();
-    let each = seconds.len().div_ceil(POINTS_MAX).max(1);
-    let mut committed = 0.0;
-    let mut work = Vec::new();
-    for (n, second) in seconds.iter().enumerate() {
+    let (mut committed, mut from_s, mut work) = (0.0, 0.0, Vec::new());
+    let mut done = WorkDone { committed, wal_bytes: 0.0, images: Some(0.0) };
+    for second in seconds.iter().filter(|second| f64::from(second.t) + 1.0 <= end_s) {
         committed += second.tps;
-        if (n + 1) % each != 0 && n + 1 < seconds.len() {
-            continue;
-        }
         let to_s = f64::from(second.t) + 1.0;
-        let until = |metric: &str| usage.rate(metric, 0.0, to_s).map(|rate| rate * to_s);
-        let Some(wal_bytes) = until("server.wal_bytes") else { continue };
-        work.push(WorkDone { committed, wal_bytes, images: until("server.wal_full_page_images") });
+        let grown = |metric: &str| usage.rate(metric, from_s, to_s).map(|rate| rate * (to_s - from_s));
+        // What a second wrote in which nobody looked is known with the next one.
+        let Some(wal_bytes) = grown("server.wal_bytes") else { continue };
+        let images = done.images.zip(grown("server.wal_full_page_images"));
+        let images = images.map(|(before, more)| before + more);
+        done = WorkDone { committed, wal_bytes: done.wal_bytes + wal_bytes, images };
+        work.push(done);
+        from_s = to_s;
     }
     work
 }

@@ -5,8 +5,8 @@ pub(crate) mod repeated;
 mod tests;
 
 use analysis::comparison::{
-    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, CostComparison, FigureComparison,
-    Pairing, Provisional, Ratio,
+    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, FigureComparison, Pairing,
+    Provisional, Ratio,
 };
 use model::text::visible::visible;
 
@@ -278,13 +278,9 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
 
 /// What a transaction costs, a line each, below a heading.
 fn cost_rows(case: &CaseComparison) -> Vec<String> {
-    let line = |compared: &CostComparison| {
-        let row = compared.row()?;
-        let [change, word] = costs::change(compared);
-        let [a, b] = [compared.a_median, compared.b_median].map(|median| costs::value(row, median));
-        Some(format!("{:<18}{a:>11}{b:>11}   {change}  {word}", row.title))
-    };
-    let lines: Vec<String> = costs::shown(case).filter_map(line).collect();
+    let line =
+        |[title, a, b, change, word]: [String; 5]| format!("{title:<18}{a:>11}{b:>11}   {change}  {word}");
+    let lines: Vec<String> = costs::table_of(case).into_iter().map(line).collect();
     let heading = (!lines.is_empty()).then(|| ["".to_string(), format!("{}:", costs::BLIND_COMPARED)]);
     heading.into_iter().flatten().chain(lines).collect()
 }

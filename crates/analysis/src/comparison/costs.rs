@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stats::Design;
 
-use super::{Pairing, Samples};
+use super::{BY_STUDENTS_T, Pairing, Samples, compare_logs};
 use crate::cost::{COSTS, CostRow};
 use crate::summary::RunSummary;
 
@@ -89,7 +89,7 @@ impl CostComparison {
     }
 }
 
-/// All costs that both sides have.
+/// All costs that both sides have, without verdicts, which [`judge`] gives.
 pub(crate) fn compare(samples: &Samples, pairing: Pairing, design: Design) -> Vec<CostComparison> {
     COSTS.iter().filter_map(|row| of_row(row, samples, pairing, design)).collect()
 }
@@ -113,7 +113,6 @@ fn of_row(row: &CostRow, samples: &Samples, pairing: Pairing, design: Design) ->
     if !compared.is_negligible() {
         compared.result = ratio(&log_a, &log_b, pairing, design, row.margin);
     }
-    compared.verdict = compared.verdict_at(row.margin);
     Some(compared)
 }
 
@@ -159,25 +158,17 @@ fn interpolated(points: &[(f64, f64)], x: f64) -> Option<f64> {
 /// The interval by ranks, and the chance by Student's t: six pairs have no ranks rarer than one in 32, so that after a correction for ten
 /// costs no difference would count. Both must say that there is one.
 fn ratio(a: &[f64], b: &[f64], pairing: Pairing, design: Design, margin: f64) -> Option<CostRatio> {
-    let (comparison, p) = if pairing.is_paired() {
-        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        stats::compare_pairs(&differences, margin, design).zip(stats::mean_p(&differences))?
-    } else {
-        stats::compare_unpaired(a, b, margin).zip(stats::t_test_p(a, b))?
-    };
+    let (comparison, p) = compare_logs(a, b, pairing, margin, design, BY_STUDENTS_T)?;
     let detectable = comparison.detectable();
     let stats::Estimate { point, low, high, .. } = comparison.ratio;
     Some(CostRatio { ratio: point, low, high, p, p_adjusted: p, detectable })
 }
 
-/// Holm's correction over all costs of all cases, which are one family of tests.
-pub(crate) fn correct<'a>(costs: impl Iterator<Item = &'a mut CostComparison>) {
-    let mut known: Vec<&mut CostComparison> = costs.filter(|cost| cost.result.is_some()).collect();
-    let p: Vec<f64> = known.iter().filter_map(|cost| Some(cost.result?.p)).collect();
-    for (cost, adjusted) in known.iter_mut().zip(stats::holm(&p)) {
-        if let Some(ratio) = &mut cost.result {
-            ratio.p_adjusted = adjusted;
-        }
-        cost.verdict = cost.verdict_at(cost.margin);
-    }
+/// Gives all costs of all cases their verdicts, after Holm's correction: they are one family of tests.
+pub(crate) fn judge<'a>(costs: impl Iterator<Item = &'a mut CostComparison>) {
+    let mut costs: Vec<&mut CostComparison> = costs.collect();
+    let p: Vec<f64> = costs.iter().filter_map(|cost| Some(cost.result?.p)).collect();
+    let ratios = costs.iter_mut().filter_map(|cost| cost.result.as_mut());
+    ratios.zip(stats::holm(&p)).for_each(|(ratio, adjusted)| ratio.p_adjusted = adjusted);
+    costs.iter_mut().for_each(|cost| cost.verdict = cost.verdict_at(cost.margin));
 }

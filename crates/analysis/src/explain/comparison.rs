@@ -37,7 +37,7 @@ fn compare_for(
             ratio.p_adjusted = adjusted;
         }
     }
-    costs::correct(comparisons.iter_mut().flat_map(|case| &mut case.costs));
+    costs::judge(comparisons.iter_mut().flat_map(|case| &mut case.costs));
     comparisons
 }
 

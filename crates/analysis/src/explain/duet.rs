@@ -72,7 +72,7 @@ fn costs_of(a: ComparedSide, b: ComparedSide, duet: &Duet) -> Vec<CostComparison
     samples.a.retain(is_counted);
     samples.b.retain(is_counted);
     let mut costs = costs::compare(&samples, Pairing::Rounds, Design::Fixed);
-    costs::correct(costs.iter_mut());
+    costs::judge(costs.iter_mut());
     costs
 }
 

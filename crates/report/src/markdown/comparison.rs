@@ -1,6 +1,6 @@
 //! A comparison for an issue or a chat: the verdict, the figures, what differs, and how to repeat it.
 
-use analysis::comparison::{CaseComparison, CostComparison, Difference};
+use analysis::comparison::{CaseComparison, Difference};
 use analysis::summary::Study;
 
 use super::escape;
@@ -103,13 +103,10 @@ fn of_case(case: &CaseComparison) -> String {
 
 /// What a transaction costs, as rows that go on the table of figures.
 fn costs_table(case: &CaseComparison) -> String {
-    let row = |compared: &CostComparison| {
-        let row = compared.row()?;
-        let [change, word] = costs::change(compared);
-        let [a, b] = [compared.a_median, compared.b_median].map(|median| costs::value(row, median));
-        Some(format!("| {} per transaction | {a} | {b} | {change} | {word} |\n", row.title))
+    let row = |[title, a, b, change, word]: [String; 5]| {
+        format!("| {title} per transaction | {a} | {b} | {change} | {word} |\n")
     };
-    costs::shown(case).filter_map(row).collect()
+    costs::table_of(case).into_iter().map(row).collect()
 }
 
 fn findings(study: &Study) -> String {

@@ -1,6 +1,6 @@
 //! The section on what a transaction costs: a row per case, a column per cost.
 
-use analysis::comparison::{CaseComparison, CostComparison};
+use analysis::comparison::CaseComparison;
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis::Axis;
@@ -29,14 +29,10 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
 
 /// The table of a comparison; empty if no cost is known.
 pub(crate) fn compared(case: &CaseComparison) -> String {
-    let row = |compared: &CostComparison| {
-        let row = compared.row()?;
-        let [change, verdict] = costs::change(compared);
-        let [a, b] = [compared.a_median, compared.b_median].map(|median| costs::value(row, median));
-        let cells = [phrases::capital(row.title), a, b, change, verdict];
-        Some(cells.map(|cell| escape_html(&cell)).to_vec())
+    let row = |[title, a, b, change, verdict]: [String; 5]| {
+        [phrases::capital(&title), a, b, change, verdict].map(|cell| escape_html(&cell)).to_vec()
     };
-    let rows: Vec<Vec<String>> = costs::shown(case).filter_map(row).collect();
+    let rows: Vec<Vec<String>> = costs::table_of(case).into_iter().map(row).collect();
     if rows.is_empty() {
         return String::new();
     }

@@ -20,7 +20,7 @@ pub(crate) const BLIND_COMPARED: &str = "per committed transaction, WAL and imag
 const CASES_MAX: usize = 8;
 
 /// A cost with its unit: `212 µs`, `1.24 KiB`, `0.123`.
-pub(crate) fn value(row: &CostRow, value: f64) -> String {
+fn value(row: &CostRow, value: f64) -> String {
     match row.unit {
         CostUnit::Microseconds => format!("{} µs", format::significant(value)),
         CostUnit::Bytes if value < 1024.0 => format!("{} B", format::significant(value)),
@@ -69,12 +69,25 @@ pub(crate) fn lines(study: &Study) -> Vec<String> {
 }
 
 /// The costs of a comparison that somebody asks for.
-pub(crate) fn shown(case: &CaseComparison) -> impl Iterator<Item = &CostComparison> {
+fn shown(case: &CaseComparison) -> impl Iterator<Item = &CostComparison> {
     case.costs.iter().filter(|compared| !compared.is_negligible())
 }
 
+/// Rows of a comparison's table.
+pub(crate) fn table_of(case: &CaseComparison) -> Vec<[String; 5]> {
+    shown(case).filter_map(cells).collect()
+}
+
+/// A row of a comparison's table: title, A's and B's median, change, and a verdict in a word.
+fn cells(compared: &CostComparison) -> Option<[String; 5]> {
+    let row = compared.row()?;
+    let [a, b] = [compared.a_median, compared.b_median].map(|median| value(row, median));
+    let [change, verdict] = change(compared);
+    Some([row.title.to_string(), a, b, change, verdict])
+}
+
 /// `+12.4 % (+12.1 to +12.7 %)`, and a verdict in a word.
-pub(crate) fn change(compared: &CostComparison) -> [String; 2] {
+fn change(compared: &CostComparison) -> [String; 2] {
     let [low, high, change] = match compared.result {
         Some(CostRatio { low, high, ratio, .. }) => [low, high, ratio].map(|one| format::signed(one - 1.0)),
         None => return ["-".to_string(), "no verdict".to_string()],
