@@ -11,7 +11,6 @@ pub(crate) mod run;
 pub(crate) mod study;
 
 pub use comparison::{compare, compare_repeat};
-pub use disturbance::judge;
 pub use duet::{PlayedDuet, compare_duet, compare_duet_repeat};
 pub use fetched::{fetched_build, fetched_servers};
 pub use gain::{RepeatJudge, RunVerdict};

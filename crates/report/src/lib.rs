@@ -122,8 +122,11 @@ pub fn headline_and_grade(study: &Study) -> (String, Grade) {
 
 /// `±11 %`: how far off a figure can be whose undisturbed value lies in this range of ratios to it; empty if that is unknown.
 pub fn good_to(range: Option<[f64; 2]>) -> String {
-    range.map_or(String::new(), |[low, high]| {
-        format!("±{}", prose::variation::uncertainty::share((1.0 - low).max(high - 1.0)))
+    range.map_or(String::new(), |range| {
+        format!(
+            "±{}",
+            prose::variation::uncertainty::share(analysis::summary::uncertainty::larger_side(range))
+        )
     })
 }
 

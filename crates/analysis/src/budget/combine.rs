@@ -47,7 +47,7 @@ pub(crate) fn of_case(
 /// of logarithms before. `None` if a value is not above zero.
 pub(super) fn range_of_repetition(values: &[f64], assumed_sd: f64) -> Option<[f64; 2]> {
     let is_positive = values.iter().all(|value| *value > 0.0);
-    let spread = RunSpread::of_sd(assumed_sd).error_of(values, false);
+    let spread = RunSpread::new(assumed_sd, "").error_of(values, false);
     is_positive.then(|| ratios(&RepetitionSpread::new(spread.with_more(0))?, std::iter::empty()))?
 }
 

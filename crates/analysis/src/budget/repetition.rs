@@ -70,7 +70,7 @@ impl EarlierRuns {
             percent(sd),
             plural(self.n_experiments, "earlier experiment")
         );
-        Some(RunSpread { sd, of_tail: TAIL * sd, origin })
+        Some(RunSpread::new(sd, origin))
     }
 }
 
@@ -110,21 +110,16 @@ impl RunSpread {
     ) -> RunSpread {
         if let Some((sd, _)) = pooled(others) {
             let origin = format!("of the other cases vary by {}", percent(sd));
-            return RunSpread { sd, of_tail: TAIL * sd, origin };
+            return RunSpread::new(sd, origin);
         }
         earlier
             .and_then(|earlier| earlier.spread(shortest(runs, earlier.measure_s)))
             .unwrap_or_else(|| RunSpread::assumed(runs))
     }
 
-    #[cfg(test)]
-    pub(super) fn new(sd: f64, origin: &str) -> RunSpread {
-        RunSpread { sd, of_tail: TAIL * sd, origin: origin.to_string() }
-    }
-
-    /// A known one.
-    pub(super) fn of_sd(sd: f64) -> RunSpread {
-        RunSpread { sd, of_tail: TAIL * sd, origin: String::new() }
+    /// A standard deviation that is known from somewhere.
+    pub(super) fn new(sd: f64, origin: impl Into<String>) -> RunSpread {
+        RunSpread { sd, of_tail: TAIL * sd, origin: origin.into() }
     }
 
     fn assumed(runs: &[&RunData]) -> RunSpread {
@@ -133,7 +128,7 @@ impl RunSpread {
             if is_quiet { (ASSUMED_QUIET, "a quiet machine") } else { (ASSUMED_SHARED, "shared machines") };
         let sd = share / T_OF_TWO * (ASSUMED_SECONDS / shortest(runs, ASSUMED_SECONDS)).sqrt();
         let origin = format!("on {whose} are assumed to be off by {} one time in twenty", percent(share));
-        RunSpread { sd, of_tail: TAIL * sd, origin }
+        RunSpread::new(sd, origin)
     }
 
     /// The error of the median of a case's runs, and what it comes from.

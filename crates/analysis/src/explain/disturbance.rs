@@ -6,7 +6,6 @@ use model::experiment::plan::Plan;
 use model::experiment::repeat::that_counts;
 use model::run::RunData;
 
-use super::run;
 use crate::finding::{Finding, Severity};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
@@ -18,16 +17,9 @@ const MAY_FOLLOW: [&str; 1] = ["too-few-transactions"];
 /// lock (PostgreSQL documentation, errcodes-appendix).
 const TIMEOUTS: [&str; 2] = ["57014", "55P03"];
 
-/// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence: why the run
-/// should be repeated. There is none for a run that is void for a reason of its own, which a repeat would have again.
-pub fn judge(data: &RunData) -> (f64, Option<String>) {
-    let run = run::explain(data, None, false).summary;
-    let (score, found) = judged(&run);
-    (score, found.map(|found| found.evidence.clone()))
-}
-
-/// The same of an explained run.
-pub(super) fn judged(run: &RunSummary) -> (f64, Option<&Disturbance>) {
+/// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and finds what did: why the run should be repeated. There
+/// is none for a run that is void for a reason of its own, which a repeat would have again.
+pub fn judge(run: &RunSummary) -> (f64, Option<&Disturbance>) {
     (score(run), run.disturbance.as_ref().filter(|_| !is_void_by_itself(run)))
 }
 

@@ -59,7 +59,7 @@ impl RepeatJudge {
     /// Judges a run that has just ended, and remembers it.
     pub fn judge(&mut self, plan: &Plan, data: &RunData) -> RunVerdict {
         let summary = &run::explain(data, None, false).summary;
-        let (score, disturbance) = disturbance::judged(summary);
+        let (score, disturbance) = disturbance::judge(summary);
         let planned = data.record.repeat.map_or(data.record.spec.run, |repeat| repeat.of);
         let pace = data.record.case.workload.pace;
         let is_rate_given = pace.is_open() && pace.target().is_none();

@@ -104,6 +104,6 @@ impl Contribution {
 }
 
 /// The larger side of a range of ratios, as a share of the figure.
-pub(crate) fn larger_side([low, high]: [f64; 2]) -> f64 {
+pub fn larger_side([low, high]: [f64; 2]) -> f64 {
     (1.0 - low).max(high - 1.0)
 }

@@ -1,6 +1,6 @@
 //! Which attempt at a run counts, and how the others are shown.
 
-use analysis::explain::{RepeatJudge, disturbance, study};
+use analysis::explain::{RepeatJudge, disturbance, explain_run, study};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
 use model::experiment::plan::{RunSpec, RunState};
@@ -39,29 +39,36 @@ fn one(foreign: &[f64]) -> ExperimentData {
     quiet::experiment(1, runs.collect())
 }
 
+/// How much a run was disturbed, and the evidence that makes it worth a repeat.
+fn judge(data: &RunData) -> (f64, Option<String>) {
+    let run = explain_run(data, None, false).into_summary();
+    let (score, found) = disturbance::judge(&run);
+    (score, found.map(|found| found.evidence.clone()))
+}
+
 #[test]
 fn a_run_is_judged_by_its_findings_on_the_machine() {
-    assert_eq!(disturbance::judge(&attempt(spec(1, 1), None, 0.0)), (0.0, None));
-    let (score, evidence) = disturbance::judge(&attempt(spec(1, 1), None, 0.8));
+    assert_eq!(judge(&attempt(spec(1, 1), None, 0.0)), (0.0, None));
+    let (score, evidence) = judge(&attempt(spec(1, 1), None, 0.8));
     // A tenth of one processor is allowed on average, which is more than 2 % of four; 0.8 are ten times that.
     assert!((7.0..13.0).contains(&score), "{score}");
     assert!(evidence.unwrap().contains("other processes used"));
     let mut void = attempt(spec(1, 1), None, 0.8);
     set_committed(&mut void, 0..35, |_| 1);
-    assert_eq!(disturbance::judge(&void).0, f64::INFINITY, "it cannot count");
+    assert_eq!(judge(&void).0, f64::INFINITY, "it cannot count");
     let mut failing = attempt(spec(1, 1), None, 0.8);
     fail_each_second(&mut failing, 900);
     let error = |data: &mut RunData, sqlstate: &str| {
         data.record.done.as_mut().unwrap().errors = [(sqlstate.to_string(), 30_000)].into();
     };
     error(&mut failing, "42P01");
-    assert_eq!(disturbance::judge(&failing), (f64::INFINITY, None), "a repeat would fail, too");
+    assert_eq!(judge(&failing), (f64::INFINITY, None), "a repeat would fail, too");
     error(&mut failing, "57014");
-    let (score, evidence) = disturbance::judge(&failing);
+    let (score, evidence) = judge(&failing);
     assert!(score.is_infinite() && evidence.is_some(), "a time-out may follow from the disturbance");
     let mut no_rate = attempt(spec(1, 1), None, 0.0);
     find_no_rate(&mut no_rate);
-    assert_eq!(disturbance::judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");
+    assert_eq!(judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");
 }
 
 /// Another run of the case, on processors that have nothing to spare.
@@ -97,7 +104,7 @@ fn a_run_is_worth_a_repeat_if_that_is_expected_to_help_more_than_another_run() {
 fn what_a_pooler_uses_is_no_reason_to_repeat() {
     let mut data = attempt(spec(1, 1), None, 0.8);
     route(&mut data, "a:1", Some("transaction"));
-    assert_eq!(disturbance::judge(&data), (0.0, None), "a repeat would have the pooler, too");
+    assert_eq!(judge(&data), (0.0, None), "a repeat would have the pooler, too");
     let study = study(&quiet::experiment(1, vec![data]));
     let found = study.runs[0].findings.iter().find(|finding| finding.id == "foreign-cpu").unwrap();
     assert!(
