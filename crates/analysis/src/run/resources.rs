@@ -7,7 +7,7 @@ use model::telemetry::reading::key;
 
 use crate::run::limiter::room::Room;
 use crate::run::timeline::Timeline;
-use crate::run::usage::Usage;
+use crate::run::usage::{Parties, Usage};
 use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
@@ -47,11 +47,7 @@ pub(crate) fn resources(
     let driver_cpu = cpu
         .and_then(|cpu| cpu.driver)
         .or_else(|| Some(rate("driver.cpu.user")? + rate("driver.cpu.system")?));
-    let [of_server, of_driver] =
-        ["server", "driver"].map(|party| Room::from_usage(usage, party, (from_s, to_s)));
-    let room = |room: &Room, other: &Room| {
-        room.own(Some(0.0), other, n_cpus.map(f64::from)).map(|limited| limited.of)
-    };
+    let (server_room, driver_room) = rooms(data, usage, (from_s, to_s), n_cpus);
     let wal_bytes_per_s = rate("server.wal_bytes");
     let images_per_s = rate("server.wal_full_page_images");
     let size = |bytes: &str, n: &str| Some(disk(bytes)? / disk(n).filter(|n| *n > 0.0)?);
@@ -65,8 +61,8 @@ pub(crate) fn resources(
         steal: cpu.and_then(|cpu| share(cpu.steal)),
         server_cpu,
         driver_cpu,
-        server_room: room(&of_server, &Room::default()),
-        driver_room: room(&of_driver, &of_server),
+        server_room,
+        driver_room,
         driver_busiest_thread: busiest_thread(usage, from_s, to_s),
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
         foreign_processes: foreign_processes(usage, from_s, to_s),
@@ -98,6 +94,22 @@ pub(crate) fn resources(
         remote: remote(usage, from_s, to_s),
         unknown: unknown(data),
     }
+}
+
+/// How many processors the server and the driver may use of their own, where those are fewer than all of their machines.
+fn rooms(data: &RunData, usage: &Usage, span: (f64, f64), n_cpus: Option<u32>) -> (Option<f64>, Option<f64>) {
+    let [of_server, of_driver] = ["server", "driver"].map(|party| Room::from_usage(usage, party, span));
+    let room = |room: &Room, other: &Room, n_cpus: Option<u32>| {
+        room.own(Some(0.0), other, n_cpus.map(f64::from)).map(|limited| limited.of)
+    };
+    let apart = Room::default();
+    // Groups of two machines are never one, whatever their paths.
+    let (near_driver, n_of_driver) = if Parties::from_record(&data.record).driver {
+        (&of_server, n_cpus)
+    } else {
+        (&apart, data.record.driver_host.as_ref().map(|host| host.n_cpus))
+    };
+    (room(&of_server, &apart, n_cpus), room(&of_driver, near_driver, n_of_driver))
 }
 
 /// Figures that some servers do not give, by the metric that they are computed from.

@@ -32,11 +32,10 @@ impl Circumstances<'_> {
             ));
         }
         // Processors that the server must not use are no room for it.
-        let idle = match self.run.resources.server_room {
-            Some(room) => (room - used).max(0.0),
-            None => (1.0 - busy).max(0.0) * f64::from(n_cpus),
+        let (idle, busy) = match resources.server_room {
+            Some(room) => ((room - used).max(0.0), used / room.max(used)),
+            None => ((1.0 - busy).max(0.0) * f64::from(n_cpus), busy),
         };
-        let busy = if self.run.resources.server_room.is_some() { used / (used + idle) } else { busy };
         let lowered = Lowered::new(used, if busy >= NOTHING_LEFT { 1.0 } else { used / (used + idle) });
         let mut case = self.case.clone();
         let quota = format!("{:.3}", lowered.limit);

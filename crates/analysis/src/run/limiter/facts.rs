@@ -197,7 +197,11 @@ impl MeasurementFacts {
         let is_apart = bound.is_some() && !server.overlaps(&driver);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         let throttled = throttled(usage, from_s, to_s);
-        let quota = server.of_quota(server_cpu, &driver, driver_cpu);
+        let apart = Room::default();
+        // Groups of two machines are never one, whatever their paths.
+        let [near_server, near_driver] =
+            if conditions.is_local { [&driver, &server] } else { [&apart, &apart] };
+        let quota = server.of_quota(server_cpu, near_server, driver_cpu);
         let foreign = split.and_then(|split| match bound {
             // Of what is not bound to these processors, all may have been there.
             Some((_, (busy, _))) => {
@@ -214,7 +218,7 @@ impl MeasurementFacts {
             cpu: share(bound.map(|(_, (busy, _))| busy).or(split.map(|split| split.busy))).or(remote),
             quota: quota.map(|(limited, _)| limited),
             is_quota_shared: quota.is_some_and(|(_, is_shared)| is_shared),
-            driver_room: driver.own(driver_cpu, &server, n_of_driver),
+            driver_room: driver.own(driver_cpu, near_driver, n_of_driver),
             pooler: pooler.own(split.and_then(|split| split.pooler), &server, None),
             deadlocks_per_s: usage.rate("database.deadlocks", from_s, to_s).unwrap_or(0.0),
             server_cpu,

@@ -12,6 +12,8 @@ use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
 
 /// Shorter measurements are not meant to be judged, seconds.
 const LENGTH_S_MIN: f64 = 8.0;
+/// From this time on it is the sample that is slow, seconds: fifteen of them take more than the shortest measurement.
+const SLOW_S: f64 = 0.5;
 
 /// Why a measurement has no limiter; none of one that is too short for it, and where nothing was to be sampled.
 pub(super) fn why(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Option<Limiter> {
@@ -38,10 +40,11 @@ pub(super) fn why(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Option
         return Some(unknown(format!("its sessions could not be sampled: {reason}")));
     }
     let lacks = if n < SAMPLES_MIN {
+        // What was quick and ended early has another cause.
+        let slow =
+            if took_s / n >= SLOW_S { format!(": each took {:.1} s", took_s / n) } else { String::new() };
         format!(
-            "only {n:.0} samples of the server's sessions could be taken in {length_s:.0} s, and a judgement needs {SAMPLES_MIN:.0}: each took \
-             {:.1} s",
-            took_s / n
+            "only {n:.0} samples of the server's sessions could be taken in {length_s:.0} s, and a judgement needs {SAMPLES_MIN:.0}{slow}"
         )
     } else {
         format!(

@@ -4,6 +4,11 @@ use super::*;
 
 /// Seconds of a machine with two processors, on which these readings and the rest were made; four clients, two threads of the driver.
 fn judged(readings: &[(&str, f64)]) -> Limiter {
+    judged_of(readings, true)
+}
+
+/// The same with the driver on that machine or on another one.
+fn judged_of(readings: &[(&str, f64)], is_local: bool) -> Limiter {
     let rest = [
         ("waits.samples", 10.0),
         ("server.cpu.system", 0.0),
@@ -20,7 +25,7 @@ fn judged(readings: &[(&str, f64)]) -> Limiter {
     let conditions = Conditions {
         n_clients: 4,
         met_its_rate: false,
-        is_local: true,
+        is_local,
         has_pauses: false,
         tps: Some(8000.0),
         service_s: None,
@@ -104,6 +109,11 @@ fn a_quota_is_used_up_before_it_stops_anybody_half_of_the_time() {
     assert_eq!(found.name, Bottleneck::Quota, "{found:?}");
     let expected = "they and the driver, which is in the same group, used 0.49 of 0.50 processors";
     assert!(found.evidence.ends_with(expected), "{}", found.evidence);
+    // On two machines, groups of one path are two.
+    let all: Vec<(&str, f64)> = PINNED.iter().chain(&shared.concat()).copied().collect();
+    let last: std::collections::BTreeMap<&str, f64> = all.into_iter().collect();
+    let elsewhere = judged_of(&last.into_iter().collect::<Vec<(&str, f64)>>(), false);
+    assert_ne!(elsewhere.name, Bottleneck::Quota, "{elsewhere:?}");
 }
 
 #[test]
