@@ -15,6 +15,9 @@ use store::Stored;
 const RUNS_ENOUGH: u32 = 3;
 /// Most neighbours that are looked at: those whose names, which begin with the date, come last before the result's own.
 const NEIGHBOURS_MAX: usize = 40;
+/// From so many earlier runs on, no older ones are looked for: what is known beforehand counts as two runs, and lists and histories ask for each
+/// of their results.
+const FOUND_ENOUGH: usize = 20;
 /// Most runs of a neighbour whose records are read.
 const RUNS_MAX: usize = 60;
 
@@ -28,6 +31,9 @@ pub(super) fn runs(dir: &Path, data: &ExperimentData) -> Option<EarlierRuns> {
     let mut found = EarlierRuns { cases: Vec::new(), n_experiments: 0, measure_s: 0.0 };
     let (mut length_s, mut n_runs) = (0.0, 0_usize);
     for neighbour in neighbours(dir)? {
+        if n_runs >= FOUND_ENOUGH {
+            break;
+        }
         let Ok(stored) = Stored::open(&neighbour) else { continue };
         if stored.plan().made_unix_ns >= data.plan.made_unix_ns {
             continue;
