@@ -3,78 +3,121 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use analysis::budget::EarlierRuns;
 use experiment::schedule::conduct::measured_tps;
-use model::experiment::case::Case;
+use model::experiment::case::{Case, WorkloadKind};
 use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunRecord};
-use store::Stored;
+use store::{Stored, names};
 
 /// From this number of runs of each case on, nobody needs to be asked.
 const RUNS_ENOUGH: u32 = 3;
 /// Most neighbours that are looked at: those whose names, which begin with the date, come last before the result's own.
 const NEIGHBOURS_MAX: usize = 40;
-/// From so many earlier runs on, no older ones are looked for: what is known beforehand counts as two runs, and lists and histories ask for each
-/// of their results.
-const FOUND_ENOUGH: usize = 20;
 /// Most runs of a neighbour whose records are read.
 const RUNS_MAX: usize = 60;
+
+/// What neighbours say, while the directory of their runs stays as it is: lists and histories ask the same ones for each of their results.
+static KNOWN: Mutex<BTreeMap<PathBuf, (SystemTime, Arc<Neighbour>)>> = Mutex::new(BTreeMap::new());
+
+/// A result next to the one in question.
+#[derive(Debug)]
+struct Neighbour {
+    made_unix_ns: u64,
+    runs: Vec<NeighbourRun>,
+}
+
+/// A run that was completed, and is neither a repeat nor half of a duet: what was repeated was disturbed, and so may be its repeats.
+#[derive(Debug)]
+struct NeighbourRun {
+    case: u32,
+    question: Question,
+    machine: String,
+    tps: f64,
+    measure_s: f64,
+}
 
 /// Earlier runs of the workload of an experiment's first case on its machine; `None` without any, and where its own runs are enough.
 pub(super) fn runs(dir: &Path, data: &ExperimentData) -> Option<EarlierRuns> {
     if data.plan.repeats >= RUNS_ENOUGH {
         return None;
     }
-    let first = data.plan.cases.first()?;
+    let question = question(data.plan.cases.first()?);
     let machine = data.runs.iter().find_map(|run| machine(&run.record))?;
     let mut found = EarlierRuns { cases: Vec::new(), n_experiments: 0, measure_s: 0.0 };
     let (mut length_s, mut n_runs) = (0.0, 0_usize);
-    for neighbour in neighbours(dir)? {
-        if n_runs >= FOUND_ENOUGH {
-            break;
-        }
-        let Ok(stored) = Stored::open(&neighbour) else { continue };
-        if stored.plan().made_unix_ns >= data.plan.made_unix_ns {
+    for path in neighbours(dir)? {
+        let Some(neighbour) = Neighbour::read(&path) else { continue };
+        if neighbour.made_unix_ns >= data.plan.made_unix_ns {
             continue;
         }
-        let cases = of_one(&stored, first, machine, |record| {
-            length_s += f64::from(record.window().measure_s);
+        let mut cases: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let alike = |run: &&NeighbourRun| run.machine == machine && run.question == question;
+        for run in neighbour.runs.iter().filter(alike) {
+            cases.entry(run.case).or_default().push(run.tps);
+            length_s += run.measure_s;
             n_runs += 1;
-        });
+        }
         found.n_experiments += usize::from(!cases.is_empty());
-        found.cases.extend(cases);
+        found.cases.extend(cases.into_values());
     }
     found.measure_s = length_s / n_runs.max(1) as f64;
     (n_runs > 0).then_some(found)
 }
 
-/// The throughputs of a result's runs by case.
-fn of_one(stored: &Stored, first: &Case, machine: &str, mut see: impl FnMut(&RunRecord)) -> Vec<Vec<f64>> {
-    let is_alike = |case: &Case| {
-        let (own, other) = (&first.workload, &case.workload);
-        (own.kind, own.scale, own.pace.is_open()) == (other.kind, other.scale, other.pace.is_open())
-    };
-    if !stored.plan().cases.iter().any(is_alike) {
-        return Vec::new();
+/// Kind and scale of a workload, and whether it is asked for a rate.
+type Question = (WorkloadKind, u32, bool);
+
+fn question(case: &Case) -> Question {
+    (case.workload.kind, case.workload.scale, case.workload.pace.is_open())
+}
+
+impl Neighbour {
+    /// Reads a result, or remembers what it says; `None` if it cannot be read.
+    fn read(path: &Path) -> Option<Arc<Neighbour>> {
+        let changed = fs::metadata(path.join(names::RUNS)).and_then(|runs| runs.modified()).ok()?;
+        let known = |known: &BTreeMap<PathBuf, (SystemTime, Arc<Neighbour>)>| {
+            known.get(path).filter(|(of, _)| *of == changed).map(|(_, neighbour)| neighbour.clone())
+        };
+        if let Some(neighbour) = known(&lock()) {
+            return Some(neighbour);
+        }
+        let stored = Stored::open(path).ok()?;
+        let records: Vec<RunRecord> = (0..stored.n_runs().min(RUNS_MAX))
+            .filter_map(|index| stored.record(index).ok().flatten())
+            .collect();
+        let runs = records.iter().filter_map(NeighbourRun::from_record).collect();
+        let neighbour = Arc::new(Neighbour { made_unix_ns: stored.plan().made_unix_ns, runs });
+        // A run that goes on ends without a change of that directory.
+        if records.iter().all(|record| record.state != RunState::Started) {
+            lock().insert(path.to_path_buf(), (changed, neighbour.clone()));
+        }
+        Some(neighbour)
     }
-    let mut cases: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for index in 0..stored.n_runs().min(RUNS_MAX) {
-        let Ok(Some(record)) = stored.record(index) else { continue };
-        // What was repeated was disturbed, and so may be its repeats.
+}
+
+fn lock() -> MutexGuard<'static, BTreeMap<PathBuf, (SystemTime, Arc<Neighbour>)>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl NeighbourRun {
+    fn from_record(record: &RunRecord) -> Option<NeighbourRun> {
         let is_plain = record.state == RunState::Completed
             && record.repeat.is_none()
             && record.search.is_none()
             && !record.took_turns();
-        let is_wanted = is_plain && is_alike(&record.case) && self::machine(&record) == Some(machine);
-        if let Some(tps) = measured_tps(&record)
-            && is_wanted
-        {
-            see(&record);
-            cases.entry(record.spec.case).or_default().push(tps);
-        }
+        let (tps, machine) = measured_tps(record).zip(machine(record))?;
+        is_plain.then(|| NeighbourRun {
+            case: record.spec.case,
+            question: question(&record.case),
+            machine: machine.to_string(),
+            tps,
+            measure_s: f64::from(record.window().measure_s),
+        })
     }
-    cases.into_values().collect()
 }
 
 fn machine(record: &RunRecord) -> Option<&str> {
