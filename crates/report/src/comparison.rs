@@ -57,11 +57,16 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     let [median_a, median_b] = medians(case.purpose);
     let mut table = vec![format!("{:<12}{median_a:>14}{median_b:>14}   {name_b} to {name_a}", "")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
-    table.extend(cost_rows(case));
+    let cost_rows = cost_rows(case);
+    let cost_heading = match cost_rows.as_slice() {
+        [] => Vec::new(),
+        _ => vec![String::new(), format!("{}:", costs::BLIND_COMPARED)],
+    };
     let wrapped = |lines: &[String]| -> Vec<String> {
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
     };
-    let lines = [wrapped(&head), table, wrapped(&remarks(case, floor))].concat();
+    let costs = [wrapped(&cost_heading), cost_rows].concat();
+    let lines = [wrapped(&head), table, costs, wrapped(&remarks(case, floor))].concat();
     let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
     text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
     text
@@ -276,13 +281,11 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     format!("{name:<12}{a:>14}{b:>14}   {change}")
 }
 
-/// What a transaction costs, a line each, below a heading.
+/// What a transaction costs, a line each.
 fn cost_rows(case: &CaseComparison) -> Vec<String> {
     let line =
         |[title, a, b, change, word]: [String; 5]| format!("{title:<18}{a:>11}{b:>11}   {change}  {word}");
-    let lines: Vec<String> = costs::table_of(case).into_iter().map(line).collect();
-    let heading = (!lines.is_empty()).then(|| ["".to_string(), format!("{}:", costs::BLIND_COMPARED)]);
-    heading.into_iter().flatten().chain(lines).collect()
+    costs::table_of(case).into_iter().map(line).collect()
 }
 
 /// An explanation if the change points the other way than the medians shown with it.

@@ -1,6 +1,6 @@
 //! Comparisons in words.
 
-use analysis::comparison::FigureSample;
+use analysis::comparison::{CostComparison, CostRatio, CostVerdict, FigureSample};
 use analysis::finding::Grade;
 
 use super::*;
@@ -223,4 +223,45 @@ fn the_text_names_figures_floor_and_the_smallest_difference() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn costs_stand_below_the_figures_and_those_that_differ_below_the_verdict() {
+    let cost = |id: &'static str, medians: [f64; 2], ends: [f64; 3], verdict: CostVerdict| CostComparison {
+        id,
+        a_median: medians[0],
+        b_median: medians[1],
+        n_pairs: 10,
+        margin: 0.01,
+        result: Some(CostRatio {
+            low: ends[0],
+            ratio: ends[1],
+            high: ends[2],
+            p: 1e-6,
+            p_adjusted: 1e-5,
+            detectable: None,
+        }),
+        verdict: Some(verdict),
+    };
+    let mut case = case(1.041, 0.96, 1.12, ComparisonVerdict::Unsure, Some(9));
+    case.costs = vec![
+        cost("cpu", [212.0, 209.0], [0.97, 0.99, 1.02], CostVerdict::Unsure),
+        cost("wal", [412.0, 463.0], [1.121, 1.124, 1.127], CostVerdict::More),
+        cost("blocks", [25.0, 20.0], [0.799, 0.8, 0.801], CostVerdict::Less),
+        cost("reads", [0.001, 0.002], [1.0, 2.0, 3.0], CostVerdict::Same),
+        cost("temporary", [0.0, 5e6], [4e6, 5e6, 6e6], CostVerdict::More),
+    ];
+    let text = text(&case, None, (100, false));
+    let expected = "per transaction, B writes 12.4 % (±0.3) more WAL, touches 20 % (±0.1) fewer blocks and writes bytes\nof temporary files where there was next to none (4.77 MiB)\n";
+    assert!(text.contains(expected), "{text}");
+    for row in [
+        "processor time         212 µs     209 µs   -1.0 % (-3.0 to +2.0 %)  undecided\n",
+        "WAL                     412 B      463 B   +12.4 % (+12.1 to +12.7 %)  more\n",
+        "blocks touched           25.0       20.0   -20.0 % (-20.1 to -19.9 %)  less\n",
+        "temporary files           0 B   4.77 MiB   from next to nothing  more\n",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    assert!(!text.contains("blocks read"), "nobody asks for next to nothing: {text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }

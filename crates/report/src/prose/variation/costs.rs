@@ -100,6 +100,13 @@ fn change(compared: &CostComparison) -> [String; 2] {
         }
         Some(CostVerdict::Unsure) | None => "undecided".to_string(),
     };
+    // A multiple of next to nothing is no figure.
+    if let Some(row) = compared.row()
+        && compared.a_median.min(compared.b_median) < row.least
+    {
+        let words = if compared.a_median < row.least { "from next to nothing" } else { "to next to nothing" };
+        return [words.to_string(), word];
+    }
     [format!("{change} ({} to {high})", low.trim_end_matches(" %")), word]
 }
 
