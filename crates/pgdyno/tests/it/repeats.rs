@@ -57,24 +57,41 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     assert!(csv.lines().next().unwrap().contains(",repeats,replaced_by,disturbance,"), "{csv}");
 }
 
+/// What a result says about how much its runs differ, after a run of two seconds with `args`.
+fn said_of_spread(place: &Place, out: &str, args: &[&str]) -> String {
+    let bin_dir = bin_dir().display().to_string();
+    let fixed = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "1", "-o", out];
+    let more = ["--ramp-up", "0s", "--measure", "2s", "--set", "prepare.settle=false"];
+    let set = ["--set", "run.repeat_disturbed=0", "--set", "prepare.prewarm=false"];
+    place.run(&[&fixed[..], args, &more, &set].concat()).expect(0);
+    let study = place.run(&["report", out, "--json"]).expect(0);
+    let study: serde_json::Value = serde_json::from_str(&study.stdout).unwrap();
+    let budget = study["cases"][0]["uncertainty"]["throughput"]["budget"].as_array().unwrap().clone();
+    let row = budget.into_iter().find(|row| row["id"] == "runs-differ").unwrap();
+    row["evidence"].as_str().unwrap().to_string()
+}
+
 #[test]
 fn of_a_single_run_earlier_results_say_how_much_runs_differ() {
     let place = Place::new();
-    let bin_dir = bin_dir().display().to_string();
-    let run = |out: &str, repeats: &str| {
-        let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "1", PACE, "-o", out];
-        let more =
-            ["--repeats", repeats, "--ramp-up", "0s", "--measure", "2s", "--set", "prepare.settle=false"];
-        let set = ["--set", "run.repeat_disturbed=0", "--set", "prepare.prewarm=false"];
-        place.run(&[&args[..], &more, &set].concat()).expect(0);
-        let study = place.run(&["report", out, "--json"]).expect(0);
-        let study: serde_json::Value = serde_json::from_str(&study.stdout).unwrap();
-        let budget = study["cases"][0]["uncertainty"]["throughput"]["budget"].as_array().unwrap().clone();
-        let row = budget.into_iter().find(|row| row["id"] == "runs-differ").unwrap();
-        row["evidence"].as_str().unwrap().to_string()
-    };
+    let run = |out: &str, repeats: &str| said_of_spread(&place, out, &[PACE, "--repeats", repeats]);
     assert!(run("first", "1").contains("are assumed to be off by"));
     assert!(run("second", "3").starts_with("3 runs vary by "));
     let third = run("third", "1");
     assert!(third.contains(" in 2 earlier experiments of this workload on this machine (3 runs)"), "{third}");
+}
+
+#[test]
+fn other_scripts_of_the_user_say_nothing_of_how_much_runs_differ() {
+    let place = Place::new();
+    place.write("a.sql", "select pg_sleep(0.001);\n");
+    place.write("b.sql", "select pg_sleep(0.002);\n");
+    let run = |out: &str, script: &str, repeats: &str| {
+        said_of_spread(&place, out, &["-f", script, "--repeats", repeats])
+    };
+    run("first", "a.sql", "3");
+    let other = run("second", "b.sql", "1");
+    assert!(other.contains("are assumed to be off by"), "{other}");
+    let same = run("third", "a.sql", "1");
+    assert!(same.contains(" in 1 earlier experiment of this workload"), "{same}");
 }

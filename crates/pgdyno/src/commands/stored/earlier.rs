@@ -68,11 +68,24 @@ pub(super) fn runs(dir: &Path, data: &ExperimentData) -> Option<EarlierRuns> {
     (n_runs > 0).then_some(found)
 }
 
-/// Kind and scale of a workload, and whether it is asked for a rate.
-type Question = (WorkloadKind, u32, bool);
+/// What a run was asked.
+#[derive(Debug, PartialEq, Eq)]
+struct Question {
+    kind: WorkloadKind,
+    scale: u32,
+    is_open: bool,
+    /// Hashes of the user's own scripts: what they do differs as much as workloads do.
+    scripts: Vec<String>,
+}
 
 fn question(case: &Case) -> Question {
-    (case.workload.kind, case.workload.scale, case.workload.pace.is_open())
+    let workload = &case.workload;
+    Question {
+        kind: workload.kind,
+        scale: workload.scale,
+        is_open: workload.pace.is_open(),
+        scripts: workload.scripts.iter().map(|script| script.sha256.clone()).collect(),
+    }
 }
 
 impl Neighbour {
