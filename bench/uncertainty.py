@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Does the stated uncertainty hold? Cases with a known disturbance against the same cases undisturbed, on a real server, interleaved.
 
-Each trial is one case of pgdyno with --runs runs of --seconds, next to which something disturbs the machine or the server. Undisturbed
-trials of the same case are mixed in at random, and the truth is the median of all their runs with its own interval. Counted are
+Each trial is one case of pgdyno with --runs runs of --seconds, next to which something disturbs the machine or the server. Six undisturbed
+trials of each case come first and stay, so that pgdyno knows how far runs differ here; more are mixed in at random. The truth is the
+median of all undisturbed runs with its own interval. Counted are
 
 coverage    the truth's interval touches the range that the disturbed trial states: at least 90 %
 sharpness   median of the range's half width over the distance of figure and truth: at most 3
@@ -66,6 +67,8 @@ class Bench:
     def __init__(self, args):
         self.args = args
         self.place = tempfile.mkdtemp(prefix="pgdyno-uncertainty-")
+        self.n_trials = 0
+        os.mkdir(os.path.join(self.place, "results"))
         settings = ["shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=30min", "autovacuum=off"]
         self.server = Server(args.bindir, settings)
         self.url = f"postgres://postgres@/postgres?host={self.server.dir}"
@@ -101,10 +104,11 @@ class Bench:
             "short": lambda: [],
         }
 
-    def trial(self, workload, clients, disturbance):
-        """Figure, range and grade of a case, and the throughput of its runs."""
+    def trial(self, workload, clients, disturbance, is_kept=False):
+        """Figure, range and grade of a case, and the throughput of its runs. What is kept tells later trials how far runs differ here."""
         seconds = 3 if disturbance == "short" else self.args.seconds
-        out = os.path.join(self.place, "out")
+        self.n_trials += 1
+        out = os.path.join(self.place, "results", f"trial-{self.n_trials:04}")
         command = [self.args.pgdyno, "run", *WORKLOADS[workload], "-s", str(self.args.scale), "-c", str(clients), "--server", self.url,
                    "--measure", f"{seconds}s", "--ramp-up", "1s", "--repeats", str(self.args.runs), "--set", "run.repeat_disturbed=0",
                    "--json", "-o", out]
@@ -116,7 +120,8 @@ class Bench:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        shutil.rmtree(out, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(out, ignore_errors=True)
         if not done.stdout.startswith("{"):
             raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr}")
         case = json.loads(done.stdout)["cases"][0]
@@ -177,13 +182,15 @@ def main():
     try:
         names = list(bench.disturbances())
         disturbed = [(cases[i % len(cases)], names[(i // len(cases) + i) % len(names)]) for i in range(args.trials)]
-        # An undisturbed one for every three, and six of each case at least.
-        quiet = [(case, None) for case in cases for _ in range(max(6, args.trials // (3 * len(cases))))]
-        order = disturbed + quiet
+        # Six of each case undisturbed before, as a machine is known by, and as many as disturbed ones for every six in between.
+        before = [(case, None) for _ in range(6) for case in cases]
+        between = [(case, None) for case in cases for _ in range(max(3, args.trials // (6 * len(cases))))]
+        order = disturbed + between
         random.shuffle(order)
+        order = before + order
         found = []
         for n, (case, disturbance) in enumerate(order, 1):
-            result = bench.trial(*case, disturbance)
+            result = bench.trial(*case, disturbance, is_kept=n <= len(before))
             found.append((case, disturbance, result))
             print(f"{n}/{len(order)} {case} {disturbance or 'undisturbed'}: {result['tps_median']}", file=sys.stderr, flush=True)
         runs = {case: [tps for other, disturbance, one in found if other == case and not disturbance for tps in one["tps"]] for case in cases}
