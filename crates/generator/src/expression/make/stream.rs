@@ -1,0 +1,88 @@
+//! What a client carries from transaction to transaction: its draws, and the rows that it has inserted.
+
+use crate::random::{Draws, Zipf, mix};
+
+/// Draws of one client, and the rows that `fresh` and `latest` know of.
+#[derive(Clone, Debug, Default)]
+pub struct ClientStream {
+    pub(in crate::expression) draws: Draws,
+    client: u64,
+    n_clients: u64,
+    /// The rows of each table.
+    own: Vec<OwnRows>,
+}
+
+/// Rows of one table that this client inserts.
+#[derive(Clone, Debug, Default)]
+struct OwnRows {
+    /// How many exist.
+    n_committed: u64,
+    /// How many the transaction at hand has named.
+    n_named: u64,
+    /// The distribution of the last `latest`.
+    zipf: Option<Zipf>,
+}
+
+impl ClientStream {
+    /// The stream of a client, by its number over all drivers, of `n_clients`.
+    pub fn new(stream_seed: u64, client: u64, n_clients: u64) -> ClientStream {
+        let state = mix(stream_seed ^ mix(client.wrapping_add(1)));
+        ClientStream { draws: Draws { state }, client, n_clients: n_clients.max(1), own: Vec::new() }
+    }
+
+    /// A transaction begins: rows that the last one named and did not commit are named again.
+    pub fn begin(&mut self) {
+        for own in &mut self.own {
+            own.n_named = 0;
+        }
+    }
+
+    /// The transaction has committed: the rows it named exist.
+    pub fn committed(&mut self) {
+        for own in &mut self.own {
+            own.n_committed += own.n_named;
+            own.n_named = 0;
+        }
+    }
+
+    fn own(&mut self, table: usize) -> &mut OwnRows {
+        if self.own.len() <= table {
+            self.own.resize(table + 1, OwnRows::default());
+        }
+        &mut self.own[table]
+    }
+
+    /// The number of a row that nobody else names.
+    pub(in crate::expression) fn fresh(&mut self, table: usize, n_rows: i64) -> i64 {
+        let client = self.client as i64;
+        let n_clients = self.n_clients as i64;
+        let own = self.own(table);
+        let k = (own.n_committed + own.n_named) as i64;
+        own.n_named += 1;
+        n_rows.saturating_add(client).saturating_add(n_clients.saturating_mul(k))
+    }
+
+    /// A row that exists, the newest ones most often: by Zipf over the loaded rows, this client's, and as many of each
+    /// other client, which are moved to this client's. None if there is no row.
+    pub(in crate::expression) fn latest(
+        &mut self,
+        table: usize,
+        n_rows: i64,
+        exponent: f64,
+        draws: &mut Draws,
+    ) -> Option<i64> {
+        let client = self.client as i64;
+        let n_clients = self.n_clients as i64;
+        let own = self.own(table);
+        let n = n_rows.saturating_add(n_clients.saturating_mul(own.n_committed as i64));
+        if n <= 0 {
+            return None;
+        }
+        let zipf = match own.zipf {
+            Some(zipf) if zipf.is_of(n as u64, exponent) => zipf,
+            _ => *own.zipf.insert(Zipf::new(n as u64, exponent)),
+        };
+        let row = n - 1 - zipf.draw(draws) as i64;
+        if row < n_rows { Some(row) } else { Some(n_rows + client + (row - n_rows) / n_clients * n_clients) }
+    }
+}

@@ -1,0 +1,28 @@
+//! What a workload directory says: its manifest, its typed expressions, rows and parameters.
+//!
+//! A [`Directory`] is the texts of its files. [`Manifest`] is its `workload.toml`, an [`Instance`] all of it in a variant, at a
+//! scale, with values of its options: names are resolved, expressions compiled, and rows can be made. Files, servers and scripts'
+//! own language are not known here.
+
+mod directory;
+pub mod expression;
+mod instance;
+mod manifest;
+mod problem;
+mod proof;
+pub mod random;
+
+pub use directory::{Directory, FILES_MAX};
+pub use expression::{CellFault, Type};
+pub use instance::parameters::ClientParameters;
+pub use instance::table::{Table, TableColumn, TableRows};
+pub use instance::{
+    CheckSql, Choice, DirectoryTransaction, EachParameters, Instance, Parameter, SessionClass, SqlPart,
+    variable_name,
+};
+pub use manifest::sessions::{Order, SessionSpec, Variant, Weights};
+pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
+pub use manifest::transactions::{DeclaredTransaction, EachSpec, LimitOfLatency, Think};
+pub use manifest::{Check, Defaults, Manifest, Measure, Needs, OptionSpec, OptionValue};
+pub use problem::Problem;
+pub use proof::ServerColumn;
