@@ -1,0 +1,5 @@
+create table account (
+    id bigint not null,
+    balance numeric(15, 2) not null,
+    note text not null
+);

@@ -1,0 +1,1 @@
+select balance, note from account where id = :id;

@@ -1,0 +1,4 @@
+create table document (
+    id bigserial,
+    body jsonb not null
+);

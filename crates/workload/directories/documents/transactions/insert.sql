@@ -1,0 +1,1 @@
+insert into document (body) values (:body::jsonb);

@@ -1,0 +1,1 @@
+delete from sbtest:t where id = :u;

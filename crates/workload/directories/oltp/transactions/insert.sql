@@ -1,0 +1,1 @@
+insert into sbtest:t (k, c, pad) values (:k, :c, :pad);

@@ -1,0 +1,16 @@
+begin;
+select c from sbtest:t1 where id = :p1;
+select c from sbtest:t1 where id = :p2;
+select c from sbtest:t1 where id = :p3;
+select c from sbtest:t1 where id = :p4;
+select c from sbtest:t1 where id = :p5;
+select c from sbtest:t1 where id = :p6;
+select c from sbtest:t1 where id = :p7;
+select c from sbtest:t1 where id = :p8;
+select c from sbtest:t1 where id = :p9;
+select c from sbtest:t1 where id = :p10;
+select c from sbtest:t2 where id between :r1 and :e1;
+select sum(k) from sbtest:t3 where id between :r2 and :e2;
+select c from sbtest:t4 where id between :r3 and :e3 order by c;
+select distinct c from sbtest:t5 where id between :r4 and :e4 order by c;
+commit;

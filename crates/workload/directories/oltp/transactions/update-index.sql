@@ -1,0 +1,1 @@
+update sbtest:t set k = k + 1 where id = :u;

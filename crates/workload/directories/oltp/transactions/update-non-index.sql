@@ -1,0 +1,1 @@
+update sbtest:t set c = :c where id = :u;

@@ -1,0 +1,1 @@
+insert into item (id, embedding) values (:id, :embedding::vector);

@@ -1,0 +1,1 @@
+select id from item order by embedding <=> :embedding::vector limit 10;
