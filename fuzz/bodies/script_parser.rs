@@ -68,7 +68,7 @@ fn run(emulator: &mut Emulator, program: &Program) {
         out.clear();
         match emulator.step(program) {
             Ok(Action::End) => {
-                emulator.rewind();
+                emulator.rewind(program);
                 return;
             }
             Ok(Action::Send { statement }) => {

@@ -21,7 +21,7 @@ use crate::client::notices::Notices;
 use crate::client::outgoing::Outgoing;
 use crate::client::parsed::PreparedStatements;
 use crate::client::session::{ClientSession, Dial};
-use crate::client::transaction::CurrentTransaction;
+use crate::client::transaction::{ClientRole, CurrentTransaction};
 use crate::clock::Nanos;
 use crate::prefetch;
 
@@ -66,6 +66,8 @@ pub(crate) struct Client {
     pub(crate) state: State,
     /// Produces the client's next step.
     pub(crate) emulator: Emulator,
+    /// Which transactions it runs.
+    pub(crate) role: ClientRole,
     pub(crate) transaction: CurrentTransaction,
     pub(crate) record: ClientRecord,
     pub(crate) session: ClientSession,
@@ -108,6 +110,7 @@ impl Client {
             id,
             state: State::Idle,
             emulator,
+            role: ClientRole::default(),
             transaction: CurrentTransaction::default(),
             record: ClientRecord::default(),
             session: ClientSession::default(),

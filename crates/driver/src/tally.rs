@@ -308,7 +308,7 @@ impl ScriptTally {
         self.latency_moments += other.latency_moments;
         self.lag_moments += other.lag_moments;
         for (mine, theirs) in self.facts.iter_mut().zip(&other.facts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
         for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
             *mine += *theirs;

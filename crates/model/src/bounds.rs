@@ -72,8 +72,19 @@ pub const NAME_BYTES_MAX: usize = 5_000;
 /// The keys whose texts are names: they become columns, labels and addresses.
 pub const NAMES: [&str; 6] = ["name", "tag", "hostname", "version", "tool_version", "unit"];
 /// The maps whose keys are names of others, such as tables, and say nothing of the numbers.
-pub const MAPS: [&str; 8] =
-    ["rows_before", "rows_after", "touched", "relations", "errors", "facts", "values", "labels"];
+pub const MAPS: [&str; 10] = [
+    "rows_before",
+    "rows_after",
+    "touched",
+    "relations",
+    "errors",
+    "facts",
+    "values",
+    "labels",
+    // Files and options of a workload directory.
+    "texts",
+    "options",
+];
 /// Longest other text: that of a script.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Longest key.

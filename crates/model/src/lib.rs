@@ -4,6 +4,7 @@
 //! glossary of `METHODOLOGY.md` what a word means.
 
 pub mod bounds;
+pub mod directory;
 pub mod experiment;
 pub mod load;
 pub mod release;

@@ -17,6 +17,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::directory::WorkloadDirectory;
 use crate::load::capacity::LatencyTarget;
 use crate::text::units::serde_by_text;
 use crate::text::word_enum::words;
@@ -36,6 +37,9 @@ pub struct LoadSpec {
     pub profiles: Option<Profiles>,
     /// Variables given to every client (`scale`, `-D` definitions).
     pub defines: BTreeMap<String, String>,
+    /// The workload directory that `scripts` are of, which gives them parameters; a script is found there by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<Box<WorkloadDirectory>>,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Number of clients, each with one connection.
@@ -117,6 +121,15 @@ pub struct LoadSpec {
     pub cancel_on_stop: bool,
 }
 
+impl LoadSpec {
+    /// What the record of a run keeps of it: its case has the texts of a workload directory.
+    pub fn recorded(&self) -> LoadSpec {
+        let mut recorded = self.clone();
+        recorded.directory.iter_mut().for_each(|directory| directory.texts.clear());
+        recorded
+    }
+}
+
 /// Default of [`LoadSpec::message_bytes_max`], unless a script needs longer rows.
 pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
@@ -141,6 +154,7 @@ impl Default for LoadSpec {
             scripts: Vec::new(),
             profiles: None,
             defines: BTreeMap::new(),
+            directory: None,
             protocol: Protocol::Prepared,
             n_clients: 1,
             n_threads: 1,

@@ -11,6 +11,8 @@ use crate::action::{Action, NextTransaction};
 use crate::emulator::builtins::Builtins;
 use crate::emulator::bundle::Bundle;
 use crate::random::Prng;
+use crate::script::declared::draws::{Drawer, ParameterDraws};
+use crate::script::declared::glued::Glued;
 use crate::script::eval::{DebugLine, Slot};
 use crate::script::interpreter::{Interpreter, RunError, Unsendable};
 use crate::script::program::Program;
@@ -21,7 +23,7 @@ use crate::tpcc::{Terminal, TransactionProfile};
 use crate::tprocc::User;
 
 /// One emulated user.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Emulator {
     /// Runs scripts.
     Script(Interpreter),
@@ -41,7 +43,8 @@ impl Emulator {
     ) -> Emulator {
         match bundle.builtins {
             None => {
-                let script = Interpreter::new(&bundle.variables, prng, client_id, defines);
+                let mut script = Interpreter::new(&bundle.variables, prng, client_id, defines);
+                script.quote_texts(&bundle.texts);
                 Emulator::Script(script.speaking(bundle.dialect))
             }
             Some(Builtins::Tpcc(config)) => {
@@ -51,11 +54,22 @@ impl Emulator {
         }
     }
 
+    /// The same client with the parameters of the bundle's workload directory, if it has one.
+    #[must_use]
+    pub fn drawing(self, bundle: &Bundle, drawer: Drawer) -> Emulator {
+        match (self, &bundle.instance) {
+            (Emulator::Script(script), Some(instance)) => {
+                Emulator::Script(script.drawing(ParameterDraws::new(instance, drawer)))
+            }
+            (other, _) => other,
+        }
+    }
+
     /// Starts a transaction at its first command and remembers the random stream for [`Emulator::rewind`].
     #[inline]
     pub fn begin(&mut self, program: &Program) {
         match (self, program.transaction) {
-            (Emulator::Script(script), _) => script.begin(),
+            (Emulator::Script(script), _) => script.begin(program),
             (Emulator::Terminal(terminal), Some(transaction)) => {
                 terminal.begin(TransactionProfile::ALL[transaction])
             }
@@ -66,9 +80,9 @@ impl Emulator {
 
     /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned, as in
     /// pgbench.
-    pub fn rewind(&mut self) {
+    pub fn rewind(&mut self, program: &Program) {
         match self {
-            Emulator::Script(script) => script.rewind(),
+            Emulator::Script(script) => script.rewind(program),
             Emulator::Terminal(terminal) => terminal.rewind(),
             Emulator::User(user) => user.rewind(),
         }
@@ -220,11 +234,38 @@ impl Emulator {
         matches!(self, Emulator::Terminal(terminal) if terminal.expects(sqlstate))
     }
 
-    /// Adds facts about the transaction that ended to `facts`, in the order of [`Program::facts`].
+    /// Which of the statements is sent that a statement with glued names became.
+    ///
+    /// # Errors
+    /// A variable whose value is not within its range.
     #[inline]
-    pub fn add_facts(&self, facts: &mut [u64]) {
-        if let Emulator::Terminal(terminal) = self {
-            terminal.add_facts(facts);
+    pub fn variant(&self, glued: &Glued) -> Result<usize, Unsendable> {
+        self.script().map_or(Ok(0), |script| script.variant(glued))
+    }
+
+    /// The transaction was committed. Adds facts about it to `facts`, in the order of [`Program::facts`].
+    ///
+    /// # Errors
+    /// A fact that cannot be computed.
+    #[inline]
+    pub fn committed(&mut self, program: &Program, facts: &mut [u64]) -> Result<(), RunError> {
+        match self {
+            Emulator::Script(script) => {
+                script.committed();
+                script.add_facts(program, facts)
+            }
+            Emulator::Terminal(terminal) => {
+                terminal.add_facts(facts);
+                Ok(())
+            }
+            Emulator::User(_) => Ok(()),
+        }
+    }
+
+    /// The server may have committed the transaction: rows that it inserted may exist.
+    pub fn may_be_committed(&mut self) {
+        if let Emulator::Script(script) = self {
+            script.committed();
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod action;
 pub mod catalogue;
+pub mod directories;
 pub mod emulator;
 pub mod number;
 pub mod objects;
@@ -26,6 +27,7 @@ pub use objects::signature::Signature;
 pub use random::Prng;
 pub use random::seeds::{Seeds, ThreadStreams};
 pub use script::assignment::{Columns, UnsetUse};
+pub use script::declared::draws::Drawer;
 pub use script::eval::DebugLine;
 pub use script::interpreter::{Interpreter, RunError, Unsendable};
 pub use script::program::{Delay, Program, ScriptCommand, ScriptError, ScriptStep, ShellWord};

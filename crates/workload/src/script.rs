@@ -1,10 +1,10 @@
 //! pgbench's script language: reading, compiling and evaluating it.
 
 pub mod assignment;
+pub mod declared;
 pub mod eval;
 mod exchange;
 pub mod expr;
-pub(crate) mod fold;
 pub mod function;
 pub mod interpreter;
 pub mod lexer;

@@ -1,5 +1,6 @@
 //! Tests of the crate, most of them tables of pgbench's own output.
 
+mod directories;
 mod emulators;
 mod expressions;
 mod folding;

@@ -218,6 +218,7 @@ fn program(
         statements: vec![statement],
         variables: Arc::default(),
         transaction: Some(profile as usize),
-        facts: &[],
+        facts: Vec::new(),
+        declared: None,
     }
 }

@@ -3,8 +3,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use generator::{Choice, Directory, Instance};
 use workload::tpcb::{TpcbRows, TpcbScript, TpcbTable};
-use workload::{Action, BoundParameter, Bundle, Emulator, Prng};
+use workload::{Action, BoundParameter, Bundle, Drawer, Emulator, Prng};
 
 /// The system's allocator, counting per thread.
 struct Counting;
@@ -59,10 +62,70 @@ fn transactions_of_builtin_scripts_allocate_nothing() {
         let before = allocations();
         for _ in 0..1000 {
             transaction(&mut emulator, &bundle, &mut out);
-            emulator.rewind();
+            emulator.rewind(&bundle.programs[0]);
         }
         assert_eq!(allocations(), before, "{source}");
     }
+}
+
+/// A directory with transactions that read and write a key, as YCSB's do.
+fn instance() -> Arc<Instance> {
+    let manifest = "format = 1\nname = \"t\"\ntitle = \"T\"\nabout = \"tests\"\nsource = \"own\"\n\
+                    licence = \"MIT OR Apache-2.0\"\nscale = \"1,000 rows\"\n\
+                    [[table]]\nname = \"t\"\nrows = \"1000 * scale\"\n[table.columns]\n\
+                    k = \"concat('user', fnv64(row))\"\n\
+                    [[transaction]]\nname = \"update\"\nfacts = {sum = \"f * 2\"}\n[transaction.params]\n\
+                    key = \"t.k[zipf_ycsb(rows(t))]\"\nf = \"uniform(0, 9)\"\nvalue = \"ascii(100)\"\n\
+                    price = \"decimal(uniform(0, 999), 2)\"\nday = \"date('2024-01-01') + uniform(0, 300)\"\n\
+                    [variants]\nplain = {weights = {update = 1}}\n";
+    let files = [
+        ("workload.toml", manifest),
+        ("schema.sql", "create table t (k text);"),
+        ("transactions/update.sql", UPDATE),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let directory = Directory::new(files.into()).expect("a directory");
+    Arc::new(Instance::new(&directory, &Choice { scale: 1, ..Choice::default() }).expect("an instance"))
+}
+
+const UPDATE: &str = "begin;\nselect * from t where k = :key;\n\
+                      update t set field:f = :value, p = :price, d = :day where k = :key;\nend;";
+
+/// Runs one transaction of a directory under both protocols.
+fn transaction_of(emulator: &mut Emulator, bundle: &Bundle, facts: &mut [u64], out: &mut Vec<u8>) {
+    let program = &bundle.programs[0];
+    emulator.begin(program);
+    while let Action::Send { statement } = emulator.step(program).expect("it runs") {
+        out.clear();
+        let mut statement = &program.statements[statement];
+        if let Some(glued) = &statement.glued {
+            statement = &glued.variants[emulator.variant(glued).expect("it is within its range")];
+        }
+        emulator.render_pieces(program, &statement.pieces, out).expect("each variable has a value");
+        for variable in &statement.parameters {
+            assert_eq!(emulator.parameter(*variable, out), BoundParameter::Text);
+        }
+    }
+    emulator.committed(program, facts).expect("facts are computed");
+}
+
+#[test]
+fn transactions_with_parameters_allocate_nothing() {
+    let defines = BTreeMap::from([("scale".to_owned(), "1".to_owned())]);
+    let bundle =
+        Bundle::compile_directory(&[("update", UPDATE, 1)], &defines, &instance()).expect("compiles");
+    let drawer = Drawer { client: 0, n_clients: 1, seed: 1 };
+    let mut emulator = Emulator::new(&bundle, Prng::seed(1), 0, &defines).drawing(&bundle, drawer);
+    let (mut out, mut facts) = (Vec::with_capacity(4096), vec![0; bundle.programs[0].facts.len()]);
+    for _ in 0..1000 {
+        transaction_of(&mut emulator, &bundle, &mut facts, &mut out);
+    }
+    let before = allocations();
+    for _ in 0..1000 {
+        transaction_of(&mut emulator, &bundle, &mut facts, &mut out);
+        emulator.rewind(&bundle.programs[0]);
+    }
+    assert_eq!(allocations(), before);
 }
 
 #[test]

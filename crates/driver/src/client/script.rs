@@ -1,13 +1,20 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
+use std::collections::BTreeMap;
+
 use model::load::{LoadSpec, Protocol};
 use wire::message;
+use workload::directories::classes::{Classes, Pause};
+use workload::script::declared::{Declared, TRIES_MAX};
 use workload::{
-    BoundParameter, Builtins, Bundle, Dialect, Emulator, Fetch, Program, Schema, ScriptCommand, Unsendable,
+    BoundParameter, Builtins, Bundle, Dialect, Emulator, Fetch, Prng, Program, Schema, ScriptCommand,
+    Statement, Unsendable, directories,
 };
 
 use crate::client::Client;
 use crate::client::parsed::PreparedStatements;
+use crate::client::transaction::ClientRole;
+use crate::tally::{SqlState, sqlstate};
 
 /// The scripts of a load.
 #[derive(Debug)]
@@ -16,9 +23,21 @@ pub(crate) struct Scripts {
     pub(crate) protocol: Protocol,
     /// Some statement's rows become variables.
     pub(crate) fetches: bool,
+    /// The variables that a workload directory gives to every client.
+    pub(crate) options: BTreeMap<String, String>,
     is_lazy: bool,
     prepared: Vec<Vec<Prepared>>,
+    classes: Option<Classes>,
+    /// Pauses after transactions, by script.
+    think: Vec<Option<Pause>>,
+    /// Errors with which transactions may end, by script, and those after which they are tried again.
+    expected: Vec<Vec<SqlState>>,
+    retry: Vec<Vec<SqlState>>,
 }
+
+/// Statements of a load beyond which they are parsed when they first run: glued names can make very many of them, of which a
+/// client needs few.
+const PARSED_BEFORE_MAX: usize = 1000;
 
 /// What is prepared of a statement before the load begins.
 #[derive(Debug)]
@@ -33,6 +52,8 @@ struct Prepared {
     head: Vec<u8>,
     tail: Closed,
     control: BlockControl,
+    /// Those that are sent in place of a statement with glued names.
+    variants: Vec<Prepared>,
 }
 
 /// The end of a message, with the Sync that follows outside of pipelines if the protocol needs one.
@@ -61,7 +82,8 @@ impl Closed {
 impl Scripts {
     /// Compiles the scripts of a load. The error names script, line and column.
     pub(crate) fn compile(load: &LoadSpec) -> Result<Scripts, String> {
-        let bundle = bundle(load)?;
+        let options = directories::options(load);
+        let bundle = bundle(load, &options)?;
         let mut numbers = 0..;
         let mut prepared = Vec::with_capacity(bundle.programs.len());
         for program in &bundle.programs {
@@ -71,12 +93,90 @@ impl Scripts {
             prepared.push(prepare_all(&mut numbers, program, load.protocol));
         }
         let fetches = bundle.programs.iter().flat_map(|p| &p.statements).any(|s| s.fetch != Fetch::Discard);
-        Ok(Scripts { bundle, protocol: load.protocol, fetches, is_lazy: load.lazy_parse, prepared })
+        let states = |program: &Program, of: fn(&Declared) -> &[String]| -> Vec<SqlState> {
+            let texts = program.declared.as_deref().map_or(&[][..], of);
+            texts.iter().map(|text| sqlstate(text.as_bytes())).collect()
+        };
+        let programs = || bundle.programs.iter();
+        let expected = programs().map(|program| states(program, |of| &of.expected)).collect();
+        let retry = programs().map(|program| states(program, |of| &of.retry)).collect();
+        let names: Vec<(&str, u32)> = load.scripts.iter().map(|of| (of.name.as_str(), of.weight)).collect();
+        let (classes, think) = match bundle.instance() {
+            None => (None, vec![None; bundle.programs.len()]),
+            Some(instance) => {
+                let pause = |(name, _): &(&str, u32)| {
+                    let mut transactions = instance.transactions().iter();
+                    transactions.find(|of| of.name == *name)?.think.map(Pause::new)
+                };
+                let classes = Classes::of_directory(instance, &names, load.n_clients)?;
+                (classes, names.iter().map(pause).collect())
+            }
+        };
+        let n_statements: usize = prepared.iter().flatten().map(Prepared::n_statements).sum();
+        let is_lazy = load.lazy_parse || (n_statements > PARSED_BEFORE_MAX && bundle.instance().is_some());
+        let protocol = load.protocol;
+        Ok(Scripts { bundle, protocol, fetches, options, is_lazy, prepared, classes, think, expected, retry })
+    }
+
+    /// The class of a client.
+    pub(crate) fn class(&self, client: usize) -> usize {
+        self.classes.as_ref().map_or(0, |classes| classes.class_of(client))
+    }
+
+    /// The settings of a class's sessions, as options of their connections.
+    pub(crate) fn session_options(&self, class: usize) -> Option<String> {
+        let settings = &self.classes.as_ref()?.all[class].settings;
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace(' ', "\\ ");
+        let option = |(name, value): &(String, String)| format!("-c {name}={}", escaped(value));
+        (!settings.is_empty()).then(|| settings.iter().map(option).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Number of classes.
+    pub(crate) fn n_classes(&self) -> usize {
+        self.classes.as_ref().map_or(1, |classes| classes.all.len())
+    }
+
+    /// What a client of the load does.
+    pub(crate) fn role(&self, client: usize, seed: u64) -> ClientRole {
+        let class = self.class(client);
+        let order = self.classes.as_ref().and_then(|classes| classes.all[class].order.as_ref());
+        ClientRole::new(class, order.map_or(Vec::new(), |order| order.of_client(seed, client)))
+    }
+
+    /// The script that a client of a class runs next, by weight.
+    #[inline]
+    pub(crate) fn choose(&self, class: usize, prng: &mut Prng) -> usize {
+        match &self.classes {
+            None => self.bundle.choose(prng),
+            Some(classes) => classes.all[class].choose(prng),
+        }
+    }
+
+    /// The pause after a transaction: its own, or that of its class.
+    #[inline]
+    pub(crate) fn pause_after(&self, script: usize, class: usize) -> Option<Pause> {
+        self.think[script].or_else(|| self.classes.as_ref()?.all[class].think)
+    }
+
+    /// Whether a script's transactions may end with this error.
+    pub(crate) fn expects(&self, script: usize, state: SqlState) -> bool {
+        self.expected[script].contains(&state)
+    }
+
+    /// Whether a script names this error as one after which its transactions are tried again.
+    pub(crate) fn retries(&self, script: usize, state: SqlState) -> bool {
+        self.retry[script].contains(&state)
+    }
+
+    /// Most tries of a script's transactions, if those of all scripts have so many; 0: no limit.
+    pub(crate) fn tries_max(&self, script: usize, of_load: u32) -> u32 {
+        let has_own = of_load == 1 && !self.retry[script].is_empty();
+        if has_own { TRIES_MAX } else { of_load }
     }
 
     /// The statements of a fresh connection, none of which is parsed.
     pub(crate) fn nothing_parsed(&self) -> Option<PreparedStatements> {
-        let n = || self.prepared.iter().map(Vec::len).sum();
+        let n = || self.prepared.iter().flatten().map(Prepared::n_statements).sum();
         (self.protocol == Protocol::Prepared).then(|| PreparedStatements::none(n()))
     }
 
@@ -102,8 +202,8 @@ impl Scripts {
     }
 
     /// Counts other than transactions, by script.
-    pub(crate) fn facts(&self) -> Vec<&'static [&'static str]> {
-        self.bundle.programs.iter().map(|program| program.facts).collect()
+    pub(crate) fn facts(&self) -> Vec<Vec<String>> {
+        self.bundle.programs.iter().map(|program| program.facts.clone()).collect()
     }
 
     /// Labels of the statements, by script.
@@ -133,8 +233,10 @@ impl Scripts {
         }
         for (script, program) in self.bundle.programs.iter().enumerate() {
             for (index, statement) in program.statements.iter().enumerate() {
-                message::parse(out, &self.prepared[script][index].name, &statement.text);
-                order.push((script, index));
+                for (prepared, statement) in self.prepared[script][index].sendable(statement) {
+                    message::parse(out, &prepared.name, &statement.text);
+                    order.push((script, index));
+                }
             }
         }
         message::sync(out);
@@ -153,12 +255,13 @@ impl Scripts {
         statement: usize,
         client: &mut Client,
     ) -> Result<(), Unsendable> {
-        let prepared = &self.prepared[script][statement];
+        let (prepared, statement) =
+            self.sent(script, statement, &client.emulator).inspect_err(|_| client.drop_message())?;
         let (_, parsed, out) = client.parts();
         if let Some(parsed) = parsed
             && parsed.ask(prepared.number)
         {
-            message::parse(out, &prepared.name, &self.bundle.programs[script].statements[statement].text);
+            message::parse(out, &prepared.name, &statement.text);
             if !client.exchange.pipeline.is_on {
                 message::sync(client.buffer());
                 client.exchange.awaits_parse = true;
@@ -179,17 +282,48 @@ impl Scripts {
         encoded.inspect_err(|_| client.drop_message())
     }
 
+    /// What is sent for a statement: the statement, or what it is with the values of its glued variables.
+    #[inline]
+    fn sent(
+        &self,
+        script: usize,
+        statement: usize,
+        emulator: &Emulator,
+    ) -> Result<(&Prepared, &Statement), Unsendable> {
+        let prepared = &self.prepared[script][statement];
+        let statement = &self.bundle.programs[script].statements[statement];
+        match &statement.glued {
+            None => Ok((prepared, statement)),
+            Some(glued) => {
+                let variant = emulator.variant(glued)?;
+                Ok((&prepared.variants[variant], &glued.variants[variant]))
+            }
+        }
+    }
+
+    /// The text of a client's statement as its Parse has it.
+    pub(crate) fn parsed_text(&self, script: usize, statement: usize, emulator: &Emulator) -> String {
+        let of_script = || &self.bundle.programs[script].statements[statement];
+        self.sent(script, statement, emulator).map_or_else(|_| of_script(), |(_, sent)| sent).text.clone()
+    }
+
     /// The statement that a client sends, as pgbench's debug output shows it.
     pub(crate) fn sent_text(&self, script: usize, statement: usize, client: &Client) -> String {
         match self.protocol {
             Protocol::Simple => {
                 let mut text = Vec::new();
                 // It has been sent, so that nothing is missing.
-                let _ = client.emulator.render(&self.bundle.programs[script], statement, &mut text);
+                let program = &self.bundle.programs[script];
+                let _ = self
+                    .sent(script, statement, &client.emulator)
+                    .and_then(|(_, sent)| client.emulator.render_pieces(program, &sent.pieces, &mut text));
                 String::from_utf8_lossy(&text).into_owned()
             }
-            Protocol::Extended => self.bundle.programs[script].statements[statement].text.clone(),
-            Protocol::Prepared => self.prepared[script][statement].name.clone(),
+            Protocol::Extended => self.parsed_text(script, statement, &client.emulator),
+            Protocol::Prepared => {
+                let sent = self.sent(script, statement, &client.emulator);
+                sent.map_or(String::new(), |(prepared, _)| prepared.name.clone())
+            }
         }
     }
 
@@ -204,10 +338,11 @@ impl Scripts {
                 ScriptCommand::Sql { statement } => statement,
                 _ => continue,
             };
-            let prepared = &self.prepared[script][statement];
+            // What cannot be sent is found when it is to be.
+            let Ok((prepared, sent)) = self.sent(script, statement, &client.emulator) else { continue };
             let (_, Some(parsed), out) = client.parts() else { return };
             if parsed.ask_once(prepared.number) {
-                message::parse(out, &prepared.name, &program.statements[statement].text);
+                message::parse(out, &prepared.name, &sent.text);
                 message::sync(out);
                 client.exchange.pipeline.push_sync_of_parse(statement);
             }
@@ -216,7 +351,7 @@ impl Scripts {
 }
 
 /// The programs of a load: its scripts, or the transactions of a built-in workload.
-fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
+fn bundle(load: &LoadSpec, options: &BTreeMap<String, String>) -> Result<Bundle, String> {
     match load.profiles {
         Some(profiles) => {
             let builtins = Builtins::from_defines(profiles, &load.defines);
@@ -235,8 +370,15 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
             let sources: Vec<(&str, &str, u32)> =
                 load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
             let dialect = if load.values_as_pgbench { Dialect::Pgbench } else { Dialect::Exact };
-            let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
-            Ok(bundle.speaking(dialect))
+            let Some(directory) = &load.directory else {
+                let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
+                return Ok(bundle.speaking(dialect));
+            };
+            let instance = directories::instance(directory, &load.defines)?;
+            let mut defines = load.defines.clone();
+            defines.extend(options.clone());
+            let bundle = Bundle::compile_directory(&sources, &defines, &instance);
+            Ok(bundle.map_err(|e| e.to_string())?.speaking(dialect))
         }
     }
 }
@@ -246,7 +388,44 @@ fn prepare_all(
     program: &Program,
     protocol: Protocol,
 ) -> Vec<Prepared> {
-    let prepare = |((index, statement), number): ((usize, &workload::Statement), usize)| {
+    let mut prepare = |statement: &Statement| {
+        let glued = statement.glued.as_deref();
+        let variants = glued.map_or(&[][..], |glued| glued.variants.as_slice());
+        let mut one =
+            |of: &Statement| Prepared::new(numbers.next().unwrap_or_default(), program, of, protocol);
+        match variants {
+            [] => one(statement),
+            // It is never sent itself, and so needs no number of its own.
+            [first, ..] => {
+                let stands_for_all = Prepared::new(0, program, first, protocol);
+                Prepared { variants: variants.iter().map(one).collect(), ..stands_for_all }
+            }
+        }
+    };
+    program.statements.iter().map(&mut prepare).collect()
+}
+
+/// The beginning of each Bind of a statement.
+fn bind_head(name: &str) -> Vec<u8> {
+    let mut head = Vec::new();
+    // Only the beginning: the rest is written each time.
+    let _ = message::BindBuilder::begin(&mut head, name);
+    head
+}
+
+/// The end of each Bind of a statement, and the messages that follow it.
+fn bind_tail(statement: &Statement) -> Vec<u8> {
+    let mut tail = message::BIND_TAIL.to_vec();
+    if matches!(statement.fetch, Fetch::Gset { .. } | Fetch::Aset { .. }) {
+        // The names of the columns are not known otherwise.
+        message::describe_portal(&mut tail, "");
+    }
+    message::execute(&mut tail, "", 0);
+    tail
+}
+
+impl Prepared {
+    fn new(number: usize, program: &Program, statement: &Statement, protocol: Protocol) -> Prepared {
         let name = match protocol {
             // As pgbench names them.
             Protocol::Prepared => format!("P_{number}"),
@@ -259,38 +438,30 @@ fn prepare_all(
             name,
             fixed: None,
             control: BlockControl::from_sql(&statement.text),
+            variants: Vec::new(),
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
-            let encoded = prepared.encode(protocol, program, index, None, false, &mut bytes);
+            let encoded = prepared.encode(protocol, program, statement, None, false, &mut bytes);
             encoded.expect("a statement without parameters needs no variable");
             Closed::new(bytes, protocol)
         });
         prepared
-    };
-    program.statements.iter().enumerate().zip(numbers).map(prepare).collect()
-}
-
-/// The beginning of each Bind of a statement.
-fn bind_head(name: &str) -> Vec<u8> {
-    let mut head = Vec::new();
-    // Only the beginning: the rest is written each time.
-    let _ = message::BindBuilder::begin(&mut head, name);
-    head
-}
-
-/// The end of each Bind of a statement, and the messages that follow it.
-fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
-    let mut tail = message::BIND_TAIL.to_vec();
-    if matches!(statement.fetch, Fetch::Gset { .. } | Fetch::Aset { .. }) {
-        // The names of the columns are not known otherwise.
-        message::describe_portal(&mut tail, "");
     }
-    message::execute(&mut tail, "", 0);
-    tail
-}
 
-impl Prepared {
+    /// How many statements it is.
+    fn n_statements(&self) -> usize {
+        self.variants.len().max(1)
+    }
+
+    /// What is sent for a statement, each with its text.
+    fn sendable<'a>(&'a self, statement: &'a Statement) -> Vec<(&'a Prepared, &'a Statement)> {
+        match &statement.glued {
+            None => vec![(self, statement)],
+            Some(glued) => self.variants.iter().zip(&glued.variants).collect(),
+        }
+    }
+
     /// Appends the messages of the statement, or a part of them before an error. `emulator` may be `None` if it has no
     /// parameters.
     #[inline(always)]
@@ -298,18 +469,19 @@ impl Prepared {
         &self,
         protocol: Protocol,
         program: &Program,
-        index: usize,
+        statement: &Statement,
         emulator: Option<&Emulator>,
         with_sync: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Unsendable> {
-        let statement = &program.statements[index];
         match protocol {
             Protocol::Simple => {
                 let mut rendered = Ok(());
                 match emulator {
                     Some(emulator) => {
-                        message::query_with(out, |text| rendered = emulator.render(program, index, text));
+                        message::query_with(out, |text| {
+                            rendered = emulator.render_pieces(program, &statement.pieces, text);
+                        });
                     }
                     None => message::query(out, &statement.text),
                 }

@@ -3,6 +3,37 @@
 use crate::clock::Nanos;
 use crate::tally::SqlState;
 
+/// The client's part in a load whose clients differ.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientRole {
+    /// Its class; 0 if there is only one.
+    pub(crate) class: usize,
+    /// Scripts that it runs one after the other, again and again; empty: they are chosen by weight.
+    order: Box<[usize]>,
+    position: usize,
+}
+
+impl ClientRole {
+    /// The part of a client of a class, which has an order or none.
+    pub(crate) fn new(class: usize, order: Vec<usize>) -> ClientRole {
+        ClientRole { class, order: order.into(), position: 0 }
+    }
+
+    /// The script that comes next, if there is an order.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<usize> {
+        self.order.get(self.position).copied()
+    }
+
+    /// The script that came next has begun.
+    #[inline]
+    pub(crate) fn advance(&mut self) {
+        if !self.order.is_empty() {
+            self.position = (self.position + 1) % self.order.len();
+        }
+    }
+}
+
 /// The transaction in flight, or the last one. Where it stands is the client's [`super::State`].
 pub(crate) struct CurrentTransaction {
     /// Its script, and the statement that was sent last.

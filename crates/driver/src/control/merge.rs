@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::load::ScriptSpec;
 use model::load::drive::DriverLine;
 use model::load::histogram::Encoder;
-use model::load::interval::{Connects, Counts, HistogramLine, Interval};
+use model::load::interval::{Connects, Counts, FACT_MAX, HistogramLine, Interval};
 use model::telemetry::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
@@ -17,7 +17,7 @@ use crate::thread::report::ThreadInterval;
 pub(crate) struct Merger {
     scripts: Vec<ScriptSpec>,
     /// Names of the counts other than transactions, by script.
-    facts: Vec<&'static [&'static str]>,
+    facts: Vec<Vec<String>>,
     wall: WallClock,
     /// Threads that still deliver parts.
     running: Vec<bool>,
@@ -45,7 +45,7 @@ struct Pending {
 impl Merger {
     pub(crate) fn new(
         scripts: Vec<ScriptSpec>,
-        facts: Vec<&'static [&'static str]>,
+        facts: Vec<Vec<String>>,
         wall: WallClock,
         n_threads: usize,
     ) -> Merger {
@@ -155,8 +155,8 @@ impl Merger {
                 commands: script.commands.clone(),
                 facts: self.facts[index]
                     .iter()
-                    .map(|name| name.to_string())
-                    .zip(script.facts.iter().copied())
+                    .cloned()
+                    .zip(script.facts.iter().map(|sum| (*sum).min(FACT_MAX)))
                     .collect(),
             };
             let tag = self.scripts[index].tag.clone();

@@ -1,7 +1,7 @@
 //! The driver process: reads its order, connects, waits for `go`, reports every second, ends.
 
 use std::io::{self, BufRead, Write};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -26,7 +26,7 @@ use crate::thread::connect::{self, Connected};
 use crate::thread::controls::{Controls, Events};
 use crate::thread::frame::WindowFrame;
 use crate::thread::log::ThreadLog;
-use crate::thread::order::OrderedLoad;
+use crate::thread::order::{Conninfos, OrderedLoad};
 use crate::thread::rate::OrderedRate;
 use crate::thread::rehearsal::{Rehearsal, RehearsedLoad};
 use crate::thread::report::Report;
@@ -90,8 +90,8 @@ fn prepare_and_run(
     usage::raise_open_files()?;
 
     // Threads that connect while the load runs must not wait for a resolver.
-    let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
-    let order = OrderedLoad { load: &load, part, conninfo, scripts: &scripts, wall };
+    let conninfos = Conninfos::new(conninfo.with_addresses().map_err(|e| e.to_string())?, &scripts);
+    let order = OrderedLoad { load: &load, part, conninfos, scripts: &scripts, wall };
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
@@ -162,14 +162,20 @@ impl OrderedLoad<'_> {
         let sizes = self.shares();
         let (seeds, defines) = self.seeds();
         let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
-            let connect = |n: usize| {
+            let connect = |clients: Range<usize>| {
                 if self.load.connect_each {
                     Ok(Connected::default())
                 } else {
-                    connect::connect_all(&self.conninfo, self.scripts, n)
+                    connect::connect_all(&self.conninfos, self.scripts, clients)
                 }
             };
-            let threads: Vec<_> = sizes.iter().map(|&n| scope.spawn(move || connect(n))).collect();
+            let mut next = self.first_client();
+            let of_thread = |n: &usize| {
+                let clients = next..next + n;
+                next = clients.end;
+                scope.spawn(move || connect(clients))
+            };
+            let threads: Vec<_> = sizes.iter().map(of_thread).collect();
             threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread died".into()))).collect()
         });
 
@@ -182,7 +188,10 @@ impl OrderedLoad<'_> {
             let mut connections = connections.into_iter();
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
-                let mut client = Client::new(id, Emulator::new(&self.scripts.bundle, prng, id, &defines));
+                let bundle = &self.scripts.bundle;
+                let emulator = Emulator::new(bundle, prng, id, &defines).drawing(bundle, self.drawer(id));
+                let mut client = Client::new(id, emulator);
+                client.role = self.scripts.role(id, self.load.seed);
                 client.exchange.may_copy = self.load.copy;
                 client.notices.are_all_read = self.load.all_notices;
                 client.limit_messages(self.load.message_bytes_max);
@@ -259,7 +268,7 @@ impl OrderedLoad<'_> {
             thread,
             load: self.load,
             scripts: self.scripts,
-            conninfo: Arc::clone(&self.conninfo),
+            conninfos: self.conninfos.clone(),
             wall: self.wall,
             clients,
             poller,

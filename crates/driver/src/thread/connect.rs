@@ -2,6 +2,7 @@
 
 pub(crate) mod blocking;
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use wire::{Connection, Conninfo, DialProgress, Dialing, Flow, ProtocolError, Rep
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos};
 use crate::thread::connect::blocking::{ConnectWait, receive, send_all};
+use crate::thread::order::Conninfos;
 
 /// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
 const DIALING_MAX: usize = 8;
@@ -29,14 +31,14 @@ pub(crate) struct Connected {
     pub(crate) prepare_ns: Nanos,
 }
 
-/// Opens `n` connections and has every statement parsed on each (with the simple protocol there is nothing
+/// Opens the connections of clients and has every statement parsed on each (with the simple protocol there is nothing
 /// to parse).
 pub(crate) fn connect_all(
-    conninfo: &Arc<Conninfo>,
+    conninfos: &Conninfos,
     scripts: &Scripts,
-    n: usize,
+    clients: Range<usize>,
 ) -> Result<Connected, String> {
-    let mut connections = dial_all(conninfo, n)?;
+    let mut connections = dial_all(clients.map(|client| conninfos.of(scripts.class(client))).collect())?;
     let mut messages = Vec::new();
     let order = scripts.parse_messages(&mut messages);
     if order.is_empty() {
@@ -53,37 +55,47 @@ pub(crate) fn connect_all(
     Ok(Connected { connections, prepare_ns: clock::now() - begun })
 }
 
-fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, String> {
+/// A connection for each of these, in their order.
+fn dial_all(all: Vec<Arc<Conninfo>>) -> Result<Vec<Connection>, String> {
+    let n = all.len();
     let mut done = Vec::with_capacity(n);
     let mut dialing: Vec<(Dialing, Want)> = Vec::new();
-    let mut begun = 0;
+    let mut places = Vec::new();
+    let mut waiting = all.into_iter().enumerate();
     while done.len() < n {
         let mut ready = wait_for_any(&dialing)?;
-        while dialing.len() < DIALING_MAX && begun < n {
-            dialing
-                .push((Dialing::start_shared(Arc::clone(conninfo)).map_err(|e| e.to_string())?, Want::Write));
+        while dialing.len() < DIALING_MAX
+            && let Some((place, conninfo)) = waiting.next()
+        {
+            dialing.push((Dialing::start_shared(conninfo).map_err(|e| e.to_string())?, Want::Write));
+            places.push(place);
             ready.push(true);
-            begun += 1;
         }
         let mut still = Vec::with_capacity(dialing.len());
-        for ((mut dial, want), is_ready) in dialing.into_iter().zip(ready) {
-            if !is_ready {
+        let mut still_places = Vec::with_capacity(dialing.len());
+        for (((mut dial, want), place), is_ready) in dialing.into_iter().zip(places).zip(ready) {
+            let mut go_on = |dial, want| {
                 still.push((dial, want));
+                still_places.push(place);
+            };
+            if !is_ready {
+                go_on(dial, want);
                 continue;
             }
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
                 DialProgress::Done(mut connection) => {
                     // Thousands of clients have the same settings, of which only one is needed.
                     connection.parameters.retain(|name, _| name == "client_encoding");
-                    done.push(connection);
+                    done.push((place, connection));
                 }
-                DialProgress::WantRead => still.push((dial, Want::Read)),
-                DialProgress::WantWrite => still.push((dial, Want::Write)),
+                DialProgress::WantRead => go_on(dial, Want::Read),
+                DialProgress::WantWrite => go_on(dial, Want::Write),
             }
         }
-        dialing = still;
+        (dialing, places) = (still, still_places);
     }
-    Ok(done)
+    done.sort_by_key(|(place, _)| *place);
+    Ok(done.into_iter().map(|(_, connection)| connection).collect())
 }
 
 /// Which of the handshakes can go on; all of them after a while, for their deadlines.

@@ -51,6 +51,8 @@ pub(crate) enum TransactionOutcome {
     Deadlock,
     /// Any other error.
     Other,
+    /// An error with which the transaction may end. pgbench knows none.
+    Expected,
     /// The connection was lost, perhaps after a commit. pgbench ends the client then, and logs nothing.
     Unknown,
 }
@@ -185,6 +187,7 @@ fn write_line(entry: &LoggedTransaction, format: Format, out: &mut Vec<u8>) {
         TransactionOutcome::Committed => "",
         TransactionOutcome::Skipped => "skipped",
         TransactionOutcome::Unknown => "unknown",
+        TransactionOutcome::Expected => "expected",
         _ if !format.is_detailed => "failed",
         TransactionOutcome::Serialization => "serialization",
         TransactionOutcome::Deadlock => "deadlock",
@@ -270,6 +273,7 @@ impl Aggregate {
             }
             TransactionOutcome::Serialization => self.serialization += 1,
             TransactionOutcome::Deadlock => self.deadlock += 1,
+            TransactionOutcome::Expected => {}
             TransactionOutcome::Other | TransactionOutcome::Unknown | TransactionOutcome::Skipped => {
                 self.other += 1
             }

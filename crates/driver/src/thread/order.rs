@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::load::LoadSpec;
 use model::load::drive::DriverPart;
 use wire::Conninfo;
-use workload::Seeds;
+use workload::{Drawer, Seeds};
 
 use crate::client::parsed::PreparedStatements;
 use crate::client::script::Scripts;
@@ -19,9 +19,32 @@ pub(crate) struct OrderedLoad<'a> {
     pub(crate) load: &'a LoadSpec,
     /// Which clients and threads of the load are this driver's.
     pub(crate) part: DriverPart,
-    pub(crate) conninfo: Arc<Conninfo>,
+    pub(crate) conninfos: Conninfos,
     pub(crate) scripts: &'a Scripts,
     pub(crate) wall: WallClock,
+}
+
+/// How clients connect, by their class: sessions of a class may have settings of their own.
+#[derive(Debug, Clone)]
+pub(crate) struct Conninfos(Arc<[Arc<Conninfo>]>);
+
+impl Conninfos {
+    /// The connections of all classes of a load.
+    pub(crate) fn new(conninfo: Conninfo, scripts: &Scripts) -> Conninfos {
+        let of_class = |class: usize| {
+            let mut own = conninfo.clone();
+            if let Some(options) = scripts.session_options(class) {
+                own.options = Some(own.options.map_or(options.clone(), |given| format!("{given} {options}")));
+            }
+            Arc::new(own)
+        };
+        Conninfos((0..scripts.n_classes()).map(of_class).collect())
+    }
+
+    /// The connection of a class.
+    pub(crate) fn of(&self, class: usize) -> Arc<Conninfo> {
+        Arc::clone(&self.0[class])
+    }
 }
 
 impl OrderedLoad<'_> {
@@ -61,6 +84,7 @@ impl OrderedLoad<'_> {
     pub(crate) fn seeds(&self) -> (Seeds, BTreeMap<String, String>) {
         let (n_clients, n_threads) = (self.load.n_clients as usize, self.n_all_threads());
         let mut defines = self.load.defines.clone();
+        defines.extend(self.scripts.options.clone());
         // pgbench prints the seed as a signed integer, so it may be given as one.
         let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
         // With any other text, pgbench does not draw a default seed either.
@@ -69,6 +93,11 @@ impl OrderedLoad<'_> {
         let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
         workload::insert_automatic_variables(&mut defines, scale, self.load.seed, seeds.default_seed);
         (seeds, defines)
+    }
+
+    /// Which parameters the client with this number draws.
+    pub(crate) fn drawer(&self, client: usize) -> Drawer {
+        Drawer { client: client as u32, n_clients: self.load.n_clients, seed: self.load.seed }
     }
 
     /// The variables of all clients.

@@ -105,6 +105,7 @@ impl<'a> Rehearsal<'a> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = order.scripts;
         let emulator = Emulator::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
+        let emulator = emulator.drawing(&scripts.bundle, order.drawer(0));
         let mut client = Client::new(0, emulator);
         client.session.link = Some(link);
         let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1])?.swap_remove(0);
@@ -112,7 +113,7 @@ impl<'a> Rehearsal<'a> {
             thread: 0,
             load: &rehearsed.load,
             scripts,
-            conninfo: order.conninfo.clone(),
+            conninfos: order.conninfos.clone(),
             wall: order.wall,
             poller,
             rehearsal: None,
@@ -216,6 +217,7 @@ mod tests {
     use super::*;
     use crate::client::script::Scripts;
     use crate::clock::WallClock;
+    use crate::thread::order::Conninfos;
 
     fn load(source: &str, poller: PollerChoice) -> LoadSpec {
         let script =
@@ -232,7 +234,7 @@ mod tests {
         f(&OrderedLoad {
             load,
             part: DriverPart::WHOLE,
-            conninfo: conninfo.into(),
+            conninfos: Conninfos::new(conninfo, &scripts),
             scripts: &scripts,
             wall: WallClock::read(),
         })

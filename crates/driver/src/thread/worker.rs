@@ -14,13 +14,12 @@ mod trace;
 mod turn;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::load::LoadSpec;
 use model::telemetry::event::Event;
-use wire::{Conninfo, ProtocolError};
+use wire::ProtocolError;
 use workload::Prng;
 
 use crate::client::script::Scripts;
@@ -31,6 +30,7 @@ use crate::prefetch;
 use crate::tally::{IntervalTally, TallyShape};
 use crate::thread::controls::Controls;
 use crate::thread::log::{ThreadLog, TransactionOutcome};
+use crate::thread::order::Conninfos;
 use crate::thread::rehearsal::Rehearsal;
 use crate::thread::report::Report;
 use crate::thread::schedule::{LoadShare, Schedule};
@@ -44,7 +44,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) load: &'a LoadSpec,
     pub(crate) scripts: &'a Scripts,
     /// Where connections are made while the load runs; names are looked up already.
-    pub(crate) conninfo: Arc<Conninfo>,
+    pub(crate) conninfos: Conninfos,
     pub(crate) wall: WallClock,
     /// Declared before the clients, so that it is dropped before the messages that it may be sending.
     pub(crate) poller: Poller,
@@ -101,10 +101,11 @@ const READS_MAX: usize = 16;
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
         let due_counter = setup.schedule.clone();
+        let chosen = vec![None; setup.scripts.n_classes()].into();
         Worker {
             tally: IntervalTally::new(&setup.shape),
             roster: Roster::new(setup.clients.len()),
-            slots: Slots { due_counter, backlog: 0, n_taken: 0, rate_order: 0, chosen: None },
+            slots: Slots { due_counter, backlog: 0, n_taken: 0, rate_order: 0, chosen },
             interval: Current::new(setup.go),
             bounds: Bounds::new(setup.controls.frame.seen(), setup.load.window.grace_s),
             cancels: Cancels::default(),

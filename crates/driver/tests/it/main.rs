@@ -3,6 +3,7 @@
 // Clippy knows test functions, not the helpers of tests.
 #![allow(clippy::unwrap_used)]
 
+mod directories;
 mod ends;
 mod errors;
 mod order;

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::WorkloadDirectory;
 use crate::experiment::case::carried::Carried;
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
@@ -29,6 +30,7 @@ use crate::text::prose::{plural, shown};
 use crate::text::units::PgVersion;
 use crate::text::word_enum::words;
 
+pub use crate::directory;
 pub use workload::WorkloadKind;
 
 /// One combination of levels.
@@ -375,6 +377,9 @@ pub struct WorkloadSpec {
     /// Variables given to the scripts, besides `scale`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defines: BTreeMap<String, String>,
+    /// The workload directory of which `scripts` and the data are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<Box<WorkloadDirectory>>,
     /// Options of TPC-C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
@@ -477,6 +482,11 @@ words! {
 }
 
 impl WorkloadSpec {
+    /// The workload directory that makes the data; `None` if the data is of another kind.
+    pub fn data_directory(&self) -> Option<&WorkloadDirectory> {
+        if self.data == CaseData::Directory { self.directory.as_deref() } else { None }
+    }
+
     /// One client in a closed loop with prepared statements: a placeholder where no load is meant.
     pub fn new(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
         WorkloadSpec {
@@ -502,10 +512,16 @@ impl WorkloadSpec {
             data: kind.data(),
             scripts: Vec::new(),
             defines: BTreeMap::new(),
+            directory: None,
             tpcc: None,
             procedures: false,
             all_warehouses: false,
         }
+    }
+
+    /// What people call the workload: its kind, or its directory with the variant.
+    pub fn name(&self) -> String {
+        self.directory.as_ref().map_or_else(|| self.kind.to_string(), |directory| directory.label())
     }
 }
 

@@ -234,6 +234,8 @@ pub enum CaseData {
     Files(Vec<SqlFile>),
     /// Restored from an archive of `pg_dump`.
     Archive(Box<Archive>),
+    /// Made by the case's workload directory.
+    Directory,
     /// Tables that pgdyno loads at the case's scale.
     #[serde(untagged, with = "loaded")]
     Loaded(Dataset),
@@ -316,6 +318,7 @@ mod tests {
             (CaseData::Loaded(Dataset::Tpcc), "\"tpcc\""),
             (CaseData::Loaded(Dataset::TprocC), "\"tproc_c\""),
             (CaseData::None, "\"none\""),
+            (CaseData::Directory, "\"directory\""),
             (CaseData::Files(Vec::new()), "{\"files\":[]}"),
         ] {
             assert_eq!(serde_json::to_string(&data).unwrap(), word);

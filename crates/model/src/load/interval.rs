@@ -10,7 +10,7 @@ use crate::bounds::{SECONDS_MAX, UNIX_NS_MAX};
 /// Counts of transactions.
 ///
 /// Identity, over any span from the start of the load: `due = skipped + started` and
-/// `started = committed + failed + unknown + aborted + in flight at the end of the span`. Each event is counted in the
+/// `started = committed + failed + expected + unknown + aborted + in flight at the end of the span`. Each event is counted in the
 /// interval in which it happened; a slot of an open loop's schedule counts as due when it is started or skipped, and
 /// until then is part of the gauge `driver.backlog`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Counts {
     pub committed: u64,
     /// Transactions that ended with an error of the server (see `errors` for the SQLSTATE).
     pub failed: u64,
+    /// Transactions that ended with an error of the server that their workload directory expects.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expected: u64,
     /// Transactions without an answer to the deciding statement: the server may or may not have committed.
     pub unknown: u64,
     /// Transactions in flight when the load ended that were cancelled or abandoned.
@@ -43,24 +46,52 @@ pub struct Counts {
 impl Counts {
     /// Transactions that have ended, one way or another.
     pub fn ended(&self) -> u64 {
-        self.committed + self.failed + self.unknown + self.aborted
+        self.committed + self.failed + self.expected + self.unknown + self.aborted
     }
 
-    /// Ended transactions that were committed later than the limit, or not committed.
+    /// Ended transactions that were committed later than the limit, or not committed although they were to be.
     pub fn not_in_time(&self) -> u64 {
         self.late + self.failed + self.unknown + self.aborted
     }
 
-    fn all(&self) -> [u64; 10] {
-        let Counts { due, skipped, started, committed, failed, unknown, aborted, retried, retries, late } =
-            *self;
-        [due, skipped, started, committed, failed, unknown, aborted, retried, retries, late]
+    /// The counts by name, in the order in which people read them.
+    pub fn named(&self) -> [(&'static str, u64); 11] {
+        let Counts {
+            due,
+            skipped,
+            started,
+            committed,
+            failed,
+            expected,
+            unknown,
+            aborted,
+            retried,
+            retries,
+            late,
+        } = *self;
+        [
+            ("due", due),
+            ("skipped", skipped),
+            ("started", started),
+            ("committed", committed),
+            ("failed", failed),
+            ("expected", expected),
+            ("unknown", unknown),
+            ("aborted", aborted),
+            ("retried", retried),
+            ("retries", retries),
+            ("late", late),
+        ]
     }
 
     /// Whether the identity holds for totals with `in_flight` transactions still open.
     pub fn identity_holds(&self, in_flight: u64) -> bool {
         self.due == self.skipped + self.started && self.started == self.ended() + in_flight
     }
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl AddAssign for Counts {
@@ -70,6 +101,7 @@ impl AddAssign for Counts {
         self.started += other.started;
         self.committed += other.committed;
         self.failed += other.failed;
+        self.expected += other.expected;
         self.unknown += other.unknown;
         self.aborted += other.aborted;
         self.retried += other.retried;
@@ -109,7 +141,8 @@ pub struct Interval {
     /// The commands of the script, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTally>,
-    /// Facts about the committed built-in transactions, by name: `rolled_back`, `remote_lines`.
+    /// Facts about the committed transactions, by name: of built-in ones `rolled_back`, `remote_lines`, of others what their
+    /// workload directory counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, u64>,
 }
@@ -117,6 +150,8 @@ pub struct Interval {
 /// Largest count of an interval: more than any machine does in a second, yet small enough that the sum over the longest
 /// file does not overflow.
 pub const COUNT_MAX: u64 = 100_000_000_000;
+/// Largest sum of a fact over an interval. Facts are sums of what a workload directory counts, and may be bytes or times.
+pub const FACT_MAX: u64 = 1_000_000_000_000_000;
 /// Largest sum of times, and of their squares.
 pub const SUM_MAX: f64 = 1e40;
 /// Longest interval: a day.
@@ -134,9 +169,9 @@ impl Interval {
             _ => Ok(()),
         };
         let of_commands: Vec<u64> = self.commands.iter().flat_map(|c| [c.n, c.failed, c.retries]).collect();
-        let by_name: Vec<u64> = self.errors.values().chain(self.facts.values()).copied().collect();
-        most("a count", &self.counts.all(), COUNT_MAX)?;
-        most("a count", &by_name, COUNT_MAX)?;
+        most("a count", &self.counts.named().map(|(_, n)| n), COUNT_MAX)?;
+        most("a count", &self.errors.values().copied().collect::<Vec<u64>>(), COUNT_MAX)?;
+        most("a fact", &self.facts.values().copied().collect::<Vec<u64>>(), FACT_MAX)?;
         most("a count", &self.statements, COUNT_MAX)?;
         most("a count", &of_commands, COUNT_MAX)?;
         most("a count", &[self.latency.n, self.lag.n], COUNT_MAX)?;

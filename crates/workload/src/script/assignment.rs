@@ -35,8 +35,10 @@ pub struct UnsetUse {
 /// The variables that `program` may use before they are set; `given` are those that every client begins with, and `columns`
 /// has an entry for each statement.
 pub fn unset_uses(program: &Program, given: &[VariableId], columns: &[Columns]) -> Vec<UnsetUse> {
+    let declared = program.declared.iter().flat_map(|declared| &declared.parameters);
+    let parameters = declared.map(|parameter| parameter.variable);
     let mut flow = Flow::new(program, columns);
-    given.iter().for_each(|id| flow.set(id.index()));
+    given.iter().copied().chain(parameters).for_each(|id| flow.set(id.index()));
     for at in 0..program.commands.len() {
         flow.pass(at);
     }
@@ -171,7 +173,15 @@ impl<'a> Flow<'a> {
                 self.end_branch();
                 self.open.last_mut().into_iter().for_each(|branches| branches.has_else = true);
             }
-            ScriptCommand::Endif => self.join(),
+            ScriptCommand::Endif | ScriptCommand::EndRepeat { .. } => self.join(),
+            ScriptCommand::Repeat { each, count, .. } => {
+                self.take(*count, at);
+                let (start, n_setting) = (self.log.len(), HashMap::new());
+                self.open.push(Branches { start, n_setting, n: 0, has_else: false });
+                let declared = program.declared.as_ref();
+                let drawn = declared.and_then(|declared| declared.each.get(usize::from(*each)));
+                drawn.into_iter().flatten().for_each(|drawn| self.set(drawn.variable.index()));
+            }
             ScriptCommand::Shell { words } => self.take_words(words, at),
             ScriptCommand::SetShell { variable, words } => {
                 self.take_words(words, at);

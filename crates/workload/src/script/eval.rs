@@ -1,10 +1,12 @@
 //! Evaluation of expressions against one client's variables.
 //!
 //! The rules are pgbench's: any double makes arithmetic double, integers never wrap, NULL spreads, AND, OR and CASE
-//! are lazy. Nothing is allocated unless something fails or `debug` is called.
+//! are lazy. Nothing is allocated unless something fails, `debug` is called, or an expression computes with a parameter that is no
+//! integer.
 
 use crate::number;
 use crate::random::{self, Prng};
+use crate::script::declared::draws::{ParameterDraws, ParameterPlace};
 use crate::script::expr::{BinaryOp, Expr};
 use crate::script::function::Function;
 use crate::script::value::{EvalError, Value};
@@ -23,6 +25,15 @@ pub enum Slot {
     Value(Value),
     /// Text of unknown type, and its value once an expression asked for it.
     Text(Box<[u8]>, Option<Value>),
+    /// A text that is a literal wherever it stands: it is quoted in the simple protocol.
+    Literal(Box<[u8]>),
+    /// What the client's draws have for a parameter.
+    Parameter {
+        /// Which one.
+        place: ParameterPlace,
+        /// Whether it is quoted in the simple protocol.
+        is_literal: bool,
+    },
 }
 
 /// The state that an expression may read and change.
@@ -31,6 +42,8 @@ pub struct EvalScope<'a> {
     pub names: &'a VariableTable,
     /// The client's variables.
     pub slots: &'a mut [Slot],
+    /// The client's draws, if its scripts have parameters.
+    pub draws: Option<&'a ParameterDraws>,
     /// The client's random stream.
     pub prng: &'a mut Prng,
     /// Which command is running, from 0.
@@ -120,6 +133,15 @@ fn variable(id: VariableId, scope: &mut EvalScope<'_>) -> Result<Value, EvalErro
             let value = value_of_text(scope.names.name(id), text)?;
             *typed = Some(value);
             Ok(value)
+        }
+        Slot::Literal(text) => value_of_text(scope.names.name(id), text),
+        Slot::Parameter { place, .. } => {
+            let mut text = Vec::new();
+            if scope.draws.is_some_and(|draws| draws.write(*place, &mut text)) {
+                value_of_text(scope.names.name(id), &text)
+            } else {
+                Ok(Value::Null)
+            }
         }
         Slot::Unset => Err(EvalError::Undefined(scope.names.name(id).to_owned())),
     }

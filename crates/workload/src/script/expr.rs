@@ -4,6 +4,8 @@
 //! in `eval`. Two habits of pgbench show in the trees because random functions make the order of evaluation visible:
 //! `a > b` is `b < a`, and `-a` is `0 - a`.
 
+pub(crate) mod fold;
+
 use crate::script::function::{self, Arity, Function};
 use crate::script::lexer::{Lexer, SyntaxError, Token};
 use crate::script::value::Value;

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 
 use crate::action::Action;
 use crate::random::Prng;
+use crate::script::declared::draws::ParameterDraws;
+use crate::script::declared::glued::Glued;
+use crate::script::declared::{DeclaredParameter, ParameterKind};
+use crate::script::declared::{facts, quote};
 use crate::script::eval::{self, DebugLine, EvalScope, Slot};
 use crate::script::expr::Expr;
 use crate::script::meta::leading_int;
@@ -15,6 +19,9 @@ use crate::script::program::{Delay, Program, ScriptCommand};
 use crate::script::statement::TextPiece;
 use crate::script::value::{BoundParameter, Dialect, EvalError, Value, undefined};
 use crate::script::variables::{VariableId, VariableTable};
+
+/// Most rounds of a loop.
+const ROUNDS_MAX: u32 = 1000;
 
 /// Why a client cannot continue its script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +63,8 @@ pub enum Unsendable {
     Unset(VariableId),
     /// It is NULL, and stands inside a text.
     NullInText(VariableId),
+    /// It is a part of a name, and has a value for which nothing was compiled.
+    OutOfRange(VariableId),
 }
 
 impl Unsendable {
@@ -66,19 +75,27 @@ impl Unsendable {
             Unsendable::NullInText(id) => {
                 format!("variable \"{}\" is NULL, which has no place inside a text", variables.name(id))
             }
+            Unsendable::OutOfRange(id) => {
+                format!("variable \"{}\" is a part of a name, and not within its range", variables.name(id))
+            }
         }
     }
 }
 
 /// The interpreter state of one client.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Interpreter {
     slots: Vec<Slot>,
+    /// What the parameters of a workload directory are, and why the transaction that was begun has none.
+    draws: Option<Box<ParameterDraws>>,
+    fault: Option<String>,
     dialect: Dialect,
     prng: Prng,
     /// The random stream as it was when the transaction began.
     prng_at_begin: Prng,
     command: usize,
+    /// Rounds of the loop that are left, the current one included.
+    n_rounds_left: u32,
     /// The next command is an `\elif` whose condition decides, because no branch before it was taken.
     is_undecided: bool,
     debug: Vec<DebugLine>,
@@ -94,10 +111,13 @@ impl Interpreter {
     ) -> Interpreter {
         let mut interpreter = Interpreter {
             slots: vec![Slot::Unset; variables.len()],
+            draws: None,
+            fault: None,
             dialect: Dialect::default(),
             prng_at_begin: prng.clone(),
             prng,
             command: 0,
+            n_rounds_left: 0,
             is_undecided: false,
             debug: Vec::new(),
         };
@@ -119,28 +139,174 @@ impl Interpreter {
         self
     }
 
-    /// Starts a transaction at the first command and remembers the random stream for [`Interpreter::rewind`].
+    /// The same client with parameters.
+    #[must_use]
+    pub(crate) fn drawing(mut self, draws: ParameterDraws) -> Interpreter {
+        self.draws = Some(Box::new(draws));
+        self
+    }
+
+    /// Makes literals of the texts of these variables.
+    pub(crate) fn quote_texts(&mut self, variables: &[VariableId]) {
+        for variable in variables {
+            if let Slot::Text(text, _) = &mut self.slots[variable.index()] {
+                self.slots[variable.index()] = Slot::Literal(std::mem::take(text));
+            }
+        }
+    }
+
+    /// Starts a transaction at the first command, draws its parameters, and remembers the random stream for
+    /// [`Interpreter::rewind`].
     #[inline]
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, program: &Program) {
         self.prng_at_begin.clone_from(&self.prng);
+        self.start();
+        if let (Some(declared), Some(draws)) = (&program.declared, &mut self.draws) {
+            match draws.begin(declared.transaction) {
+                Ok(()) => self.assign_parameters(&declared.parameters),
+                Err(cause) => self.fail_begun(cause),
+            }
+        }
+    }
+
+    /// Starts the transaction over with the same random values and parameters. Other variables keep the values that the failed
+    /// try assigned, as in pgbench.
+    pub fn rewind(&mut self, program: &Program) {
+        self.prng.clone_from(&self.prng_at_begin);
+        self.start();
+        if let (Some(declared), Some(draws)) = (&program.declared, &mut self.draws) {
+            draws.rewind();
+            self.assign_parameters(&declared.parameters);
+        }
+    }
+
+    /// The transaction cannot go on, because a parameter has no value: its first step says so.
+    #[cold]
+    fn fail_begun(&mut self, cause: String) {
+        self.command = usize::MAX;
+        self.fault = Some(cause);
+    }
+
+    /// What comes after the last command.
+    #[inline]
+    fn end(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
+        match self.fault.take() {
+            None => Ok(Some(Action::End)),
+            Some(cause) => {
+                self.command = 0;
+                Err(self.error(program, "a parameter has no value", cause))
+            }
+        }
+    }
+
+    #[inline]
+    fn start(&mut self) {
         self.command = 0;
         self.is_undecided = false;
         self.debug.clear();
     }
 
-    /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned,
-    /// as in pgbench.
-    pub fn rewind(&mut self) {
-        self.prng.clone_from(&self.prng_at_begin);
-        self.command = 0;
-        self.is_undecided = false;
-        self.debug.clear();
+    /// Integers are kept as such, because scripts compute with them; other values stay where they were drawn.
+    #[inline]
+    fn assign_parameters(&mut self, parameters: &[DeclaredParameter]) {
+        let Some(draws) = &self.draws else { return };
+        for DeclaredParameter { variable, place, kind } in parameters {
+            self.slots[variable.index()] = match kind {
+                ParameterKind::Int => Slot::Value(draws.int(*place).map_or(Value::Null, Value::Int)),
+                ParameterKind::Plain => Slot::Parameter { place: *place, is_literal: false },
+                ParameterKind::Literal => Slot::Parameter { place: *place, is_literal: true },
+            };
+        }
+    }
+
+    /// Begins the rounds of a loop, or passes it over.
+    fn begin_loop(
+        &mut self,
+        program: &Program,
+        each: u16,
+        count: VariableId,
+        end: usize,
+    ) -> Result<(), RunError> {
+        let n = self.evaluate(program, &Expr::Variable(count))?.to_int().unwrap_or(-1);
+        match u32::try_from(n) {
+            Ok(0) => self.command = end + 1,
+            Ok(n @ 1..=ROUNDS_MAX) => {
+                self.n_rounds_left = n;
+                self.begin_round(program, each)?;
+                self.command += 1;
+            }
+            _ => {
+                let cause = format!("repeat: {n} rounds; a loop has 0 to {ROUNDS_MAX}");
+                return Err(self.error(program, "execution of meta-command failed", cause));
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a round: the next one, or what follows the loop.
+    fn end_round(&mut self, program: &Program, each: u16, start: usize) -> Result<(), RunError> {
+        self.n_rounds_left = self.n_rounds_left.saturating_sub(1);
+        if self.n_rounds_left == 0 {
+            self.command += 1;
+            return Ok(());
+        }
+        self.begin_round(program, each)?;
+        self.command = start + 1;
+        Ok(())
+    }
+
+    fn begin_round(&mut self, program: &Program, each: u16) -> Result<(), RunError> {
+        let (Some(declared), Some(draws)) = (&program.declared, &mut self.draws) else { return Ok(()) };
+        match draws.begin_round(each) {
+            Ok(()) => self.assign_parameters(&declared.each[usize::from(each)]),
+            Err(cause) => return Err(self.error(program, "a parameter has no value", cause)),
+        }
+        Ok(())
+    }
+
+    /// The transaction was committed.
+    #[inline]
+    pub(crate) fn committed(&mut self) {
+        if let Some(draws) = &mut self.draws {
+            draws.committed();
+        }
+    }
+
+    /// Adds the facts of the transaction that was committed, in the order of [`Program::facts`].
+    ///
+    /// # Errors
+    /// A fact that cannot be computed.
+    pub(crate) fn add_facts(&mut self, program: &Program, sums: &mut [u64]) -> Result<(), RunError> {
+        let Some(declared) = &program.declared else { return Ok(()) };
+        for (fact, (name, sum)) in declared.facts.iter().zip(program.facts.iter().zip(sums)) {
+            let value = eval::evaluate(fact, &mut self.scope(program)).map_err(|cause| {
+                let cause = format!("fact \"{name}\": {cause}");
+                self.failed(program, "evaluation of a fact failed", cause)
+            })?;
+            *sum = sum.saturating_add(facts::counted(value));
+        }
+        Ok(())
+    }
+
+    /// Which of the statements is sent that a statement with glued names became.
+    ///
+    /// # Errors
+    /// A variable whose value is not within its range.
+    #[inline]
+    pub(crate) fn variant(&self, glued: &Glued) -> Result<usize, Unsendable> {
+        let value_of = |variable: VariableId| match self.slots[variable.index()] {
+            Slot::Value(Value::Int(value)) => Some(value),
+            // A variable that the user set, and nothing changes.
+            Slot::Text(ref text, _) => std::str::from_utf8(text).ok()?.parse().ok(),
+            _ => None,
+        };
+        glued.variant(value_of).map_err(Unsendable::OutOfRange)
     }
 
     /// Runs commands up to the next one that the caller has to carry out.
     #[inline]
     pub fn step(&mut self, program: &Program) -> Result<Action, RunError> {
-        // Conditions only lead forward, so this ends.
+        // Conditions only lead forward, and loops have an end, so this ends.
         loop {
             if let Some(action) = self.step_one(program)? {
                 return Ok(action);
@@ -152,7 +318,7 @@ impl Interpreter {
     /// does not count as a command, as in pgbench's statistics.
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
-        let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
+        let Some(step) = program.commands.get(self.command) else { return self.end(program) };
         let action = match &step.command {
             ScriptCommand::Sql { statement } => Action::Send { statement: *statement },
             ScriptCommand::Sleep(delay) => {
@@ -187,6 +353,14 @@ impl Interpreter {
                 self.command += 1;
                 return Ok(None);
             }
+            ScriptCommand::Repeat { each, count, end } => {
+                self.begin_loop(program, *each, *count, *end)?;
+                return Ok(None);
+            }
+            ScriptCommand::EndRepeat { each, start } => {
+                self.end_round(program, *each, *start)?;
+                return Ok(None);
+            }
             ScriptCommand::Shell { .. } => Action::Shell,
             ScriptCommand::SetShell { .. } => Action::SetShell,
             ScriptCommand::StartPipeline => Action::StartPipeline,
@@ -216,7 +390,12 @@ impl Interpreter {
             }
             (Slot::Unset, Dialect::Exact) => return BoundParameter::Unset,
             (Slot::Value(value), _) => value.write_text(out),
-            (Slot::Text(text, _), _) => out.extend_from_slice(text),
+            (Slot::Text(text, _) | Slot::Literal(text), _) => out.extend_from_slice(text),
+            (Slot::Parameter { place, .. }, _) => {
+                if !self.draws.as_ref().is_some_and(|draws| draws.write(*place, out)) {
+                    return BoundParameter::Null;
+                }
+            }
         }
         BoundParameter::Text
     }
@@ -231,7 +410,8 @@ impl Interpreter {
         match &self.slots[variable.index()] {
             Slot::Unset => return false,
             Slot::Value(value) => value.write_text(out),
-            Slot::Text(text, _) => out.extend_from_slice(text),
+            Slot::Text(text, _) | Slot::Literal(text) => out.extend_from_slice(text),
+            Slot::Parameter { .. } => return self.parameter(variable, out) == BoundParameter::Text,
         }
         true
     }
@@ -263,8 +443,9 @@ impl Interpreter {
                 TextPiece::Variable(variable) => (*variable, false),
                 TextPiece::Quoted(variable) => (*variable, true),
             };
+            let start = out.len();
             match (self.parameter(variable, out), self.dialect) {
-                (BoundParameter::Text, _) => {}
+                (BoundParameter::Text, _) => self.fit_in(variable, is_quoted, start, out),
                 (BoundParameter::Null | BoundParameter::Unset, Dialect::Pgbench) => {
                     out.push(b':');
                     out.extend_from_slice(program.variables.name(variable).as_bytes());
@@ -277,6 +458,21 @@ impl Interpreter {
             }
         }
         Ok(())
+    }
+
+    /// Makes what was just written from `start` on a part of the text: a literal where it is one, or a field of a row.
+    #[inline]
+    fn fit_in(&self, variable: VariableId, is_in_text: bool, start: usize, out: &mut Vec<u8>) {
+        let is_literal = match self.slots[variable.index()] {
+            Slot::Parameter { is_literal, .. } => is_literal,
+            Slot::Literal(_) => true,
+            Slot::Unset | Slot::Value(_) | Slot::Text(..) => return,
+        };
+        if is_in_text {
+            quote::field(out, start);
+        } else if is_literal {
+            quote::literal(out, start);
+        }
     }
 
     /// The values of the variables, in the order of their table.
@@ -330,15 +526,19 @@ impl Interpreter {
         Ok(())
     }
 
-    fn evaluate(&mut self, program: &Program, expr: &Expr) -> Result<Value, RunError> {
-        let mut scope = EvalScope {
+    fn scope<'a>(&'a mut self, program: &'a Program) -> EvalScope<'a> {
+        EvalScope {
             names: &program.variables,
             slots: &mut self.slots,
+            draws: self.draws.as_deref(),
             prng: &mut self.prng,
             command: self.command,
             debug: &mut self.debug,
-        };
-        eval::evaluate(expr, &mut scope).map_err(|cause: EvalError| {
+        }
+    }
+
+    fn evaluate(&mut self, program: &Program, expr: &Expr) -> Result<Value, RunError> {
+        eval::evaluate(expr, &mut self.scope(program)).map_err(|cause: EvalError| {
             self.error(program, "evaluation of meta-command failed", cause.to_string())
         })
     }

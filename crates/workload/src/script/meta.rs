@@ -18,6 +18,8 @@ pub(crate) struct CommandPlace<'a> {
     pub(crate) start: usize,
     /// Commands that do not exist here.
     pub(crate) without: &'a [&'a str],
+    /// Names of loops; `None` where there is no `\repeat`.
+    pub(crate) loops: Option<&'a [&'a str]>,
 }
 
 /// What a backslash turned out to be.
@@ -145,6 +147,10 @@ fn word_command(
         "startpipeline" => ScriptCommand::StartPipeline,
         "syncpipeline" => ScriptCommand::SyncPipeline,
         "endpipeline" => ScriptCommand::EndPipeline,
+        "repeat" if fault.place.loops.is_some() => repeat(fault, words, variables)?,
+        "endrepeat" if fault.place.loops.is_some() && words.is_empty() => {
+            ScriptCommand::EndRepeat { each: 0, start: 0 }
+        }
         "copydata" if !words.is_empty() => return Err(fault.error("unexpected argument", None)),
         "copydata" => return Ok(Worded::CopyData),
         "gset" | "aset" if words.len() > 1 => return Err(fault.error("too many arguments", None)),
@@ -153,6 +159,27 @@ fn word_command(
         _ => return Err(fault.error("invalid command", None)),
     };
     Ok(Worded::Command(command))
+}
+
+/// `NAME :n`: a loop and the variable with the number of its rounds.
+fn repeat(
+    fault: &Fault<'_>,
+    words: &[Word<'_>],
+    variables: &mut VariableTable,
+) -> Result<ScriptCommand, ScriptError> {
+    let loops = fault.place.loops.unwrap_or_default();
+    let [(name, at), (count, count_at)] = words else {
+        return Err(fault.error("expected the name of a loop and a variable, as in \\repeat lines :n", None));
+    };
+    let found = loops.iter().zip(0u16..).find(|(known, _)| *known == name);
+    let Some((_, each)) = found else {
+        return Err(fault.error("the transaction declares no such loop", Some((Some(name), *at))));
+    };
+    let variable = count.strip_prefix(':').filter(|name| is_valid_name(name));
+    let Some(variable) = variable else {
+        return Err(fault.error("the number of rounds is a variable", Some((Some(count), *count_at))));
+    };
+    Ok(ScriptCommand::Repeat { each, count: variables.intern(variable), end: 0 })
 }
 
 /// `n`, `:variable`, with a unit after a blank, or immediately after a number.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use model::text::columns;
 
+use crate::script::declared::Declared;
+use crate::script::declared::glued::{self, GlueRange};
 use crate::script::expr::Expr;
 use crate::script::meta::{self, MetaCommand};
 use crate::script::sqlscan::{SqlEnd, SqlScanner};
@@ -28,7 +30,20 @@ pub struct Program {
     /// Which of the built-in transactions this is, counted from 0 in the order of their workload; `None` for a script.
     pub transaction: Option<usize>,
     /// Counts of successful transactions in addition to their number.
-    pub facts: &'static [&'static str],
+    pub facts: Vec<String>,
+    /// Declarations of a workload directory for the script.
+    pub declared: Option<Box<Declared>>,
+}
+
+/// The language of a script, as far as it is not always pgbench's.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Language<'a> {
+    /// Backslash commands that do not exist.
+    pub(crate) without: &'a [&'a str],
+    /// What glued variables may be; `None` where there are none, as in pgbench.
+    pub(crate) glue: Option<&'a GlueRange<'a>>,
+    /// Names of the loops that `\repeat` can run, if the script has it.
+    pub(crate) loops: Option<&'a [&'a str]>,
 }
 
 /// One command of a script and where it stands.
@@ -84,6 +99,22 @@ pub enum ScriptCommand {
     },
     /// `\endif`.
     Endif,
+    /// `\repeat`: a loop, whose parameters are drawn in each round.
+    Repeat {
+        /// Index of the loop's parameters in the transaction.
+        each: u16,
+        /// The number of rounds.
+        count: VariableId,
+        /// The matching `\endrepeat`.
+        end: usize,
+    },
+    /// `\endrepeat`.
+    EndRepeat {
+        /// Index of the loop's parameters in the transaction.
+        each: u16,
+        /// The matching `\repeat`.
+        start: usize,
+    },
     /// `\shell`.
     Shell {
         /// The command line, word by word.
@@ -141,6 +172,8 @@ impl ScriptCommand {
             ScriptCommand::Elif { .. } => "elif",
             ScriptCommand::Else { .. } => "else",
             ScriptCommand::Endif => "endif",
+            ScriptCommand::Repeat { .. } => "repeat",
+            ScriptCommand::EndRepeat { .. } => "endrepeat",
             ScriptCommand::Shell { .. } => "shell",
             ScriptCommand::SetShell { .. } => "setshell",
             ScriptCommand::StartPipeline => "startpipeline",
@@ -186,7 +219,7 @@ impl ScriptError {
         ScriptError { file: file.to_owned(), line: 0, column: None, message, source_line: None }
     }
 
-    fn at_line(file: &str, line: usize, message: &str) -> ScriptError {
+    pub(crate) fn at_line(file: &str, line: usize, message: &str) -> ScriptError {
         let message = format!("{file}:{line}: {message}");
         ScriptError { file: file.to_owned(), line, column: None, message, source_line: None }
     }
@@ -202,7 +235,8 @@ impl Program {
     /// As [`Program::compile`], in a language that lacks some backslash commands.
     pub fn compile_without(name: &str, source: &str, without: &[&str]) -> Result<Program, ScriptError> {
         let mut variables = VariableTable::default();
-        let mut program = Program::compile_with(name, source, without, &mut variables)?;
+        let language = Language { without, ..Language::default() };
+        let mut program = Program::compile_with(name, source, language, &mut variables)?;
         program.variables = Arc::new(variables);
         Ok(program)
     }
@@ -211,16 +245,18 @@ impl Program {
     pub(crate) fn compile_with(
         name: &str,
         source: &str,
-        without: &[&str],
+        language: Language<'_>,
         variables: &mut VariableTable,
     ) -> Result<Program, ScriptError> {
+        let Language { without, glue, loops } = language;
         let mut program = Program {
             name: name.to_owned(),
             commands: Vec::new(),
             statements: Vec::new(),
             variables: Arc::default(),
             transaction: None,
-            facts: &[],
+            facts: Vec::new(),
+            declared: None,
         };
         let mut scanner = SqlScanner::new(source);
         let mut lines = LineCounter { source: source.as_bytes(), offset: 0, line: 1 };
@@ -228,7 +264,13 @@ impl Program {
             let chunk = scanner.next_chunk();
             if !chunk.text.is_empty() {
                 let line = lines.line_at(chunk.start);
-                program.push_statement(Statement::new(&chunk.text, line, variables));
+                let glued = glue.map(|range_of| glued::compile(&chunk.text, line, variables, range_of));
+                let glued = glued.transpose().map_err(|message| ScriptError {
+                    source_line: Some(chunk.text.clone()),
+                    ..ScriptError::at_line(name, line, &message)
+                })?;
+                let glued = glued.flatten().and_then(|glued| Statement::first_of(glued, &chunk.text));
+                program.push_statement(glued.unwrap_or_else(|| Statement::new(&chunk.text, line, variables)));
             }
             match chunk.stop {
                 SqlEnd::Semicolon => {}
@@ -236,7 +278,7 @@ impl Program {
                 SqlEnd::Backslash => {
                     let line = lines.line_at(scanner.position);
                     let start = scanner.position - 1;
-                    let place = meta::CommandPlace { file: name, source, line, start, without };
+                    let place = meta::CommandPlace { file: name, source, line, start, without, loops };
                     let (parsed, end) = meta::parse(&place, variables)?;
                     scanner.position = end;
                     // For a script that begins so, pgbench reports the last line.
@@ -249,6 +291,7 @@ impl Program {
             return Err(ScriptError::whole(name, format!("empty command list for script \"{name}\"")));
         }
         program.pair_conditions()?;
+        program.pair_loops()?;
         Ok(program)
     }
 
@@ -343,6 +386,60 @@ impl Program {
             return Ok(());
         }
         Err(self.condition_error(self.commands.len(), "\\if without matching \\endif"))
+    }
+
+    /// Sets the targets of loops, and refuses those that do not pair, or are within another one.
+    fn pair_loops(&mut self) -> Result<(), ScriptError> {
+        // The loop that is open, and the number of conditions that are open within it.
+        let mut open: Option<(usize, usize)> = None;
+        for at in 0..self.commands.len() {
+            let message = match (&self.commands[at].command, open) {
+                (ScriptCommand::Repeat { .. }, None) => {
+                    open = Some((at, 0));
+                    continue;
+                }
+                (ScriptCommand::Repeat { .. }, Some(_)) => "\\repeat within \\repeat",
+                (ScriptCommand::EndRepeat { .. }, Some((start, 0))) => {
+                    open = None;
+                    self.link_loop(start, at);
+                    continue;
+                }
+                (ScriptCommand::EndRepeat { .. }, _) => "\\endrepeat without matching \\repeat",
+                (ScriptCommand::If { .. }, Some((start, n))) => {
+                    open = Some((start, n + 1));
+                    continue;
+                }
+                (ScriptCommand::Endif, Some((start, n @ 1..))) => {
+                    open = Some((start, n - 1));
+                    continue;
+                }
+                (
+                    ScriptCommand::Elif { .. } | ScriptCommand::Else { .. } | ScriptCommand::Endif,
+                    Some((_, 0)),
+                ) => "a condition begins before the \\repeat in which it ends",
+                _ => continue,
+            };
+            return Err(self.condition_error(at, message));
+        }
+        match open {
+            None => Ok(()),
+            Some(_) => {
+                Err(self.condition_error(self.commands.len(), "\\repeat without matching \\endrepeat"))
+            }
+        }
+    }
+
+    fn link_loop(&mut self, at: usize, at_end: usize) {
+        let each_of_loop = match &mut self.commands[at].command {
+            ScriptCommand::Repeat { each, end, .. } => {
+                *end = at_end;
+                *each
+            }
+            _ => return,
+        };
+        if let ScriptCommand::EndRepeat { each, start } = &mut self.commands[at_end].command {
+            (*each, *start) = (each_of_loop, at);
+        }
     }
 
     fn link(&mut self, chain: &[usize], endif: usize) {

@@ -257,39 +257,57 @@ pub(crate) fn statements(sql: &str) -> Vec<String> {
     }
 }
 
-/// Where a statement has strings and quoted names, in order.
-pub(crate) fn quoted(sql: &str) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < sql.len() {
-        let rest = &sql[at..];
-        let (len, is_quoted) = quotable_len(rest);
-        if is_quoted {
-            ranges.push(at..at + len);
-        }
-        at += len;
-    }
-    ranges
+/// What a token of a statement is, as far as it matters for variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SqlToken {
+    /// A string or a quoted name.
+    Quoted,
+    /// A name or a keyword.
+    Word,
+    /// `:name`.
+    Variable,
+    Other,
 }
 
-/// Length of a token, and whether it is a string or a quoted name.
-fn quotable_len(rest: &str) -> (usize, bool) {
+/// The tokens of a statement, in order and without gaps.
+pub(crate) fn tokens(sql: &str) -> impl Iterator<Item = (SqlToken, Range<usize>)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = sql.get(at..).filter(|rest| !rest.is_empty())?;
+        let (len, token) = token_len(rest);
+        let range = at..at + len;
+        at += len;
+        Some((token, range))
+    })
+}
+
+/// Where a statement has strings and quoted names, in order.
+pub(crate) fn quoted(sql: &str) -> Vec<Range<usize>> {
+    let quoted = tokens(sql).filter(|(token, _)| *token == SqlToken::Quoted);
+    quoted.map(|(_, range)| range).collect()
+}
+
+/// Length of a token, and what it is.
+fn token_len(rest: &str) -> (usize, SqlToken) {
     let first = rest.as_bytes()[0];
     match first {
-        b'\'' | b'"' => (quoted_len(rest, first, false), true),
+        b'\'' | b'"' => (quoted_len(rest, first, false), SqlToken::Quoted),
         b'$' => {
             let len = dollar_len(rest);
-            (len, len > 1)
+            (len, if len > 1 { SqlToken::Quoted } else { SqlToken::Other })
         }
-        b':' => (colon_len(rest), false),
-        b'0'..=b'9' => (number_len(rest), false),
-        _ if rest.starts_with("/*") => (block_comment_len(rest), false),
-        _ if rest.starts_with("--") => (line_comment_len(rest), false),
+        b':' => {
+            let is_variable = rest.as_bytes().get(1).is_some_and(|byte| is_name_start(*byte));
+            (colon_len(rest), if is_variable { SqlToken::Variable } else { SqlToken::Other })
+        }
+        b'0'..=b'9' => (number_len(rest), SqlToken::Other),
+        _ if rest.starts_with("/*") => (block_comment_len(rest), SqlToken::Other),
+        _ if rest.starts_with("--") => (line_comment_len(rest), SqlToken::Other),
         _ if is_name_start(first) => match rest.as_bytes() {
-            [b'e' | b'E', b'\'', ..] => (1 + escape_string_len(&rest[1..]), true),
-            _ => (identifier_len(rest), false),
+            [b'e' | b'E', b'\'', ..] => (1 + escape_string_len(&rest[1..]), SqlToken::Quoted),
+            _ => (identifier_len(rest), SqlToken::Word),
         },
-        _ => (1, false),
+        _ => (1, SqlToken::Other),
     }
 }
 

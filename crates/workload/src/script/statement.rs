@@ -3,6 +3,7 @@
 //! As in pgbench, a variable is any `:name` that is not part of `::`, even within quotes and comments. Each occurrence
 //! becomes a separate parameter.
 
+use crate::script::declared::glued::Glued;
 use crate::script::sqlscan;
 use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
 
@@ -29,6 +30,8 @@ pub struct Statement {
     pub fetch: Fetch,
     /// `\copydata`: the rows for a `COPY FROM STDIN`, cut at variables.
     pub copy_data: Option<Vec<TextPiece>>,
+    /// The statements that are sent in place of this one if it has glued names; it is then the first of them.
+    pub glued: Option<Box<Glued>>,
 }
 
 /// A part of a statement's original text.
@@ -90,6 +93,7 @@ impl Statement {
             pieces: Vec::new(),
             fetch: Fetch::Discard,
             copy_data: None,
+            glued: None,
         };
         let mut quoted = sqlscan::quoted(source).into_iter().peekable();
         let mut rest = source;
@@ -114,7 +118,13 @@ impl Statement {
         statement
     }
 
-    /// The statement as the script has it.
+    /// The first of the statements that a statement with glued names becomes, which stands for all of them.
+    pub(crate) fn first_of(glued: Glued, source: &str) -> Option<Statement> {
+        let first = glued.variants.first()?.clone();
+        Some(Statement { label: label(source).to_owned(), glued: Some(Box::new(glued)), ..first })
+    }
+
+    /// The statement as the script has it, and with the least value in place of each glued variable.
     pub fn original(&self, variables: &VariableTable) -> String {
         TextPiece::original(&self.pieces, variables)
     }

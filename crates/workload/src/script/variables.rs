@@ -46,6 +46,11 @@ impl VariableTable {
         &self.names[id.index()]
     }
 
+    /// All names, in the order of their slots.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
     /// How many slots there are.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -158,7 +158,7 @@ fn a_rewound_transaction_repeats_its_random_values() {
     let program = &bundle.programs[0];
     let mut emulator = emulator(&bundle, 1, &defines(&[]));
     let first = run(&mut emulator, program);
-    emulator.rewind();
+    emulator.rewind(program);
     // Without `begin`, which would remember the stream as it is now.
     let mut again = Vec::new();
     while let Action::Send { statement } = emulator.step(program).expect("runs") {

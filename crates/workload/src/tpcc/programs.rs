@@ -144,7 +144,8 @@ fn program(
         statements,
         variables: Arc::default(),
         transaction: Some(profile as usize),
-        facts: profile.facts(config.think),
+        facts: profile.facts(config.think).iter().map(|name| (*name).to_owned()).collect(),
+        declared: None,
     }
 }
 

@@ -46,8 +46,12 @@ impl Worker<'_> {
             return self.go_on(index, now);
         }
         let client = &self.setup.clients[index];
+        let (scripts, script) = (self.setup.scripts, client.transaction.script);
+        let is_expected = scripts.expects(script, state);
         let goes_on = client.transaction.cancelled.is_some()
             || is_retryable(state)
+            || is_expected
+            || scripts.retries(script, state)
             || self.setup.load.on_error == OnError::Continue;
         if client.exchange.pipeline.is_ending {
             self.count_pipeline(index);
@@ -67,7 +71,9 @@ impl Worker<'_> {
                 let event = Event::new(0, EventKind::ErrorReported, messages::got_error(place, &message));
                 self.report_event(now, located(event, place, state).with("message", message));
             }
-            self.keep_message(state, || shown.to_string());
+            if !is_expected {
+                self.keep_message(state, || shown.to_string());
+            }
         }
         let client = &mut self.setup.clients[index];
         client.transaction.failure = Some(state);
@@ -102,9 +108,14 @@ impl Worker<'_> {
                 command.retries += 1;
             }
             client.transaction.tries = tries.saturating_add(1);
-            client.emulator.rewind();
+            client.emulator.rewind(&self.setup.scripts.bundle.programs[client.transaction.script]);
             self.report_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);
+        }
+        if self.setup.scripts.expects(client.transaction.script, state) {
+            tally.counts.expected += 1;
+            self.log(index, TransactionOutcome::Expected, now);
+            return self.rest(index, now);
         }
         tally.counts.failed += 1;
         tally.error(state, 1);
@@ -130,8 +141,11 @@ impl Worker<'_> {
 
     fn can_retry(&self, index: usize, now: Nanos) -> bool {
         let (load, client) = (self.setup.load, &self.setup.clients[index]);
-        client.transaction.failure.is_some_and(is_retryable)
-            && (load.max_tries == 0 || client.transaction.tries < load.max_tries)
+        let (scripts, script) = (self.setup.scripts, client.transaction.script);
+        let tries_max = scripts.tries_max(script, load.max_tries);
+        let is_to_be_retried = |state| is_retryable(state) || scripts.retries(script, state);
+        client.transaction.failure.is_some_and(is_to_be_retried)
+            && (tries_max == 0 || client.transaction.tries < tries_max)
             && load.latency_limit_ns.is_none_or(|limit_ns| now - client.transaction.due <= limit_ns)
             && now < self.bounds.end
     }
@@ -143,7 +157,8 @@ impl Worker<'_> {
         }
         let client = &self.setup.clients[index];
         let share = |limit_ns: u64| (now - client.transaction.due) as f64 / limit_ns as f64;
-        let tries = TryCount { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
+        let max = self.setup.scripts.tries_max(client.transaction.script, load.max_tries);
+        let tries = TryCount { n, max, time_share: load.latency_limit_ns.map(share) };
         let text = messages::after_error(client.id, kind == EventKind::ErrorRetried, tries);
         self.report_event(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
     }
@@ -356,6 +371,9 @@ impl Worker<'_> {
         if !reconnects {
             return;
         }
+        if is_unknown {
+            client.emulator.may_be_committed();
+        }
         if !is_unknown && let Some(command) = tally.commands.get_mut(client.emulator.current()) {
             command.failed += 1;
         }
@@ -435,7 +453,7 @@ impl Worker<'_> {
     /// The text of a statement of the client's script, as sent in its Parse.
     pub(super) fn statement_text(&self, index: usize, statement: usize) -> String {
         let client = &self.setup.clients[index];
-        self.setup.scripts.bundle.programs[client.transaction.script].statements[statement].text.clone()
+        self.setup.scripts.parsed_text(client.transaction.script, statement, &client.emulator)
     }
 
     /// The client's current statement, or the first of its pipeline that failed.

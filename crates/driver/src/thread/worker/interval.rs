@@ -132,6 +132,12 @@ impl Worker<'_> {
         let client = &self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.transaction.script];
         match client.transaction.failure {
+            Some(state)
+                if client.transaction.cancelled.is_none()
+                    && self.setup.scripts.expects(client.transaction.script, state) =>
+            {
+                tally.counts.expected += 1;
+            }
             Some(state) if client.transaction.cancelled.is_none() => {
                 tally.counts.failed += 1;
                 tally.error(state, 1);

@@ -1,6 +1,5 @@
 //! Connections made while the load runs: one for each transaction, or in place of a lost one.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use model::load::RECONNECT_WAIT_MS;
@@ -29,7 +28,7 @@ impl Worker<'_> {
         }
         client.state = State::Dialing;
         client.dial.begun = now;
-        match Dialing::start_shared(Arc::clone(&self.setup.conninfo)) {
+        match Dialing::start_shared(self.setup.conninfos.of(client.role.class)) {
             Ok(dialing) => {
                 client.dial.generation = dialing.generation();
                 client.dial.attempt = Some(Box::new(dialing));

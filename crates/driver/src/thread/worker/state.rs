@@ -58,8 +58,8 @@ pub(super) struct Slots {
     pub(super) n_taken: u64,
     /// The order of a rate that is followed, by number.
     pub(super) rate_order: u32,
-    /// The script of the next transaction, once it was chosen.
-    pub(super) chosen: Option<usize>,
+    /// The script of the next transaction, once it was chosen, of each class of clients.
+    pub(super) chosen: Box<[Option<usize>]>,
 }
 
 /// The interval that is being counted. It is sent to the control loop at its end, and the next one begins.

@@ -30,7 +30,12 @@ impl Worker<'_> {
         if let Some(next) = setup.clients[index].emulator.next_transaction(now) {
             return next.program;
         }
-        *slots.chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
+        let role = &setup.clients[index].role;
+        if let Some(script) = role.next() {
+            return script;
+        }
+        let choose = || setup.scripts.choose(role.class, &mut setup.choose);
+        *slots.chosen[role.class].get_or_insert_with(choose)
     }
 
     /// Begins a transaction that was due at `due`, over a connection of its own if each has one.
@@ -57,8 +62,9 @@ impl Worker<'_> {
             }
         }
         let script = self.next_script(index, now);
-        self.slots.chosen = None;
         let client = &mut self.setup.clients[index];
+        self.slots.chosen[client.role.class] = None;
+        client.role.advance();
         client.transaction.script = script;
         if client.session.link.is_some() {
             self.start_transaction(index, due, now);
@@ -118,10 +124,22 @@ impl Worker<'_> {
             return false;
         }
         if self.setup.schedule.is_none() && now < self.bounds.end {
+            if let Some(until) = self.thinks_until(index, now) {
+                self.pause(index, until);
+                return false;
+            }
             return self.prepare(index, now, now);
         }
         self.await_slot(index, now);
         false
+    }
+
+    /// When the client's think time ends, if its last transaction has one. In an open loop the schedule decides alone.
+    #[inline]
+    fn thinks_until(&self, index: usize, now: Nanos) -> Option<Nanos> {
+        let client = &self.setup.clients[index];
+        let pause = self.setup.scripts.pause_after(client.transaction.script, client.role.class)?;
+        Some(now.saturating_add(pause.length_ns(self.setup.load.seed, client.id, client.record.n_ended)))
     }
 
     /// The client is free for the next slot of the schedule.
@@ -326,15 +344,23 @@ impl Worker<'_> {
             self.abort_open_pipeline(index, now);
             return Turn::Waits;
         }
-        self.commit(index, now);
+        let counted = self.commit(index, now);
         if self.setup.clients[index].in_block() {
             self.abort_open_block(index, now);
             return Turn::Waits;
         }
-        Turn::Ended
+        match counted {
+            Ok(()) => Turn::Ended,
+            Err(error) => self.script_error(index, now, &error),
+        }
     }
 
-    fn commit(&mut self, index: usize, now: Nanos) {
+    /// Counts the transaction as committed.
+    ///
+    /// # Errors
+    /// A fact about it that cannot be computed.
+    fn commit(&mut self, index: usize, now: Nanos) -> Result<(), RunError> {
+        let program = &self.setup.scripts.bundle.programs[self.setup.clients[index].transaction.script];
         let client = &mut self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.transaction.script];
         let latency_ns = now - client.transaction.due;
@@ -352,7 +378,7 @@ impl Worker<'_> {
             tally.note(TimeKind::Lag, lag_ns);
             tally.lag_moments.record(lag_ns);
         }
-        client.emulator.add_facts(&mut tally.facts);
+        let counted = client.emulator.committed(program, &mut tally.facts);
         tally.counts.late += u64::from(latency_ns > self.late_ns);
         if self.bounds.is_measured(now) {
             client.record.n_measured += 1;
@@ -362,6 +388,7 @@ impl Worker<'_> {
         }
         client.state = State::Idle;
         self.log(index, TransactionOutcome::Committed, now);
+        counted
     }
 
     /// Counts a transaction as ended, or a slot as skipped, and logs it unless it belongs to the ramp-up.

@@ -6,12 +6,15 @@
 
 pub mod catalogue;
 pub mod data;
+pub mod directories;
+pub mod name;
 
 use crate::experiment::case::Calls;
 use crate::load::Profiles;
 
 pub use catalogue::WorkloadKind;
 pub use data::Dataset;
+pub use name::{DirectoryName, WorkloadName};
 
 /// A workload.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::experiment::case::{
-    Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
-};
+use crate::experiment::case::workload::WorkloadName;
+use crate::experiment::case::{Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::keys::levels::Levels;
+use crate::experiment::keys::workload::DirectoryTexts;
 use crate::experiment::os::{HugePages, Numa, TransparentHugePages, WalPolicy};
 use crate::experiment::plan::condition::Condition;
 use crate::experiment::plan::{Design, RunOrder};
@@ -185,7 +185,7 @@ displayed!(
     Think,
     Isolation,
     PartitionMethod,
-    WorkloadKind,
+    WorkloadName,
     WalPolicy,
     RestoreBy,
     HugePages,
@@ -267,6 +267,7 @@ single!(
     OnLostConnection,
     DataChoice,
     RestoreFrom,
+    DirectoryTexts,
     Selector,
     Vec<String>,
     Vec<Vec<String>>,

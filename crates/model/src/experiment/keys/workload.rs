@@ -7,23 +7,53 @@ use serde::{Deserialize, Serialize};
 use super::option::KeyOption;
 use super::row::{KeyKind, SETTING, of_place, row};
 use super::section;
-use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think, WorkloadKind};
+use crate::experiment::case::workload::{WorkloadName, name};
+use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think};
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::units::{Scale, SettingValue};
 
+/// The texts of files by name, of each workload directory by its name without the variant.
+pub type DirectoryTexts = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The form of a directory's name: a path, or a word with a variant.
+const DIRECTORY_FORM: &str = "[/:]";
+
 section! {
     /// `[workload]`: the load.
     #[serde(deny_unknown_fields, default)]
     workload: WorkloadSection {
-        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*). pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
-        KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
-            row(KeyKind::Words(&WorkloadKind::WORDS), "`tpcb`")
-                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too").short('w')).whole();
+        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, `scripts` for your own (see *Your own scripts*), or a workload directory: a
+        /// built-in one (`oltp`, `ycsb`, `queue`, `tpch-like`, `ch-like`, `vector`, `timeseries`, `documents`, `churn`), or yours by its path, which
+        /// has a `/` (`./shop.workload`); with a variant as `ycsb:b`. pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
+        KIND = kind: Levels<WorkloadName> = Levels::one(WorkloadName::default()),
+            row(KeyKind::Or(&[KeyKind::Words(&name::NAMES), KeyKind::Pattern(DIRECTORY_FORM)]), "`tpcb`")
+                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too; or a workload directory: ycsb, ycsb:b for its variant b, ./shop.workload").short('w')).whole();
 
-        /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)
+        /// variant of the workload directory, such as the `b` of `ycsb:b`
+        #[serde(skip_serializing_if = "Option::is_none")]
+        VARIANT = variant: Option<Levels<String>>,
+            row(KeyKind::Text, "the first one that the directory has").whole();
+
+        /// value of an option of the workload directory (`pgdyno workload show` lists them); scripts see it as a variable
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        OPTIONS = options: BTreeMap<String, Levels<SettingValue>>,
+            of_place(SETTING, "that of the directory").whole();
+
+        /// seed of the data of a workload directory, 0 to 999999999999999: another one makes other rows of the same kind
+        #[serde(skip_serializing_if = "Option::is_none")]
+        DATA_SEED = data_seed: Option<u64>,
+            row(KeyKind::Whole(0, 999_999_999_999_999), "1");
+
+        /// the files of workload directories, as results have them: a table for each directory of `workload.kind`, with the text of each file.
+        /// pgdyno writes it; what is here is not read again
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        DIRECTORIES = directories: DirectoryTexts,
+            of_place(KeyKind::Table, "");
+
+        /// 1 to 1000000 scale units, `"fit"` (1 for a workload directory), or a multiple of memory such as `"3x RAM"` (see *Scale*)
         SCALE = scale: Levels<Scale> = Levels::one(Scale::Fit),
             row(KeyKind::Or(&[KeyKind::Whole(1, Scale::UNITS_MAX as u64), KeyKind::Text]), "`\"fit\"`")
                 .given_by(KeyOption::quantity("scale", "N,...", "Scale units of data, `fit`, or a multiple of memory such as \"3x RAM\"").short('s').both("Scale units of data"));
@@ -121,7 +151,8 @@ section! {
             // The server's processors limit loading, not the number of sessions.
             row(KeyKind::Whole(1, 256), "one per partition, for `tpcc` and `tproc-c` 3; at most one per processor");
 
-        /// schema of the tables that pgdyno loads; every statement names it. Not available for your own data
+        /// schema of the tables that pgdyno loads; every statement names it, and sessions of a workload directory begin with it as their search path.
+        /// Not available for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         SCHEMA = schema: Option<String>,
             row(KeyKind::Text, "the first schema of the search path that exists")

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -23,7 +22,7 @@ use crate::poller::scripted::{Act, ScriptedEvent, ScriptedMessage};
 use crate::tally::{IntervalTally, SqlState};
 use crate::thread::controls::{Controls, Events};
 use crate::thread::frame::WindowFrame;
-use crate::thread::order::OrderedLoad;
+use crate::thread::order::{Conninfos, OrderedLoad};
 use crate::thread::rate::OrderedRate;
 use crate::thread::report::{Finished, Report};
 use crate::thread::schedule::{LoadShare, Schedule};
@@ -119,7 +118,7 @@ impl Bench {
         let order = OrderedLoad {
             load,
             part: DriverPart::WHOLE,
-            conninfo: Arc::new(conninfo.clone()),
+            conninfos: Conninfos::new(conninfo.clone(), &scripts),
             scripts: &scripts,
             wall: WallClock::read(),
         };
@@ -137,7 +136,7 @@ impl Bench {
             thread: 0,
             load,
             scripts: &scripts,
-            conninfo: Arc::clone(&order.conninfo),
+            conninfos: order.conninfos.clone(),
             wall: order.wall,
             poller: Poller::scripted(Box::new(script)),
             rehearsal: None,

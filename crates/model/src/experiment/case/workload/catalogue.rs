@@ -34,6 +34,9 @@ words! {
 }
 
 impl WorkloadKind {
+    /// The kind of scripts that this program does not have, also of those of a workload directory.
+    pub const OWN: WorkloadKind = WorkloadKind::Scripts;
+
     /// The row of this workload.
     pub fn row(self) -> &'static Workload {
         match self {

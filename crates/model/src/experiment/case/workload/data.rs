@@ -114,7 +114,7 @@ impl Dataset {
         match data {
             CaseData::Loaded(dataset) => Some(*dataset),
             CaseData::Archive(archive) => archive.tables_of.and_then(Dataset::of_kind),
-            CaseData::None | CaseData::Files(_) => None,
+            CaseData::None | CaseData::Files(_) | CaseData::Directory => None,
         }
     }
 

@@ -1,0 +1,136 @@
+//! The workload directory of a case: its texts when the plan was made, and what was chosen of it. Crate `generator` reads the texts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A workload directory in a variant, with values of its options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadDirectory {
+    /// Name that its `workload.toml` gives.
+    pub name: String,
+    /// Title that it gives.
+    pub title: String,
+    /// What it wants to be said with every result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// The variant, if it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// The value of each option, also of those that nobody gave.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// The seed of the data.
+    pub data_seed: u64,
+    /// SHA-256 of all of its files, in hexadecimal, also of those that are not in `texts`.
+    pub identity: String,
+    /// SHA-256 of all that the data depends on, in hexadecimal.
+    pub data_identity: String,
+    /// Whether it is one of pgdyno's own, unchanged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_builtin: bool,
+    /// Its tables in load order, as planned; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<DirectoryTable>,
+    /// Ratios of facts that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<DirectoryMeasure>,
+    /// The latencies that its transactions are judged by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<DirectoryLimit>,
+    /// Whether classes of clients, or an order, choose transactions, so that weights alone do not say which part each should have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_classes: bool,
+    /// Its files by name with `/`, without those that only people and later checks of answers read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+}
+
+/// A table of a workload directory, as planned.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryTable {
+    /// Name without the schema.
+    pub name: String,
+    /// Rows; of a table whose number of lines is drawn for each parent, about as many.
+    pub n_rows: u64,
+    /// Approximate disk space without indexes.
+    pub bytes: u64,
+}
+
+/// A ratio of sums of facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryMeasure {
+    /// Name.
+    pub name: String,
+    /// A title of a few words.
+    pub title: String,
+    /// The fact that is divided.
+    pub numerator: String,
+    /// The fact that divides.
+    pub denominator: String,
+}
+
+/// Most latency of a transaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryLimit {
+    /// Name of the transaction.
+    pub transaction: String,
+    /// The share of its transactions that keep to it, per thousand: 999 for p99.9.
+    pub permille: u16,
+    /// The latency, nanoseconds.
+    pub limit_ns: u64,
+}
+
+impl WorkloadDirectory {
+    /// As people call it: `ycsb:b`.
+    pub fn label(&self) -> String {
+        match &self.variant {
+            Some(variant) => format!("{}:{variant}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Its title and its variant, for titles of experiments.
+    pub fn title_words(&self) -> String {
+        match &self.variant {
+            Some(variant) => format!("{} ({variant})", self.title),
+            None => self.title.clone(),
+        }
+    }
+
+    /// Where the data comes from: `made by workload directory ycsb at scale 10`.
+    pub fn data_words(&self, scale: u32) -> String {
+        format!("made by workload directory {} at scale {scale}", self.name)
+    }
+
+    /// Approximate disk space of its tables without indexes, bytes.
+    pub fn estimated_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.bytes).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_called_by_name_and_variant() {
+        let plain = WorkloadDirectory {
+            name: "ycsb".to_string(),
+            title: "YCSB-like".to_string(),
+            ..WorkloadDirectory::default()
+        };
+        let varied = WorkloadDirectory { variant: Some("b".to_string()), ..plain.clone() };
+        assert_eq!((plain.label(), varied.label()), ("ycsb".to_string(), "ycsb:b".to_string()));
+        assert_eq!(varied.title_words(), "YCSB-like (b)");
+        assert_eq!(varied.data_words(10), "made by workload directory ycsb at scale 10");
+    }
+
+    #[test]
+    fn what_an_older_record_lacks_is_empty() {
+        let text = r#"{"name":"a","title":"A","data_seed":1,"identity":"x","data_identity":"y"}"#;
+        let read: WorkloadDirectory = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        assert_eq!(read.estimated_bytes(), 0);
+    }
+}
