@@ -138,7 +138,7 @@ fn run_checks(
     checks.iter().map(run).collect()
 }
 
-fn violation(columns: &[String], row: &[Option<String>]) -> String {
+pub(crate) fn violation(columns: &[String], row: &[Option<String>]) -> String {
     let pairs = columns
         .iter()
         .zip(row)

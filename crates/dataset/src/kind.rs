@@ -29,6 +29,7 @@ pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
     match &workload.data {
         CaseData::Loaded(dataset) => dataset.estimated_bytes(workload.scale),
         CaseData::None => 0,
+        CaseData::Directory => workload.directory.as_ref().map_or(0, |directory| directory.estimated_bytes()),
         // The output of a statement cannot be derived from its length; rows of COPY double with their headers and
         // indexes.
         CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),

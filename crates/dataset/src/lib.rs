@@ -6,6 +6,7 @@
 pub mod acid;
 pub mod check;
 pub mod clearance;
+pub mod directory;
 pub mod kind;
 pub mod layout;
 pub mod load;

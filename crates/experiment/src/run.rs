@@ -12,5 +12,6 @@ pub(crate) mod load_spec;
 pub(crate) mod outcome;
 pub mod phases;
 pub(crate) mod place;
+mod run_checks;
 pub(crate) mod search;
 pub(crate) mod telemetry;

@@ -5,6 +5,7 @@
 pub mod adopted;
 pub(crate) mod connections;
 pub mod copies;
+pub mod directory_data;
 pub mod disk;
 pub(crate) mod embedded;
 pub mod kept_clusters;
@@ -23,7 +24,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use model::experiment::case::setting;
-use model::experiment::case::{Case, ServerSource};
+use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use model::run::server::LoadConnections;
 use server::binaries::installed;
 use server::cluster::workspace::{ClusterKey, Workspace};
@@ -201,15 +202,32 @@ error
         }
     }
 
-    /// Where the load connects: over the network if our own server listens there.
+    /// Where the load of a case connects: over the network if our own server listens there.
     ///
     /// # Errors
     /// When no server is running.
-    pub(crate) fn load_conninfo(&self) -> Result<Conninfo> {
+    pub(crate) fn load_conninfo(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
         match self {
-            Stage::Embedded(stage) => stage.load_conninfo()?.map_or_else(|| stage.conninfo(), Ok),
+            Stage::Embedded(stage) => {
+                let local = || -> Result<Conninfo> {
+                    Ok(directory_data::conninfo_of_load(stage.conninfo()?, workload))
+                };
+                stage.load_conninfo()?.map_or_else(local, Ok)
+            }
             Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
         }
+    }
+
+    /// Where pgdyno itself runs or parses SQL that comes with a case: with the rights and the search path of its load.
+    ///
+    /// # Errors
+    /// When no server is running.
+    pub(crate) fn conninfo_of_sql(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
+        let conninfo = match self {
+            Stage::Embedded(stage) => directory_data::conninfo_of_load(stage.conninfo()?, workload),
+            Stage::Adopted(stage) => stage.conninfo.clone(),
+        };
+        Ok(directory_data::with_settings(conninfo, workload))
     }
 
     /// Lets a load into our own server that listens, from these addresses alone.

@@ -12,7 +12,7 @@ use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
-use workload::{Bundle, Program, Statement, TextPiece};
+use workload::{Bundle, Program, Statement, TextPiece, directories};
 
 use crate::plan::scripts;
 
@@ -82,7 +82,7 @@ fn ask_all(
     let is_making = bundle.programs.iter().flat_map(|program| &program.statements).any(changes_parsing);
     let mut survey = ScriptSurvey::default();
     for (program, script) in bundle.programs.iter().zip(&workload.scripts) {
-        for statement in program.statements.iter().filter(|statement| is_asked(statement)) {
+        for statement in program.statements.iter().flat_map(sent).filter(|statement| is_asked(statement)) {
             let Err(error) = ask(session, statement, &mut survey) else { continue };
             let told = located(program, statement, &script.source, &error);
             // In the simple protocol, values become part of the text, and a query may contain several statements.
@@ -111,7 +111,19 @@ fn ask_all(
 fn compile(workload: &WorkloadSpec) -> Result<Bundle> {
     let sources: Vec<(&str, &str, u32)> =
         workload.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
-    Ok(Bundle::compile(&sources, &scripts::variables(workload))?)
+    let variables = scripts::variables(workload);
+    Ok(match &workload.directory {
+        None => Bundle::compile(&sources, &variables)?,
+        Some(directory) => {
+            let instance = directories::instance(directory, &variables).map_err(anyhow::Error::msg)?;
+            Bundle::compile_directory(&sources, &variables, &instance)?
+        }
+    })
+}
+
+/// What is sent for a statement: with glued names one for each combination of their values.
+fn sent(statement: &Statement) -> &[Statement] {
+    statement.glued.as_deref().map_or(std::slice::from_ref(statement), |glued| &glued.variants)
 }
 
 fn changes_parsing(statement: &Statement) -> bool {
@@ -211,6 +223,7 @@ fn about_data(data: &CaseData) -> &'static str {
              workload.data = {files = [\"schema.sql\"]}"
         }
         CaseData::Files(_) => "  the files of workload.data did not create such a table",
+        CaseData::Directory => "  `schema.sql` of the workload directory did not create such a table",
         CaseData::Archive(_) => {
             "  the archive of workload.restore_from has no such table, or in a schema that is not in the search path"
         }

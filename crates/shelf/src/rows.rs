@@ -44,7 +44,7 @@ pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<CopyRow>> {
             .put(spec.id)
             .put(&case.label)
             .put(json(&spec.levels_and_labels()))
-            .put(spec.workload.kind)
+            .put(spec.workload.name())
             .put(spec.workload.scale)
             .put(spec.workload.n_clients)
             .put(&spec.server.source)

@@ -68,7 +68,7 @@ pub(super) fn additions(
         let is_of = |relation: &&Relation| Some(relation.oid) == rows.parse(row, "oid");
         let Some(relation) = relations.iter().find(is_of) else { continue };
         let Some(table) = relation.table_of(dataset) else { continue };
-        let fact = Fact {
+        let fact = ColumnFact {
             name: text("name"),
             definition: text("definition"),
             is_set: text("is_set") == "t",
@@ -87,7 +87,7 @@ pub(super) fn additions(
 }
 
 /// A row of [`facts_sql`].
-struct Fact<'a> {
+struct ColumnFact<'a> {
     name: &'a str,
     /// The type of a column, the columns of an index.
     definition: &'a str,
@@ -131,7 +131,7 @@ impl Design {
         }
     }
 
-    fn change_of_column(&self, table: &str, fact: &Fact) -> Option<String> {
+    fn change_of_column(&self, table: &str, fact: &ColumnFact) -> Option<String> {
         let ours: Vec<&Column> =
             self.columns.iter().filter(|column| column.table == table && column.name == fact.name).collect();
         let name = fact.name;
@@ -152,7 +152,7 @@ impl Design {
     }
 
     /// `relation` is the table, or a partition of it.
-    fn change_of_index(&self, table: &str, relation: &str, fact: &Fact) -> Option<String> {
+    fn change_of_index(&self, table: &str, relation: &str, fact: &ColumnFact) -> Option<String> {
         let name = (!fact.is_default).then_some(fact.name);
         if !self.indexes.contains(&Index::new(table, name, fact.is_set, fact.definition)) {
             return Some(format!("index `{}`", fact.name));
@@ -278,7 +278,7 @@ mod tests {
     fn what_no_statement_makes_is_a_change() {
         let design = Design::for_dataset(Dataset::Tpcb);
         let column = |name, definition, is_set, is_default| {
-            let fact = Fact { name, definition, is_set, is_default, is_target: false };
+            let fact = ColumnFact { name, definition, is_set, is_default, is_target: false };
             design.change_of_column("pgbench_accounts", &fact)
         };
         assert_eq!(column("aid", "bigint", true, true), None);
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(column("bid", "integer", true, true).unwrap(), "NOT NULL of column `bid`");
         assert_eq!(column("note", "text", false, true).unwrap(), "column `note`");
         let index = |name, definition, is_set, is_default| {
-            let fact = Fact { name, definition, is_set, is_default, is_target: false };
+            let fact = ColumnFact { name, definition, is_set, is_default, is_target: false };
             design.change_of_index("pgbench_accounts", "pgbench_accounts_2", &fact)
         };
         assert_eq!(index("pgbench_accounts_2_pkey", "aid", true, true), None);

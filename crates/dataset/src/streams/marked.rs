@@ -54,19 +54,36 @@ pub(crate) fn alter(
 fn expected(schema: &Schema, dataset: Dataset, table: &str) -> Option<TransactionPart> {
     let is_named = !schema.name().is_empty();
     is_named.then(|| {
-        TransactionPart::Expect(MarkedTable { dataset, schema: schema.clone(), table: table.to_string() })
+        TransactionPart::Expect(MarkedTable {
+            proof: Proof::MarkOf(dataset),
+            schema: schema.clone(),
+            table: table.to_string(),
+        })
     })
 }
 
 /// A table with the mark that the load in progress gave it, which belongs to the role that made it, or to a superuser. Who owns the schema can
 /// drop a table in it and give its mark to another one, whose triggers would run with the rights of whoever loads.
 pub struct MarkedTable {
-    dataset: Dataset,
+    proof: Proof,
     schema: Schema,
     table: String,
 }
 
+/// What shows that it is that table.
+enum Proof {
+    /// The mark of a load of this dataset.
+    MarkOf(Dataset),
+    /// The OID that it had when it was made.
+    Oid(u32),
+}
+
 impl MarkedTable {
+    /// The table that was made with this OID.
+    pub(crate) fn with_oid(schema: &Schema, table: &str, oid: u32) -> MarkedTable {
+        MarkedTable { proof: Proof::Oid(oid), schema: schema.clone(), table: table.to_string() }
+    }
+
     pub(super) fn plain_name(&self) -> String {
         self.schema.plain_name(&self.table)
     }
@@ -85,11 +102,14 @@ impl MarkedTable {
 
     /// Whether the answer to [`MarkedTable::sql`] shows that table.
     pub(super) fn is_met(&self, found: &wire::session::Rows) -> bool {
-        let (Some(oid), Some(comment)) = (found.parse(0, "oid"), found.get(0, "comment")) else {
-            return false;
+        let Some(oid) = found.parse(0, "oid") else { return false };
+        let is_proved = match self.proof {
+            // A load just now named the OID, as older versions did not.
+            Proof::MarkOf(dataset) => found.get(0, "comment").is_some_and(|comment| {
+                is_mark(dataset, comment, &self.table, oid) && names_oid(comment, oid)
+            }),
+            Proof::Oid(made) => oid == made,
         };
-        // A load just now named the OID, as older versions did not.
-        let is_marked = is_mark(self.dataset, comment, &self.table, oid) && names_oid(comment, oid);
-        is_marked && found.get(0, "may_be_filled") == Some("t")
+        is_proved && found.get(0, "may_be_filled") == Some("t")
     }
 }

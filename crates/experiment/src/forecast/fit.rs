@@ -36,6 +36,7 @@ use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
 use crate::forecast::present::Present;
 use crate::plan::expand::Versions;
+use crate::plan::scripts::directories::chosen;
 use crate::stage::os::OsRefusal;
 
 /// The machine, and the time budget.
@@ -251,7 +252,7 @@ fn has_fixed_clients(experiment: &Experiment) -> bool {
 
 /// Reduces the data, every scale by the same factor, so that two sizes stay two sizes.
 fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
-    let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
+    let unit = unit_bytes(experiment).max(1) as f64;
     let most_clients = most_clients(experiment);
     let units = |scale: &Scale| scale_units(*scale, unit, most_clients, limits);
     let asked: Vec<f64> = experiment.workload.scale.all().iter().map(units).collect();
@@ -289,9 +290,13 @@ fn bytes_read_between_runs(experiment: &Experiment, limits: &Limits) -> f64 {
     outlook::bytes_read_within(limits.budget_s * READING_SHARE, n_runs)
 }
 
-/// The dataset of the first workload.
-fn dataset_of(experiment: &Experiment) -> Dataset {
-    Dataset::of_kind(experiment.workload.kind.all()[0]).unwrap_or_default()
+/// The size of a scale unit of the first workload.
+fn unit_bytes(experiment: &Experiment) -> u64 {
+    let name = &experiment.workload.kind.all()[0];
+    match name.directory() {
+        Some(directory) => chosen::unit_bytes(&experiment.workload, directory),
+        None => Dataset::of_kind(name.kind()).unwrap_or_default().estimated_bytes(1),
+    }
 }
 
 /// Approximate scale units for a rule; `unit` is the size of one, bytes.

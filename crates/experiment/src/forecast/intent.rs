@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use dataset::clearance::is_loaded_routine;
+use dataset::schema;
 use dataset::session::{self, limit};
 use dataset::state::{WorkloadTables, access};
 use model::experiment::RestoreBy;
@@ -138,7 +139,9 @@ impl Intent {
         for case in distinct(&loading) {
             homes.extend(WorkloadTables::find(session, &case.workload)?);
         }
-        let tables: BTreeSet<String> = homes.iter().flat_map(WorkloadTables::tables).collect();
+        let mut tables: BTreeSet<String> = homes.iter().flat_map(WorkloadTables::tables).collect();
+        let of_directories = directory_tables(session, &loading)?;
+        tables.extend(of_directories.iter().flat_map(|(_, tables)| tables.clone()));
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let may_copy = loading.iter().any(|case| case.prepare.restore_by != RestoreBy::Load);
         // A pooler is detected later; this line reports the most that is done.
@@ -163,7 +166,12 @@ impl Intent {
             (false, true, false) => ", replaced before each run",
             (false, false, _) => "",
         };
-        let what = if tables.is_empty() || is_archive {
+        let what = if !of_directories.is_empty() {
+            let names: BTreeSet<&str> = of_directories.iter().map(|(name, _)| name.as_str()).collect();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            let n = plural(tables.len(), "table");
+            format!("loads {n} of workload {names} into {place} ({})", tables.join(", "))
+        } else if tables.is_empty() || is_archive {
             let files: BTreeSet<String> = loading.iter().map(|case| contents_words(&case.workload)).collect();
             let files = files.into_iter().collect::<Vec<_>>().join(", ");
             if is_archive {
@@ -213,6 +221,23 @@ fn is_loaded(routine: &RoutineFacts) -> bool {
     let RoutineFacts { is_procedure, name, types, body, comment } = *routine;
     let signature = Signature { is_procedure, name: name.to_string(), types: types.to_string() };
     is_loaded_routine(&signature, body, comment)
+}
+
+/// The tables that workload directories make, by the directory's name.
+fn directory_tables(session: &mut Session, cases: &[&Case]) -> Result<Vec<(String, Vec<String>)>> {
+    let mut found = Vec::new();
+    for workload in cases.iter().map(|case| &case.workload) {
+        let Some(directory) = workload.data_directory() else {
+            continue;
+        };
+        let schema = schema::find(session, workload.schema.as_deref())?;
+        let tables: Vec<String> =
+            directory.tables.iter().map(|table| schema.plain_name(&table.name)).collect();
+        if !found.contains(&(directory.name.clone(), tables.clone())) {
+            found.push((directory.name.clone(), tables));
+        }
+    }
+    Ok(found)
 }
 
 /// Each case once.

@@ -1,6 +1,7 @@
 //! Expands an experiment to its plan: every combination of levels, in randomized blocks.
 
 mod creation;
+mod directory;
 pub(crate) mod figures;
 mod grid;
 #[cfg(test)]
@@ -24,10 +25,11 @@ use model::text::units::PgVersion;
 use model::workload::Dataset;
 
 use self::grid::Grid;
-use self::workload_spec::workload_spec;
+use self::workload_spec::{WorkloadSources, workload_spec};
 use crate::plan::design::choice::LevelChoice;
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
+use crate::plan::scripts::directories::chosen::ChosenDirectories;
 use crate::plan::targets::labels::TargetLabels;
 use crate::plan::targets::lanes;
 use crate::plan::{title, windows};
@@ -185,11 +187,12 @@ fn cases(
     problems: &mut Problems,
 ) -> Option<Vec<Case>> {
     let is_sound = problems.is_empty();
+    let directories = ChosenDirectories::default();
     let mut cases = Vec::new();
     for (n, levels) in combinations.iter().enumerate() {
         cases.extend(case(
             n as u32 + 1,
-            CaseLevels { grid, chosen: levels, is_sound },
+            CaseLevels { grid, chosen: levels, is_sound, directories: &directories },
             experiment,
             site,
             problems,
@@ -273,11 +276,12 @@ struct CaseLevels<'a> {
     chosen: &'a [usize],
     /// Whether the keys are without problems so far, so that what is missing is one.
     is_sound: bool,
+    directories: &'a ChosenDirectories,
 }
 
 fn case(
     id: u32,
-    CaseLevels { grid, chosen, is_sound }: CaseLevels,
+    CaseLevels { grid, chosen, is_sound, directories }: CaseLevels,
     experiment: &Experiment,
     site: &PlanResources,
     problems: &mut Problems,
@@ -289,7 +293,8 @@ fn case(
     let source = source(&choice, &grid.default_version, site);
     let source = if is_sound { problems.take(source) } else { source.ok() };
     let settings = choice.get(keys::server::SETTINGS);
-    let workload = workload_spec(&choice, experiment, target, site, problems);
+    let sources = WorkloadSources { experiment, target, site, directories };
+    let workload = workload_spec(&choice, &sources, problems);
     let window = windows::window(&choice, &experiment.run);
     let wal = choice.get(keys::run::WAL);
     if let Some(workload) = &workload {

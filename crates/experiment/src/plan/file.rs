@@ -456,7 +456,7 @@ mod tests {
         check("before_run=x", "did you mean `hooks.before_run`?");
         check("workloda=8", "unknown field `workloda`; did you mean `workload`?");
         check("run.repeats=8", "unknown field `run.repeats`; did you mean `experiment.repeats`?");
-        check("workload.kind=tpch", "`tpch` is none of `tpcb`, ");
+        check("workload.kind=tpch", "`tpch` is no workload; ");
         check("scale", "has no `=`");
         check(
             "auto_explain.log_min_duration=0",

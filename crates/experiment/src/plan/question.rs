@@ -10,6 +10,7 @@ const NAME_MAX: usize = 60;
 const LEVELS_MAX: usize = 4;
 const CLIENTS: &str = keys::workload::CLIENTS.name;
 const KIND: &str = keys::workload::KIND.name;
+const VARIANT: &str = keys::workload::VARIANT.name;
 const VERSION: &str = keys::server::VERSION.name;
 
 /// What the plan asks, as a name: `versions-15-18`, `settings-shared_buffers`, `clients`. Numbers of clients count only
@@ -18,10 +19,18 @@ pub fn name(plan: &Plan, asks_clients: bool) -> Option<String> {
     let varied: Vec<&String> =
         plan.factors.iter().filter(|key| key.as_str() != CLIENTS || asks_clients).collect();
     let mut parts: Vec<String> = varied.iter().map(|key| of_factor(plan, key)).collect();
-    let kind = plan.cases.first().map(|case| case.workload.kind);
+    let workload = plan.cases.first().map(|case| &case.workload);
     let is_varied = plan.factors.iter().any(|key| key == KIND);
-    if let Some(kind) = kind.filter(|kind| *kind != WorkloadKind::default() && !is_varied) {
-        parts.insert(0, kind.as_str().to_string());
+    if let Some(workload) = workload.filter(|workload| workload.kind != WorkloadKind::default() && !is_varied)
+    {
+        // A variant that varies is in the name as a factor.
+        let directory = workload.directory.as_ref();
+        let is_one = !plan.factors.iter().any(|key| key == VARIANT);
+        let name = match directory {
+            Some(directory) if !is_one => directory.name.clone(),
+            _ => workload.name(),
+        };
+        parts.insert(0, name);
     }
     if parts.is_empty() {
         let n_clients = plan.cases.first().filter(|_| asks_clients)?.workload.n_clients;

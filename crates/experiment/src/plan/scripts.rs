@@ -1,6 +1,7 @@
 //! The user's own scripts: read once, when the plan is made, with errors that say where in the experiment file and
 //! where in the script; from then on the plan has their text.
 
+pub mod directories;
 pub(crate) mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,7 @@ pub fn read(experiment: &mut Experiment, origin: &ExperimentSource) -> Result<()
     let workload = &mut experiment.workload;
     let located = |message: String| format!("{}: {message}", origin.name);
     problems.take(check_kind(workload).map_err(located));
+    directories::read(workload, origin.dir, &mut problems);
     let places = Places::new(origin);
     let mut is_read = Vec::new();
     for (n, entry) in workload.scripts.iter_mut().enumerate() {
@@ -94,7 +96,7 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
         return Err("workload.data and workload.restore_from both say where the data comes from; give one"
             .to_string());
     }
-    if workload.kind.all().iter().any(|kind| kind.is_own()) {
+    if workload.kind.all().iter().any(|name| name.is_own()) {
         return if workload.scripts.is_empty() {
             Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
                          \"builtin:select-only\"], or on the command line -f a.sql@3"
@@ -109,6 +111,10 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
         ("data", workload.data.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
+        Some(("defines", _)) if workload.kind.all().iter().any(|name| name.directory().is_some()) => {
+            Err("workload.defines needs workload.kind = \"scripts\"; a workload directory has options: workload.options.NAME"
+                .to_string())
+        }
         Some((key, _)) => Err(format!("workload.{key} needs workload.kind = \"scripts\"")),
         None => Ok(()),
     }

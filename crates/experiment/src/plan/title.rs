@@ -36,6 +36,9 @@ fn factor(key: &str) -> &str {
 }
 
 fn workload(case: &Case) -> String {
+    if let Some(directory) = &case.workload.directory {
+        return directory.title_words();
+    }
     match case.workload.scripts.as_slice() {
         [] => case.workload.kind.row().title.to_string(),
         few @ ([_] | [_, _]) => joined(&few.iter().map(|script| script.name.clone()).collect::<Vec<_>>()),

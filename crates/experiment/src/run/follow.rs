@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use anyhow::Result;
+use dataset::directory::checks::Outcomes;
 use fleet::Orders;
 use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;
+use model::experiment::script::CaseScript;
 use model::load::Window;
+use model::load::course::LoadCourse;
 use model::load::drive::DriverLine;
 use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
@@ -78,6 +81,8 @@ pub(crate) struct Follow<'a, 'w> {
     phase: Phase,
     t: u32,
     committed: u64,
+    /// Transactions so far by the number of their script.
+    outcomes: BTreeMap<u32, Outcomes>,
     /// Histograms of the current second.
     histograms: Vec<HistogramLine>,
 }
@@ -97,6 +102,7 @@ impl<'a, 'w> Follow<'a, 'w> {
             phase: Phase::RampUp,
             t: 0,
             committed: 0,
+            outcomes: BTreeMap::new(),
             histograms: Vec::new(),
         }
     }
@@ -115,6 +121,9 @@ impl<'a, 'w> Follow<'a, 'w> {
                 self.writer.histograms(interval.t, interval.start_unix_ns, interval.length_ns, histograms)?;
                 self.t = interval.t;
                 self.committed += interval.counts.committed;
+                let outcomes = self.outcomes.entry(interval.script).or_default();
+                outcomes.committed += interval.counts.committed;
+                outcomes.unknown += interval.counts.unknown;
                 self.histograms.extend_from_slice(histograms);
                 self.judge.interval(interval);
             }
@@ -139,6 +148,14 @@ impl<'a, 'w> Follow<'a, 'w> {
             | DriverLine::Failed { .. } => {}
         }
         Ok(None)
+    }
+
+    /// The course of the load that has ended, and its transactions by the name of their script.
+    pub(crate) fn ended(self, scripts: &[CaseScript]) -> (Option<LoadCourse>, BTreeMap<String, Outcomes>) {
+        let named = self.outcomes.into_iter();
+        let named =
+            named.filter_map(|(script, of)| Some((scripts.get(script as usize)?.name.clone(), of))).collect();
+        (self.judge.course(), named)
     }
 
     fn tell_second(&mut self) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use dataset::directory::checks::Outcomes;
 use dataset::session;
 use dataset::state::{self, WorkloadTables};
 use dataset::verify;
@@ -33,6 +34,7 @@ use crate::run::hooks::{self, Occasion};
 use crate::run::load::profile::Profiler;
 use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
+use crate::run::run_checks;
 use crate::run::telemetry::{images, import};
 use crate::site::progress::Watch;
 use crate::site::wal::OfTick;
@@ -73,7 +75,8 @@ impl OneRun<'_> {
             self.refused(record)
         } else {
             let (session, found, eyes, wal_ticks) = (None, None, None, Vec::new());
-            let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks };
+            let outcomes = BTreeMap::new();
+            let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks, outcomes };
             phases::conduct(&mut ground, self.case, record, self.site.environment.stop, watch)
         };
         record.hooks.extend(occasion.put_back(Hook::AfterRun, watch));
@@ -128,6 +131,8 @@ pub(crate) struct Live<'a> {
     pub(crate) eyes: Option<HostObserver>,
     /// The WAL that the load wrote.
     pub(crate) wal_ticks: Vec<OfTick>,
+    /// Transactions of the whole load, by the name of their script.
+    pub(crate) outcomes: BTreeMap<String, Outcomes>,
 }
 
 /// The server before the load.
@@ -274,7 +279,13 @@ impl Ground for Live<'_> {
         self.run.take_server(record)?;
         record.ceilings = ceilings::known(self.run.case, &self.run.site.environment, &place.dirs, &conninfo);
         if self.run.case.workload.kind.is_own() {
-            record.survey = Some(survey::survey(session, &self.run.case.workload)?);
+            let workload = &self.run.case.workload;
+            record.survey = Some(if workload.data == CaseData::Directory {
+                let of_sql = self.stage.conninfo_of_sql(workload)?;
+                survey::survey(&mut session::open(&of_sql, self.run.site.environment.stop)?, workload)?
+            } else {
+                survey::survey(session, workload)?
+            });
         }
         let tables = tables(place.home.as_ref(), record);
         record.rows_before = count::count_rows(session, place.home.as_ref(), &tables)?;
@@ -373,7 +384,14 @@ impl Ground for Live<'_> {
 
     fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad> {
         let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
-        count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.environment.stop)
+        let stop = self.run.site.environment.stop;
+        let mut after = count::count_rows_after(conninfo, self.home(), &self.tables(record), stop)?;
+        if self.run.case.workload.data == CaseData::Directory {
+            let checked = run_checks::after(self.run.case, self.stage, &self.outcomes, stop)?;
+            after.violations.extend(checked.violations());
+            after.unfinished = checked.unfinished;
+        }
+        Ok(after)
     }
 
     fn import(&mut self, record: &mut RunRecord) -> Result<()> {

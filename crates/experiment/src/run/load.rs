@@ -75,14 +75,13 @@ impl OneRun<'_> {
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
         let sink = || telemetry.eyes_sink((*writer).clone());
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.callbacks.spot, sink(), &observer));
-        let end = AtomicBool::new(false);
         let sizing = record.server.as_ref().and_then(Sizing::from_record);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
         let mut follow = Follow::new(writer, watch, judge, fleet.orders());
         follow.begin();
-        let (mut search, orders) = (Search::new(self.case, go)?, fleet.orders());
+        let (mut search, orders, end) = (Search::new(self.case, go)?, fleet.orders(), AtomicBool::new(false));
         let mut on_line = |line: &DriverLine| {
             self.site.callbacks.spot.iter().for_each(|spot| spot.hear_driver(line));
             if let Some(search) = &mut search
@@ -103,7 +102,7 @@ impl OneRun<'_> {
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
-        record.course = follow.judge.course();
+        (record.course, ground.outcomes) = follow.ended(&self.case.workload.scripts);
         let detail = keep.detail;
         let Meter { ticks, full } = std::mem::take(&mut *lock(&telemetry.wal));
         ground.wal_ticks = ticks;
@@ -159,9 +158,9 @@ impl OneRun<'_> {
         place: &LocalParts,
         record: &mut RunRecord,
     ) -> Result<(Fleet, Ready)> {
-        let conninfo = stage.load_conninfo()?;
+        let conninfo = stage.load_conninfo(&self.case.workload)?;
         let load = self.load_spec(&conninfo, place, record);
-        record.load = Some(load.clone());
+        record.load = Some(load.recorded());
         let mut fleet = self.start_drivers(load, &conninfo, stage)?;
         let ready = fleet.wait_ready(READY_TIMEOUT, self.site.environment.stop);
         let ready = ready.map_err(|error| admission::explained(error, self.case))?;

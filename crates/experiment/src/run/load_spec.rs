@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::case::{OnLostConnection, WorkloadSpec};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, OnDisconnect, Profiles, ScriptSpec};
 use model::run::RunRecord;
@@ -10,8 +11,11 @@ use wire::Conninfo;
 use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
+use crate::plan::scripts::directories::chosen;
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
+use crate::stage::connections::options_with;
+use crate::stage::directory_data;
 
 impl OneRun<'_> {
     pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &LocalParts, record: &RunRecord) -> LoadSpec {
@@ -31,8 +35,11 @@ impl OneRun<'_> {
                 native_load(common, workload, profiles, builtins, &schema)
             }
             Programs::Own | Programs::Scripts => LoadSpec {
+                target: with_options(common.target.clone(), &directory_data::settings_of(workload)),
                 scripts: scripts::for_driver(workload, &schema),
                 defines: scripts::variables(workload),
+                connect_each: connects_each(workload),
+                directory: workload.directory.clone().map(without_answers),
                 ..common
             },
         }
@@ -69,6 +76,19 @@ impl OneRun<'_> {
     }
 }
 
+/// Whether each transaction of a workload directory has a session of its own.
+fn connects_each(workload: &WorkloadSpec) -> bool {
+    let directory = workload.directory.as_deref();
+    let instance = directory.and_then(|directory| chosen::instance_of(directory, workload.scale).ok());
+    instance.is_some_and(|instance| instance.sessions().iter().all(|session| session.reconnect))
+}
+
+/// A workload directory as drivers need it, which compare no answers.
+fn without_answers(mut directory: Box<WorkloadDirectory>) -> Box<WorkloadDirectory> {
+    directory.texts.retain(|name, _| !name.starts_with("answers/"));
+    directory
+}
+
 /// The load of built-in transactions: their texts and their parameters.
 fn native_load(
     common: LoadSpec,
@@ -91,12 +111,8 @@ fn with_options(
     mut target: BTreeMap<String, String>,
     settings: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    for (name, value) in settings {
-        let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
-        // The server splits at spaces that no backslash precedes (pg_split_opts).
-        let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
-        target.insert("options".to_string(), format!("{options}-c {name}={value}"));
-    }
+    let options = options_with(target.remove("options"), settings);
+    target.extend(options.map(|options| ("options".to_string(), options)));
     target
 }
 

@@ -124,6 +124,8 @@ fn count_after(ground: &mut dyn Ground, record: &mut RunRecord) {
         Ok(after) => {
             record.rows_after = after.rows;
             record.violations_after = after.violations;
+            let of_check = |(name, why): (String, String)| (format!("check {name}"), why);
+            record.telemetry_unavailable.extend(after.unfinished.into_iter().map(of_check));
         }
         Err(error) => {
             let reason = format!("rows could not be counted after the load: {error:#}");

@@ -111,6 +111,13 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
             // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
         }
+        // Its identity has the scale.
+        CaseData::Directory => {
+            let directory = workload.directory.as_ref();
+            let identity = directory.map_or("", |directory| directory.data_identity.as_str());
+            let schema = workload.schema.iter().map(|schema| ("schema", schema.clone()));
+            std::iter::once(("workload", format!("directory-{identity}"))).chain(schema).collect()
+        }
         CaseData::Archive(archive) => {
             let mut parts = vec![("workload", format!("archive-{}", archive.identity))];
             // Rows of the user's own tables do not depend on the scale.
@@ -147,6 +154,10 @@ pub fn contents_words(workload: &WorkloadSpec) -> String {
         CaseData::None => "the database as it is".to_string(),
         CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
         CaseData::Archive(archive) => archive.name.clone(),
+        CaseData::Directory => match &workload.directory {
+            Some(directory) => directory.data_words(workload.scale),
+            None => format!("made by a workload directory at scale {}", workload.scale),
+        },
     }
 }
 

@@ -4,6 +4,7 @@ use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use model::release::{Release, catalogs};
 
 use dataset::layout::{lacks_partitions, release_name};
+use workload::directories;
 
 use crate::site::progress::{ProgressEvent, Watch};
 
@@ -23,7 +24,24 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
             release_name(version_num)
         )
     });
-    data.or(calls)
+    data.or(calls).or_else(|| lacks_series(version_num, workload))
+}
+
+/// What a workload directory needs of a server.
+fn lacks_series(version_num: u32, workload: &WorkloadSpec) -> Option<String> {
+    let directory = workload.directory.as_deref()?;
+    let scale = [("scale".to_string(), workload.scale.to_string())].into();
+    let instance = directories::instance(directory, &scale).ok()?;
+    let needed = instance.manifest().needs.server.as_deref()?;
+    let first = server::binaries::version_num(needed)?;
+    let (first, found) = (Release::new(first), Release::new(version_num));
+    first.is_of_newer_series(found).then(|| {
+        format!(
+            "workload directory `{}` needs PostgreSQL {needed}; the server is version {}; choose a later version",
+            directory.name,
+            release_name(version_num)
+        )
+    })
 }
 
 /// Says so if a server is newer than what this pgdyno knows: it is measured all the same.

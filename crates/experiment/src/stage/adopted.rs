@@ -4,7 +4,7 @@
 mod problems;
 mod restore;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
@@ -26,7 +26,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, requirements};
 use crate::stage::connections::HoldingSession;
 use crate::stage::copies::Copies;
-use crate::stage::{connections, os};
+use crate::stage::{connections, directory_data, os};
 
 pub(crate) use problems::find as problems;
 
@@ -85,6 +85,8 @@ pub struct Adopted {
     copies: Copies,
     /// Data was restored at least once.
     has_restored: bool,
+    /// Workload directories whose data was loaded, by name.
+    loaded_directories: BTreeSet<Option<String>>,
 }
 
 /// Facts that determine whether a case can run there.
@@ -171,6 +173,7 @@ impl Adopted {
             holder,
             copies: Copies::Unknown,
             has_restored: false,
+            loaded_directories: BTreeSet::new(),
         };
         if let Some(home) = WorkloadTables::find(&mut other, &case.workload)? {
             adopted.found(&mut other, &home);
@@ -218,10 +221,14 @@ impl Adopted {
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is used as it is".to_string()),
+            CaseData::Directory if !case.prepare.restore => {
+                directory_data::expect_there(&mut session, &case.workload)?;
+                return detail("none: prepare.restore is off".to_string());
+            }
             CaseData::Files(_) | CaseData::Archive(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
-            CaseData::Files(_) | CaseData::Archive(_) => {
+            CaseData::Files(_) | CaseData::Archive(_) | CaseData::Directory => {
                 return self.restore_tables(case, session, site, watch);
             }
             CaseData::Loaded(_) => {}

@@ -1,5 +1,7 @@
 //! Free connections of a server: checked before the first client of a load connects, and shared out to jobs of a restore.
 
+use std::collections::BTreeMap;
+
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -223,6 +225,16 @@ fn judge(room: &Room, n_clients: i64, n_own: i64) -> Result<()> {
         _ => format!("none fits: end other sessions, or {raise}"),
     };
     bail!("{n_clients} clients need {needed} connections; {whose}; {fitting}")
+}
+
+/// The `options` of a connection with these settings after those that it has.
+pub(crate) fn options_with(options: Option<String>, settings: &BTreeMap<String, String>) -> Option<String> {
+    settings.iter().fold(options, |options, (name, value)| {
+        let options = options.map_or(String::new(), |options| format!("{options} "));
+        // The server splits at spaces that no backslash precedes (pg_split_opts).
+        let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
+        Some(format!("{options}-c {name}={value}"))
+    })
 }
 
 #[cfg(test)]

@@ -20,10 +20,11 @@ use wire::Conninfo;
 use super::{LOADED, MADE_UNDER, data_words, labels, made_under, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
+use crate::stage::directory_data::DirectoryCase;
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::{ArchiveRestore, Whose};
-use crate::stage::{os, own_data};
+use crate::stage::{directory_data, os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
 pub(crate) const IS_LOADED: &str = "loaded";
@@ -193,6 +194,10 @@ impl Embedded {
                 )?;
                 watch(ProgressEvent::Step(done));
             }
+            CaseData::Directory => {
+                self.expect_in_effect(case, &site.environment)?;
+                directory_data::load_on_own_server(&mut session, &conninfo, case, site, watch)?;
+            }
             CaseData::Archive(archive) => {
                 ensure!(site.permissions.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
                 let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
@@ -353,6 +358,9 @@ impl Embedded {
     fn expect_whole(&self, case: &Case, environment: &Environment) -> Result<()> {
         let mut session = session::open(&self.conninfo()?, environment.stop)?;
         let workload = &case.workload;
+        if let Some(of_case) = DirectoryCase::find(&mut session, workload)? {
+            return of_case.expect_whole(&mut session).with_context(|| self.not_whole());
+        }
         // Data of the user's own files has no marker.
         let Some(WorkloadTables { dataset, schema }) = WorkloadTables::find(&mut session, workload)? else {
             return Ok(());
@@ -365,12 +373,19 @@ impl Embedded {
                 Ok(())
             }
             found => bail!(
-                "the snapshot of cluster `{}` does not contain complete data of {}, but {found:?}; remove the cluster with \
-                 pgdyno server remove and load it again",
-                self.cluster.root.display(),
+                "{}; it does not contain complete data of {}, but {found:?}",
+                self.not_whole(),
                 layout::describe(workload)
             ),
         }
+    }
+
+    /// What to do about a snapshot that is not what it should be.
+    fn not_whole(&self) -> String {
+        format!(
+            "the snapshot of cluster `{}` is not what was loaded; remove the cluster with pgdyno server remove and load it again",
+            self.cluster.root.display()
+        )
     }
 
     fn settings_of(

@@ -59,6 +59,26 @@ struct TargetHead {
 #[derive(Deserialize)]
 struct WorkloadHead {
     kind: String,
+    #[serde(default)]
+    directory: Option<DirectoryHead>,
+}
+
+#[derive(Deserialize)]
+struct DirectoryHead {
+    name: String,
+    #[serde(default)]
+    variant: Option<String>,
+}
+
+impl WorkloadHead {
+    /// The kind, or the directory with its variant.
+    fn name(&self) -> String {
+        match &self.directory {
+            Some(DirectoryHead { name, variant: Some(variant) }) => format!("{name}:{variant}"),
+            Some(DirectoryHead { name, variant: None }) => name.clone(),
+            None => self.kind.clone(),
+        }
+    }
 }
 
 /// The parts of an answer that are listed.
@@ -112,7 +132,7 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<ListedResult, String> {
         made_unix_ns: plan.made_unix_ns,
         machine: short(&machine),
         version: short(&distinct(plan.cases.iter().map(|case| server(&case.server)))),
-        workload: short(&distinct(plan.cases.iter().map(|case| case.workload.kind.clone()))),
+        workload: short(&distinct(plan.cases.iter().map(|case| case.workload.name()))),
         grade: grade(&answer.verdict),
         throughput: short(&answer.throughput),
         limiter: short(&answer.limiter),

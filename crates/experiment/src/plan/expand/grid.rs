@@ -10,7 +10,7 @@ use model::experiment::keys::row::KeyRow;
 use model::experiment::keys::value::KeyValue;
 use model::experiment::{Experiment, ServerSection, WorkloadSection};
 use model::text::units::PgVersion;
-use model::workload::{Workload, WorkloadKind};
+use model::workload::{Workload, WorkloadKind, WorkloadName};
 
 use super::PlanResources;
 use crate::plan::design::Dimension;
@@ -61,6 +61,7 @@ impl Grid {
             }
         }
         problems.take(check_options(&experiment.workload));
+        problems.take(check_directory_keys(&experiment.workload));
         problems.take(check_factors(experiment));
         let is_added = |row: &&KeyRow| NAMES_A_SERVER.contains(&row.name);
         for (key, levels) in
@@ -154,11 +155,47 @@ fn check_options(workload: &WorkloadSection) -> Result<(), String> {
         }),
     ];
     for (key, is_given, has) in only_of_some {
-        if is_given && !workload.kind.all().iter().all(|kind| has(kind.row())) {
+        if is_given && !workload.kind.all().iter().all(|name| has(name.kind().row())) {
             return Err(format!("{key} is for workload.kind = {} alone", WorkloadKind::listed(has)));
         }
     }
     Ok(())
+}
+
+/// Refuses keys that only workload directories have for other workloads, and those of other workloads for directories.
+fn check_directory_keys(workload: &WorkloadSection) -> Result<(), String> {
+    let names = workload.kind.all();
+    let has_variant =
+        |name: &&WorkloadName| name.directory().is_some_and(|directory| directory.variant.is_some());
+    if let Some(name) = names.iter().find(has_variant)
+        && workload.variant.is_some()
+    {
+        return Err(format!(
+            "{} and workload.kind = \"{name}\" both name a variant; give one",
+            keys::workload::VARIANT
+        ));
+    }
+    let of_directories = [
+        (keys::workload::VARIANT.name, workload.variant.is_some()),
+        (keys::workload::OPTIONS.name, !workload.options.is_empty()),
+        (keys::workload::DATA_SEED.name, workload.data_seed.is_some()),
+    ];
+    let given = of_directories.iter().find(|(_, is_given)| *is_given);
+    if let Some((key, _)) = given
+        && let Some(other) = names.iter().find(|name| name.directory().is_none())
+    {
+        return Err(format!(
+            "{key} is for workload directories alone, such as workload.kind = \"ycsb\", and not for \"{other}\""
+        ));
+    }
+    let is_partitioned = workload.partitions.all().iter().any(|n| *n > 0);
+    match names.iter().find(|name| name.directory().is_some()) {
+        Some(name) if is_partitioned => Err(format!(
+            "{} is for TPC-B-like tables; what the tables of `{name}` are, its `schema.sql` says",
+            keys::workload::PARTITIONS
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Targets by URL have their servers: one version or build may be given, for when there are no targets, but not several to measure.
@@ -218,13 +255,14 @@ fn expect_own_server(experiment: &Experiment, is_own: bool) -> Result<(), String
 }
 
 /// Checks that all workloads support these calls.
-fn check_calls(kinds: &Levels<WorkloadKind>, calls: &Levels<Calls>) -> Result<(), String> {
+fn check_calls(names: &Levels<WorkloadName>, calls: &Levels<Calls>) -> Result<(), String> {
     let has_calls = |row: &Workload| !row.options.calls.is_empty();
-    if !kinds.all().iter().all(|kind| has_calls(kind.row())) {
+    let kinds: Vec<WorkloadKind> = names.all().iter().map(WorkloadName::kind).collect();
+    if !kinds.iter().all(|kind| has_calls(kind.row())) {
         let known = WorkloadKind::listed(has_calls);
         return Err(format!("workload.calls is for workload.kind = {known} alone"));
     }
-    for (kind, call) in kinds.all().iter().flat_map(|kind| calls.all().iter().map(move |call| (kind, call))) {
+    for (kind, call) in kinds.iter().flat_map(|kind| calls.all().iter().map(move |call| (kind, call))) {
         let options = &kind.row().options;
         if !options.calls.contains(call) {
             let known: Vec<&str> = options.calls.iter().map(|call| call.as_str()).collect();

@@ -15,49 +15,60 @@ use model::load::Protocol;
 use model::text::prose::bytes;
 use model::text::units::Scale;
 use model::workload::data::FitScale;
-use model::workload::{Dataset, TryLimit};
+use model::workload::{Dataset, TryLimit, WorkloadName};
 
 use super::PlanResources;
+use super::directory::DirectoryOfCase;
 use crate::plan::design::choice::LevelChoice;
 use crate::plan::problems::Problems;
+use crate::plan::scripts::directories::chosen::ChosenDirectories;
 use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
 pub(super) fn workload_spec(
     choice: &LevelChoice,
-    experiment: &Experiment,
-    target: Option<&TargetSection>,
-    site: &PlanResources,
+    sources: &WorkloadSources,
     problems: &mut Problems,
 ) -> Option<WorkloadSpec> {
+    let WorkloadSources { experiment, target, site, directories } = *sources;
     let section = &experiment.workload;
-    let kind = choice.get(keys::KIND);
+    let name = choice.get(keys::KIND);
+    let kind = name.kind();
     if let Some(name) = &section.schema {
         problems.take(schema::expect_name(name).map_err(|message| format!("workload.schema: {message}")));
     }
     let (is_own, options) = (kind.is_own(), &kind.row().options);
-    let data = if is_own {
-        scripts::data_of(section, site.url_keywords.is_some())
-    } else {
-        archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
-    };
+    let data = data(&name, section, site);
     expect_used(section, kind, &data, problems);
     let tablespace = choice.get(keys::TABLESPACE);
     expect_tablespace(tablespace.as_deref(), &data, site, problems);
     let people = people(choice, experiment, target, site, problems);
     let tpcc = options.terminals.then(|| problems.take(tpcc_spec(choice)));
-    let scale = problems.take(scale(choice, section, &data, site));
+    let of_directory = name.directory().map(|name| {
+        let directory = DirectoryOfCase { name, section, directories };
+        problems.take(directory.choose(choice, site))
+    });
+    let (scale, directory) = match of_directory {
+        Some(chosen) => chosen.map(|(scale, directory)| (scale, Some(directory)))?,
+        None => (problems.take(scale(choice, section, &data, site))?, None),
+    };
+    let directory = directory.as_deref();
     let People { n_clients, n_threads, drivers } = people?;
+    if let Some(directory) = directory {
+        problems.take(directory.expect_classes(n_clients));
+    }
+    let own_protocol = directory.and_then(|directory| directory.protocol);
+    let own_transactions = directory.and_then(|directory| directory.transactions);
     Some(WorkloadSpec {
         kind,
-        scale: scale?,
+        scale,
         // Where nobody chose one, `forecast/protocol.rs` may choose another.
-        protocol: choice.get(keys::PROTOCOL).unwrap_or(Protocol::Prepared),
+        protocol: choice.get(keys::PROTOCOL).or(own_protocol).unwrap_or(Protocol::Prepared),
         n_clients,
         n_threads,
         drivers,
         pace: choice.get(keys::PACE),
-        transactions: choice.get(keys::TRANSACTIONS),
+        transactions: choice.get(keys::TRANSACTIONS).or(own_transactions),
         poller: choice.get(keys::POLLER),
         busy_poll_us: choice.get(keys::BUSY_POLL_US),
         session_settings: BTreeMap::new(),
@@ -70,8 +81,18 @@ pub(super) fn workload_spec(
         schema: section.schema.clone(),
         tablespace,
         data,
-        scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
-        defines: if is_own { choice.get(keys::DEFINES) } else { BTreeMap::new() },
+        scripts: match directory {
+            Some(directory) => directory.scripts.clone(),
+            None if is_own => scripts::of_case(section),
+            None => Vec::new(),
+        },
+        defines: match directory {
+            // Scripts see options as variables.
+            Some(directory) => directory.directory.options.clone(),
+            None if is_own => choice.get(keys::DEFINES),
+            None => BTreeMap::new(),
+        },
+        directory: directory.map(|directory| Box::new(directory.directory.clone())),
         tpcc: match tpcc {
             Some(tpcc) => Some(tpcc?),
             None => None,
@@ -82,9 +103,31 @@ pub(super) fn workload_spec(
     })
 }
 
+/// What the workload of a case is made from.
+#[derive(Clone, Copy)]
+pub(super) struct WorkloadSources<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) target: Option<&'a TargetSection>,
+    pub(super) site: &'a PlanResources,
+    pub(super) directories: &'a ChosenDirectories,
+}
+
+/// The data of a workload.
+fn data(name: &WorkloadName, section: &WorkloadSection, site: &PlanResources) -> CaseData {
+    let kind = name.kind();
+    match name {
+        WorkloadName::Directory(_) => archive::data_of(section, None).unwrap_or(CaseData::Directory),
+        WorkloadName::Kind(_) if kind.is_own() => scripts::data_of(section, site.url_keywords.is_some()),
+        WorkloadName::Kind(_) => {
+            archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
+        }
+    }
+}
+
 /// Reports keys that the workload would not follow.
 fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, problems: &mut Problems) {
-    if section.schema.is_some() && Dataset::from_case_data(data).is_none() {
+    let is_ours = Dataset::from_case_data(data).is_some() || *data == CaseData::Directory;
+    if section.schema.is_some() && !is_ours {
         problems.say(
             "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
                     themselves"

@@ -73,7 +73,11 @@ impl Ground for Fake<'_> {
 
     fn count(&mut self, _: &RunRecord) -> Result<StateAfterLoad> {
         self.take("count")?;
-        Ok(StateAfterLoad { rows: [("history".to_string(), 7)].into(), violations: BTreeMap::new() })
+        Ok(StateAfterLoad {
+            rows: [("history".to_string(), 7)].into(),
+            violations: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
+        })
     }
 
     fn import(&mut self, _: &mut RunRecord) -> Result<()> {

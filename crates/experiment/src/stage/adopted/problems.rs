@@ -28,7 +28,7 @@ use crate::site::{Permissions, Site};
 use crate::site::{requirements, settings};
 use crate::stage::connections::HoldingSession;
 use crate::stage::reach::reach;
-use crate::stage::{connections, copies, standbys};
+use crate::stage::{connections, copies, directory_data, standbys};
 use crate::survey;
 
 /// One sentence for each problem of `cases`.
@@ -101,8 +101,11 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         }
         if case.prepare.restore {
             of_load(&mut session, case, &facts, &site.permissions, found);
+            let of_directory = found.take(directory_data::problems_by_url(conninfo, case, site));
+            of_directory.into_iter().flatten().for_each(|why| found.say(why));
         } else {
             of_data_as_it_is(&mut session, case, found);
+            found.take(directory_data::expect_there(&mut session, &case.workload));
         }
     }
     let is_archive = |case: &&Case| copies::is_archive(&case.workload);
@@ -187,7 +190,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, permissions: &Perm
         Some(way) => found.say(way),
         None => of_role.0.into_iter().for_each(|why| found.say(why)),
     }
-    if matches!(workload.data, CaseData::Files(_)) && !permissions.risks.published {
+    if matches!(workload.data, CaseData::Files(_) | CaseData::Directory) && !permissions.risks.published {
         // They may create tables in any schema.
         let problem = found.take(published::problem(session, None, Creator::Load));
         problem.into_iter().flatten().for_each(|why| found.say(why));

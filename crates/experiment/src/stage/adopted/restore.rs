@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use dataset::clearance::published::{self, Creator};
+use dataset::load::LoadReport;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
 use model::experiment::RestoreBy;
@@ -22,7 +23,7 @@ use crate::site::{Environment, Permissions, Site, phase_limit};
 use crate::stage::copies::{self, CopyInputs};
 use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::reach::reach;
-use crate::stage::{loaded_before, made_under, own_data};
+use crate::stage::{directory_data, loaded_before, made_under, own_data};
 
 impl Adopted {
     /// Restores by copying a template if one is possible and serves more than one run, else by loading.
@@ -151,7 +152,7 @@ impl Adopted {
         Ok(Some(Detail::from([("method".to_string(), method)])))
     }
 
-    fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
+    fn load(&mut self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
         if let CaseData::Files(files) = &case.workload.data {
             // Looked for before each load: a publication may be new, and a resumed experiment was not examined before.
             if !site.permissions.risks.published {
@@ -167,15 +168,23 @@ impl Adopted {
             )?;
             return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
         }
+        if case.workload.data == CaseData::Directory {
+            if !site.permissions.risks.published {
+                published::expect_none(session, None, Creator::Load)?;
+            }
+            // What this experiment has loaded it may replace.
+            let name = case.workload.directory.as_ref().map(|directory| directory.name.clone());
+            let may_replace = site.permissions.replace || self.loaded_directories.contains(&name);
+            let report =
+                directory_data::load_by_url(session, &self.conninfo, case, may_replace, site, watch)?;
+            self.loaded_directories.insert(name);
+            return Ok(loaded_again(&report));
+        }
         if let CaseData::Archive(archive) = &case.workload.data {
             return self.restore_archive(case, archive, session, site, watch);
         }
         let report = site.load(session, &self.conninfo, &case.workload, watch)?;
-        let loaded = format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds);
-        Ok(Detail::from([
-            ("method".to_string(), loaded),
-            ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
-        ]))
+        Ok(loaded_again(&report))
     }
 
     /// Restores an archive into the empty database.
@@ -261,6 +270,14 @@ impl Adopted {
         self.holder = Some(holder);
         Ok(())
     }
+}
+
+/// Facts of data that was loaded before a run.
+fn loaded_again(report: &LoadReport) -> Detail {
+    Detail::from([
+        ("method".to_string(), format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds)),
+        ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
+    ])
 }
 
 /// What a template is a copy of: the data of the case, made under the settings that the server has now, whoever has set them. An archive is

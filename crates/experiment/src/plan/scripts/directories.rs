@@ -1,0 +1,201 @@
+//! Workload directories: read once, when the plan is made, with errors that say where in which file; from then on the
+//! experiment has their texts, and a case what was chosen of them.
+
+pub(crate) mod chosen;
+mod files;
+mod unsupported;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use generator::{Directory, Instance, Problem};
+use model::experiment::WorkloadSection;
+use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::plan::Plan;
+use model::experiment::script::CaseData;
+use model::text::units::Scale;
+use model::workload::{DirectoryName, WorkloadName};
+
+use crate::plan::problems::Problems;
+use crate::plan::scripts::directories::chosen::{Chosen, ChosenDirectory};
+
+/// Reads the directories that `workload.kind` names, relative to `dir`, unless the experiment has their texts, and has what cases choose of
+/// them compiled.
+pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Problems) {
+    let names: Vec<DirectoryName> =
+        workload.kind.all().iter().filter_map(WorkloadName::directory).cloned().collect();
+    let places: BTreeSet<&str> = names.iter().map(|name| name.place.as_str()).collect();
+    // Results say nothing of others.
+    workload.directories.retain(|place, _| places.contains(place.as_str()));
+    for place in places {
+        if workload.directories.contains_key(place) {
+            continue;
+        }
+        if let Some(texts) = problems.take(texts_of(place, dir)) {
+            workload.directories.insert(place.to_string(), texts);
+        }
+    }
+    for name in names.iter().filter(|name| workload.directories.contains_key(&name.place)) {
+        for chosen in choices(workload, name) {
+            problems.take(ChosenDirectory::new(workload, name, &chosen).map(drop));
+        }
+    }
+}
+
+/// The texts of a directory as an experiment keeps them.
+fn texts_of(place: &str, dir: &Path) -> Result<BTreeMap<String, String>, String> {
+    match builtin(place) {
+        Some(texts) => Ok(texts),
+        None if place.contains('/') => {
+            files::texts_at(&dir.join(place)).map_err(|why| format!("workload directory `{place}`: {why}"))
+        }
+        None => Err(format!("the workload directory `{place}` is not part of this pgdyno")),
+    }
+}
+
+/// The texts of a built-in directory.
+fn builtin(name: &str) -> Option<BTreeMap<String, String>> {
+    let files = workload::directories::builtin(name)?;
+    Some(files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect())
+}
+
+/// The files of a directory that is named as `workload.kind` names it; a path is relative to `dir`.
+///
+/// # Errors
+/// In words, when it cannot be read or is beyond the bounds of such directories.
+pub fn directory_at(place: &str, dir: &Path) -> Result<Directory, String> {
+    compiled(place, texts_of(place, dir)?)
+}
+
+/// The workload of a directory at a scale with its own options, to be loaded without an experiment; a path is relative to `dir`.
+///
+/// # Errors
+/// All that is wrong with it, one problem a line.
+pub fn workload_at(name: &DirectoryName, scale: u32, dir: &Path) -> Result<WorkloadSpec, String> {
+    let directories = BTreeMap::from([(name.place.clone(), texts_of(&name.place, dir)?)]);
+    let section = WorkloadSection { directories, ..WorkloadSection::default() };
+    let chosen = Chosen { variant: name.variant.clone(), options: BTreeMap::new(), scale, data_seed: None };
+    let ChosenDirectory { directory, scripts, .. } = ChosenDirectory::new(&section, name, &chosen)?;
+    Ok(WorkloadSpec {
+        data: CaseData::Directory,
+        scripts,
+        directory: Some(Box::new(directory)),
+        ..WorkloadSpec::new(WorkloadKind::OWN, scale)
+    })
+}
+
+/// What keeps a directory whose expressions are compiled from being planned at a scale, and what is only odd about its scripts.
+pub fn problems_of(instance: &Arc<Instance>, scale: u32) -> Vec<Problem> {
+    let mut defines = instance.options().clone();
+    defines.insert("scale".to_string(), scale.to_string());
+    let mut found = unsupported::problems(instance);
+    found.extend(workload::directories::unsupported(instance.manifest()));
+    found.extend(workload::directories::problems(instance, &defines));
+    found
+}
+
+/// The directory with these texts.
+fn compiled(place: &str, texts: BTreeMap<String, String>) -> Result<Directory, String> {
+    Directory::new(texts).map_err(|problems| chosen::words(place, &problems))
+}
+
+/// What cases choose of a directory, such that each level of each key is in one: not all combinations, which cases check.
+fn choices(workload: &WorkloadSection, name: &DirectoryName) -> Vec<Chosen> {
+    let options: BTreeMap<String, String> = workload
+        .options
+        .iter()
+        .map(|(option, levels)| (option.clone(), levels.all()[0].to_string()))
+        .collect();
+    let of_levels = workload.variant.iter().flat_map(|levels| levels.all()).cloned().map(Some);
+    let mut variants: Vec<Option<String>> = of_levels.collect();
+    if name.variant.is_some() || variants.is_empty() {
+        variants = vec![name.variant.clone()];
+    }
+    let scales: BTreeSet<u32> = workload.scale.all().iter().map(|scale| units(*scale)).collect();
+    let first = |variant: &Option<String>, scale: u32| Chosen {
+        variant: variant.clone(),
+        options: options.clone(),
+        scale,
+        data_seed: workload.data_seed,
+    };
+    let mut all: Vec<Chosen> =
+        variants.iter().flat_map(|variant| scales.iter().map(move |scale| first(variant, *scale))).collect();
+    for (option, levels) in &workload.options {
+        for level in &levels.all()[1..] {
+            let mut chosen = all[0].clone();
+            chosen.options.insert(option.clone(), level.to_string());
+            all.push(chosen);
+        }
+    }
+    all
+}
+
+/// What the variants of a workload ask of a load, where all ask for the same and nobody says something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskedLoad {
+    /// The number of clients.
+    pub n_clients: Option<u32>,
+    /// Whether it ends after a number of transactions.
+    pub is_counted: bool,
+}
+
+/// What the directories of a workload that was read ask of a load.
+pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
+    let mut found: Vec<AskedLoad> = Vec::new();
+    for name in workload.kind.all() {
+        let Some(directory) = name.directory() else { return AskedLoad::default() };
+        let made = choices(workload, directory).into_iter();
+        let made = made.filter_map(|chosen| ChosenDirectory::new(workload, directory, &chosen).ok());
+        found.extend(made.map(|made| made.asked_load()));
+    }
+    let first = found.first().copied().unwrap_or_default();
+    let is_common = |of: fn(&AskedLoad) -> u32| found.iter().all(|one| of(one) == of(&first));
+    AskedLoad {
+        n_clients: if is_common(|load| load.n_clients.unwrap_or(0)) { first.n_clients } else { None },
+        is_counted: first.is_counted && is_common(|load| load.is_counted.into()),
+    }
+}
+
+/// Scale units as far as they are known before the machine is.
+fn units(scale: Scale) -> u32 {
+    match scale {
+        Scale::Units(units) => units,
+        Scale::Fit | Scale::TimesRam(_) => 1,
+    }
+}
+
+/// What the workload directories of a plan want to be said with every result, each once.
+pub fn notices(plan: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    for directory in plan.cases.iter().filter_map(|case| case.workload.directory.as_deref()) {
+        let notice = directory.notice.iter().map(|notice| format!("{}: {notice}", directory.title));
+        notice.for_each(|notice| add(&mut found, notice));
+    }
+    found
+}
+
+/// What is odd about the workload directories of a plan, each once.
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    for WorkloadSpec { directory, scale, .. } in plan.cases.iter().map(|case| &case.workload) {
+        let Some(directory) = directory.as_deref() else { continue };
+        if !seen.insert((&directory.identity, &directory.variant, &directory.options, scale)) {
+            continue;
+        }
+        let Ok(instance) = chosen::instance_of(directory, *scale) else { continue };
+        let of_scripts = problems_of(&instance, *scale);
+        let warnings = instance.warnings().iter().chain(of_scripts.iter().filter(|one| one.is_warning));
+        warnings.for_each(|warning| add(&mut found, format!("{}/{warning}", directory.name)));
+    }
+    found
+}
+
+fn add(found: &mut Vec<String>, text: String) {
+    if !found.contains(&text) {
+        found.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! What a case has of a workload directory: its scripts with the variant's weights, the values of its options, its tables.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use generator::{Choice, Directory, DirectoryTransaction, Instance, Order, Problem, Table};
+use model::experiment::WorkloadSection;
+use model::experiment::case::directory::{
+    DirectoryLimit, DirectoryMeasure, DirectoryTable, WorkloadDirectory,
+};
+use model::experiment::script::CaseScript;
+use model::load::Protocol;
+use model::workload::DirectoryName;
+use workload::directories::classes::Classes;
+
+use crate::plan::scripts::directories::{AskedLoad, builtin, compiled, problems_of};
+use crate::plan::scripts::sha256;
+
+/// A choice among what a directory has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Chosen {
+    /// The variant; none: the first.
+    pub(crate) variant: Option<String>,
+    /// Options that are not the directory's own.
+    pub(crate) options: BTreeMap<String, String>,
+    pub(crate) scale: u32,
+    pub(crate) data_seed: Option<u64>,
+}
+
+/// A directory with what is chosen of it.
+#[derive(Debug)]
+pub(crate) struct ChosenDirectory {
+    pub(crate) directory: WorkloadDirectory,
+    /// Its transactions, also those that the variant leaves out, whose weight is 0.
+    pub(crate) scripts: Vec<CaseScript>,
+    /// How it wants its statements to be sent, if nobody says how.
+    pub(crate) protocol: Option<Protocol>,
+    /// How many clients the variant is for, if nobody says how many.
+    n_clients: Option<u32>,
+    /// Transactions of each client, if the variant ends after so many, and nobody says how many.
+    pub(crate) transactions: Option<u64>,
+    instance: Arc<Instance>,
+}
+
+/// The file that only people read.
+const README: &str = "README.md";
+
+impl ChosenDirectory {
+    /// The directory that `section` has the texts of, with what is `chosen` of it.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its place in its files.
+    pub(crate) fn new(
+        section: &WorkloadSection,
+        name: &DirectoryName,
+        chosen: &Chosen,
+    ) -> Result<ChosenDirectory, String> {
+        // Where files were not read, only what is built in is known.
+        let texts = section.directories.get(&name.place).cloned().or_else(|| builtin(&name.place));
+        let texts =
+            texts.ok_or_else(|| format!("the files of workload directory `{}` were not read", name.place))?;
+        let found = compiled(&name.place, texts)?;
+        let instance = instance(&name.place, &found, chosen)?;
+        let manifest = instance.manifest();
+        let mut problems = problems_of(&instance, chosen.scale);
+        problems.retain(|problem| !problem.is_warning);
+        if !problems.is_empty() {
+            return Err(words(&name.place, &problems));
+        }
+        let is_builtin = builtin(&manifest.name).is_some_and(|own| own == *found.files());
+        let texts = found.files().iter().filter(|(name, _)| *name != README);
+        let directory = WorkloadDirectory {
+            name: manifest.name.clone(),
+            title: manifest.title.clone(),
+            notice: manifest.notice.clone(),
+            variant: instance.variant().map(|variant| variant.name.clone()),
+            options: instance.options().clone(),
+            data_seed: instance.data_seed(),
+            identity: found.identity(),
+            data_identity: instance.data_identity(),
+            is_builtin,
+            tables: tables(&instance),
+            measures: measures(&instance),
+            limits: limits(&instance),
+            has_classes: has_classes(&instance),
+            texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
+        };
+        let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
+        let n_clients = n_clients(&instance);
+        let (scripts, transactions) = (scripts(&instance), transactions(&instance));
+        Ok(ChosenDirectory { directory, scripts, protocol, n_clients, transactions, instance })
+    }
+
+    /// The load that it asks for.
+    pub(super) fn asked_load(&self) -> AskedLoad {
+        AskedLoad { n_clients: self.n_clients, is_counted: self.transactions.is_some() }
+    }
+
+    /// Fails if its classes of clients are not as many clients as there are.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn expect_classes(&self, n_clients: u32) -> Result<(), String> {
+        let scripts: Vec<(&str, u32)> =
+            self.scripts.iter().map(|script| (script.name.as_str(), script.weight)).collect();
+        let classes = Classes::of_directory(&self.instance, &scripts, n_clients);
+        classes.map(drop).map_err(|why| format!("workload directory `{}`: {why}", self.directory.name))
+    }
+}
+
+/// How many clients a directory is for: those of its variant, or of its classes if each says how many.
+fn n_clients(instance: &Instance) -> Option<u32> {
+    let of_variant = instance.variant().and_then(|variant| variant.clients);
+    let of_classes = || instance.sessions().iter().map(|session| session.clients).sum();
+    of_variant.or_else(of_classes)
+}
+
+fn scripts(instance: &Instance) -> Vec<CaseScript> {
+    let script = |transaction: &DirectoryTransaction| CaseScript {
+        name: transaction.name.clone(),
+        weight: transaction.weight,
+        sha256: sha256(&transaction.source),
+        source: transaction.source.clone(),
+    };
+    instance.transactions().iter().map(script).collect()
+}
+
+/// How many transactions the passes of a variant are.
+fn transactions(instance: &Instance) -> Option<u64> {
+    let passes = instance.variant()?.passes?;
+    let n_each = match &instance.sessions().first()?.order {
+        Some(Order::Fixed(names)) => names.len(),
+        Some(Order::Permuted) | None => {
+            instance.transactions().iter().filter(|transaction| transaction.weight > 0).count()
+        }
+    };
+    Some(u64::from(passes) * n_each as u64)
+}
+
+fn tables(instance: &Instance) -> Vec<DirectoryTable> {
+    let table = |table: &Table| {
+        let n_rows = table.estimated_rows();
+        let bytes = (n_rows as f64 * table.estimated_row_bytes()) as u64;
+        DirectoryTable { name: table.name.clone(), n_rows, bytes }
+    };
+    instance.tables().iter().map(table).collect()
+}
+
+fn measures(instance: &Instance) -> Vec<DirectoryMeasure> {
+    let measures = instance.manifest().measures.iter();
+    let measures = measures.map(|measure| DirectoryMeasure {
+        name: measure.name.clone(),
+        title: measure.title.clone(),
+        numerator: measure.numerator.clone(),
+        denominator: measure.denominator.clone(),
+    });
+    measures.collect()
+}
+
+fn limits(instance: &Instance) -> Vec<DirectoryLimit> {
+    let limits = instance.transactions().iter().filter_map(|transaction| {
+        let (percentile, most_ms) = transaction.limit?;
+        Some(DirectoryLimit {
+            transaction: transaction.name.clone(),
+            permille: (10.0 * percentile).round() as u16,
+            limit_ns: (1e6 * most_ms).round() as u64,
+        })
+    });
+    limits.collect()
+}
+
+/// Whether something but the variant's weights decides which transactions clients run.
+fn has_classes(instance: &Instance) -> bool {
+    let mut sessions = instance.manifest().sessions.iter();
+    sessions.any(|session| session.weights.is_some() || session.order.is_some())
+        || instance.variant().is_some_and(|variant| variant.order.is_some())
+}
+
+fn instance(place: &str, directory: &Directory, chosen: &Chosen) -> Result<Arc<Instance>, String> {
+    let Chosen { variant, options, scale, data_seed } = chosen.clone();
+    let choice = Choice { variant, options, scale, data_seed };
+    Instance::new(directory, &choice).map(Arc::new).map_err(|problems| words(place, &problems))
+}
+
+/// The instance of a case's directory.
+///
+/// # Errors
+/// As [`ChosenDirectory::new`]: a plan of somebody else may hold anything.
+pub(crate) fn instance_of(directory: &WorkloadDirectory, scale: u32) -> Result<Arc<Instance>, String> {
+    let WorkloadDirectory { name, variant, options, data_seed, texts, .. } = directory;
+    let chosen =
+        Chosen { variant: variant.clone(), options: options.clone(), scale, data_seed: Some(*data_seed) };
+    instance(name, &compiled(name, texts.clone())?, &chosen)
+}
+
+/// The size of the tables at scale 1 with the first level of each key; what is wrong with the directory, planning reports.
+pub(crate) fn unit_bytes(section: &WorkloadSection, name: &DirectoryName) -> u64 {
+    let choices = super::choices(section, name);
+    let first = choices.first().map(|first| Chosen { scale: 1, ..first.clone() });
+    let made = first.and_then(|chosen| ChosenDirectory::new(section, name, &chosen).ok());
+    made.map_or(0, |made| made.directory.estimated_bytes())
+}
+
+/// Problems in words, each with its place: the files are named as they are seen from where the user is.
+pub(super) fn words(place: &str, problems: &[Problem]) -> String {
+    let place = place.trim_end_matches('/');
+    problems.iter().map(|problem| format!("{place}/{problem}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A directory that was made, or its problems in words.
+type Made = Result<Rc<ChosenDirectory>, String>;
+
+/// The directories of a plan's cases, each made once for all cases that choose the same of it.
+#[derive(Default)]
+pub(crate) struct ChosenDirectories {
+    known: RefCell<BTreeMap<(String, Chosen), Made>>,
+}
+
+impl ChosenDirectories {
+    /// As [`ChosenDirectory::new`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn get(
+        &self,
+        section: &WorkloadSection,
+        name: &DirectoryName,
+        chosen: Chosen,
+    ) -> Result<Rc<ChosenDirectory>, String> {
+        let mut known = self.known.borrow_mut();
+        let make = |(_, chosen): &(String, Chosen)| ChosenDirectory::new(section, name, chosen).map(Rc::new);
+        let key = (name.place.clone(), chosen);
+        if let Some(found) = known.get(&key) {
+            return found.clone();
+        }
+        let made = make(&key);
+        known.insert(key, made.clone());
+        made
+    }
+}

@@ -1,0 +1,282 @@
+//! The data of a workload directory on a stage: loaded into a server of our own by a role without rights, or by URL where nobody else's
+//! objects can come to harm; proved before, and checked after each run.
+
+pub mod proof;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use dataset::directory::checks::{self, Checked, Outcomes};
+use dataset::directory::load::{self, DirectoryRequest};
+use dataset::directory::marks::looks_marked;
+use dataset::directory::{DirectoryData, SCHEMA_STATEMENT_MAX, extensions, guest, session_settings, trial};
+use dataset::load::LoadReport;
+use dataset::{layout, schema, session};
+use generator::Instance;
+use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::script::CaseData;
+use model::text::prose::grouped;
+use server::database::template;
+use wire::Conninfo;
+use wire::session::Session;
+use workload::Schema;
+
+use crate::plan::scripts::directories::chosen;
+use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::{Permissions, Site, stored_words};
+use crate::stage::connections::options_with;
+
+/// The directory that a case's data comes from, and the schema of its tables.
+pub(crate) struct DirectoryCase {
+    name: String,
+    scale: u32,
+    instance: Arc<Instance>,
+    schema: Schema,
+}
+
+impl DirectoryCase {
+    /// The directory of a case; `None` if its data comes from elsewhere.
+    ///
+    /// # Errors
+    /// When the directory's texts or the schema are not as they were planned, or the server fails.
+    pub(crate) fn find(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<DirectoryCase>> {
+        let Some(directory) = workload.data_directory() else {
+            return Ok(None);
+        };
+        let instance = chosen::instance_of(directory, workload.scale).map_err(|message| anyhow!(message))?;
+        let schema = schema::find(session, workload.schema.as_deref())?;
+        Ok(Some(DirectoryCase { name: directory.name.clone(), scale: workload.scale, instance, schema }))
+    }
+
+    fn expected(session: &mut Session, workload: &WorkloadSpec) -> Result<DirectoryCase> {
+        DirectoryCase::find(session, workload)?.context("the case has no workload directory")
+    }
+
+    fn data(&self) -> DirectoryData<'_> {
+        DirectoryData { name: &self.name, scale: self.scale, instance: &self.instance, schema: &self.schema }
+    }
+
+    /// Fails unless the schema has the data of the case, complete.
+    ///
+    /// # Errors
+    /// Says what is there instead.
+    pub(crate) fn expect_whole(&self, session: &mut Session) -> Result<()> {
+        self.data().expect_whole(session)
+    }
+
+    /// Checks after a run whose transactions are all since the data was restored.
+    ///
+    /// # Errors
+    /// When a check is no query, or the server fails.
+    pub(crate) fn check(
+        &self,
+        session: &mut Session,
+        outcomes: &BTreeMap<String, Outcomes>,
+    ) -> Result<Checked> {
+        let rows = self.data().loaded_rows(session)?;
+        self.data().enter(session)?;
+        checks::after_run(session, &self.instance, &rows, outcomes, checks::RUN_CHECK_MAX)
+    }
+
+    /// Proves and loads the data over sessions that `connect` opens.
+    fn load(
+        &self,
+        connect: &dyn Fn() -> Result<Session>,
+        may_replace: bool,
+        workload: &WorkloadSpec,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<LoadReport> {
+        let data = self.data();
+        watch(ProgressEvent::Step(format!(
+            "proving workload directory `{}` with some rows of each table",
+            self.name
+        )));
+        trial::expect_none(&mut connect()?, data, SCHEMA_STATEMENT_MAX)
+            .with_context(|| format!("workload directory `{}`", self.name))?;
+        watch(ProgressEvent::Step(format!("loading {}", layout::describe(workload))));
+        let request = DirectoryRequest {
+            data,
+            connect,
+            n_streams: workload.load_streams,
+            may_replace,
+            schema_statement_max: SCHEMA_STATEMENT_MAX,
+            now: site.environment.now,
+            stop: site.environment.stop,
+        };
+        let report = load::load(&request, &mut |progress| watch(ProgressEvent::Load(progress)))?;
+        let streams =
+            if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
+        let rows = grouped(&report.n_rows.to_string());
+        let stored = stored_words(&report);
+        watch(ProgressEvent::Step(format!("loaded {rows} rows{stored} in {:.1} s{streams}", report.seconds)));
+        Ok(report)
+    }
+}
+
+/// Loads the data of a case into our own server: as a role without rights, whoever wrote the directory.
+///
+/// # Errors
+/// All that is wrong with the directory on this server, or when the server fails.
+pub(crate) fn load_on_own_server(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    case: &Case,
+    site: &Site,
+    watch: &mut Watch,
+) -> Result<()> {
+    let workload = &case.workload;
+    schema::make(session, workload.schema.as_deref())?;
+    let of_case = DirectoryCase::expected(session, workload)?;
+    guest::make(session, &of_case.schema)?;
+    extensions::make_missing(session, &of_case.instance.manifest().needs.extensions, &of_case.schema)?;
+    let as_guest = guest::conninfo(conninfo);
+    let stop = site.environment.stop;
+    of_case.load(&|| session::open(&as_guest, stop), true, workload, site, watch).map(drop)
+}
+
+/// Loads the data of a case into a server by URL. Complete data of the same workload that is not this one is replaced only with consent.
+///
+/// # Errors
+/// When that could harm what others have there; otherwise as [`load_on_own_server`].
+pub fn load_by_url(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    case: &Case,
+    may_replace: bool,
+    site: &Site,
+    watch: &mut Watch,
+) -> Result<LoadReport> {
+    let workload = &case.workload;
+    let of_case = DirectoryCase::expected(session, workload)?;
+    if let Some(why) = of_case.refusal(session, workload, &site.permissions, &conninfo.dbname)? {
+        return Err(anyhow!(why));
+    }
+    extensions::make_missing(session, &of_case.instance.manifest().needs.extensions, &of_case.schema)?;
+    let stop = site.environment.stop;
+    of_case.load(&|| session::open(conninfo, stop), may_replace, workload, site, watch)
+}
+
+/// What would keep a case's data from being loaded into a server by URL; nothing is changed there.
+///
+/// # Errors
+/// When the server fails.
+pub fn problems_by_url(conninfo: &Conninfo, case: &Case, site: &Site) -> Result<Vec<String>> {
+    let workload = &case.workload;
+    if workload.data != CaseData::Directory {
+        return Ok(Vec::new());
+    }
+    // The directory's SQL may change the session, or end it.
+    let session = &mut session::open(conninfo, site.environment.stop)?;
+    let of_case = DirectoryCase::expected(session, workload)?;
+    let data = of_case.data();
+    let refusal = of_case.refusal(session, workload, &site.permissions, &conninfo.dbname)?;
+    let mut found: Vec<String> = refusal.into_iter().collect();
+    if !site.permissions.replace {
+        found.extend(data.refusal_to_replace(session)?);
+    }
+    found.extend(data.in_the_way(session)?);
+    // The server may lack an extension that the load would make.
+    let needed = &of_case.instance.manifest().needs.extensions;
+    let are_there =
+        needed.iter().map(|name| Ok(session.extension(name)?.is_some())).collect::<Result<Vec<bool>>>()?;
+    if found.is_empty() && are_there.iter().all(|is_there| *is_there) {
+        found.extend(trial::problems(session, data, SCHEMA_STATEMENT_MAX)?);
+    }
+    Ok(found)
+}
+
+impl DirectoryCase {
+    /// Why a directory that pgdyno does not bring along must not be loaded into a database by URL, if so: its SQL has the rights of
+    /// the role, and functions may hide what they do. What others have in the database could come to harm, and with a role that
+    /// reaches beyond it, the server.
+    fn refusal(
+        &self,
+        session: &mut Session,
+        workload: &WorkloadSpec,
+        permissions: &Permissions,
+        database: &str,
+    ) -> Result<Option<String>> {
+        let is_builtin = workload.directory.as_ref().is_some_and(|directory| directory.is_builtin);
+        if is_builtin {
+            return Ok(None);
+        }
+        let is_superuser = session.query(
+            "select rolsuper or rolcreaterole or rolreplication from pg_catalog.pg_roles where rolname = session_user",
+        )?;
+        if is_superuser.scalar() == Some("t") && !permissions.risks.archive_as_superuser {
+            return Ok(Some(format!(
+                "workload directory `{}` is code of whoever wrote it, which would run with the rights of a role that reaches beyond \
+                 the database; connect as a role without such rights that owns the database, or pass --allow-archive-as-superuser if \
+                 you trust it like yourself",
+                self.name
+            )));
+        }
+        let is_ours =
+            permissions.replace_databases.iter().any(|name| name == database) || template::is_made(session)?;
+        if is_ours {
+            return Ok(None);
+        }
+        let own = self.data().own_relations(session)?;
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let others = template::others(session, &own, &|routine| looks_marked(routine.comment))?;
+        // The schema that it goes into may have been made for it.
+        let of_schema = format!("schema {}", self.schema.name());
+        if others.n == 0 || others.n == 1 && others.first.first() == Some(&of_schema) {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "workload directory `{}` is not one of pgdyno's own: its SQL is run in an empty database, or one that pgdyno made \
+             (pgdyno init --create-database), or that may be replaced (--replace-database {database}); `{database}` holds {}",
+            self.name,
+            others.first.join(", ")
+        )))
+    }
+}
+
+/// Our own server as a case's load connects: for a directory's SQL as the role without rights.
+pub(super) fn conninfo_of_load(conninfo: Conninfo, workload: &WorkloadSpec) -> Conninfo {
+    if workload.data == CaseData::Directory { guest::conninfo(&conninfo) } else { conninfo }
+}
+
+/// The same place for sessions that begin as those of the load do.
+pub(super) fn with_settings(conninfo: Conninfo, workload: &WorkloadSpec) -> Conninfo {
+    let options = options_with(conninfo.options.clone(), &settings_of(workload));
+    Conninfo { options, ..conninfo }
+}
+
+/// Makes the checks that belong to the load of a case's data, which has to be there and complete.
+///
+/// # Errors
+/// When it is not, or the server fails.
+pub fn check_load(session: &mut Session, workload: &WorkloadSpec) -> Result<Checked> {
+    let of_case = DirectoryCase::expected(session, workload)?;
+    of_case.expect_whole(session)?;
+    let rows = of_case.data().loaded_rows(session)?;
+    of_case.data().enter(session)?;
+    checks::after_load(session, &of_case.instance, &rows, checks::LOAD_CHECK_MAX)
+}
+
+/// Settings with which sessions of the load begin.
+pub(crate) fn settings_of(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    match &workload.schema {
+        Some(schema) if workload.data == CaseData::Directory => session_settings(schema),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// Fails for data that a run needs complete and that is not there.
+///
+/// # Errors
+/// With what to do.
+pub(crate) fn expect_there(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
+    let Some(of_case) = DirectoryCase::find(session, workload)? else { return Ok(()) };
+    let found = of_case.expect_whole(session);
+    ensure!(
+        found.is_ok(),
+        "{}; load it with pgdyno init, or run without --no-restore (prepare.restore = false)",
+        found.map_or_else(|error| format!("{error:#}"), |()| String::new())
+    );
+    Ok(())
+}
