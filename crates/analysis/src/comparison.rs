@@ -7,8 +7,10 @@ pub(crate) mod build;
 pub(crate) mod costs;
 pub(crate) mod differences;
 pub(crate) mod disturbed;
+pub(crate) mod family;
 mod provisional;
 mod sample;
+pub(crate) mod scripts;
 pub(crate) mod supplement;
 pub(crate) mod wording;
 
@@ -18,10 +20,12 @@ use stats::{Comparison, Design};
 
 pub(crate) use disturbed::OneSided;
 
-pub use costs::{CostComparison, CostRatio, CostVerdict};
+pub use costs::CostComparison;
 pub use differences::Difference;
+pub use family::{FamilyRatio, FamilyVerdict};
 pub use provisional::Provisional;
 pub use sample::FigureSample;
+pub use scripts::ScriptComparison;
 pub use supplement::{AdjustedRatio, Supplement};
 
 use crate::finding::{Finding, Grade};
@@ -121,6 +125,15 @@ impl ComparedFigure {
         }
     }
 
+    /// Unit of its values.
+    pub fn unit(self) -> &'static str {
+        match self {
+            ComparedFigure::Throughput => "tps",
+            ComparedFigure::P50 | ComparedFigure::P95 | ComparedFigure::P99 => "ns",
+            ComparedFigure::Ratio => "1",
+        }
+    }
+
     fn of(self, run: &RunSummary) -> Option<f64> {
         let latency =
             |of: fn(&crate::summary::LatencySummary) -> u64| run.latency.as_ref().map(|l| of(l) as f64);
@@ -147,6 +160,18 @@ pub enum ComparisonVerdict {
     Same,
     /// The interval is too wide for a verdict.
     Unsure,
+}
+
+impl ComparisonVerdict {
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::Slower => "slower",
+            ComparisonVerdict::Same => "same",
+            ComparisonVerdict::Unsure => "unsure",
+        }
+    }
 }
 
 /// B over A for one figure.
@@ -270,6 +295,9 @@ pub struct CaseComparison {
     /// What a transaction costs: figures that never decide the verdict on speed, with a verdict each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostComparison>,
+    /// How long the transactions of each script take, if both sides have several: those that differ first. They never decide the verdict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptComparison>,
     /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
@@ -358,10 +386,19 @@ impl<'a> Samples<'a> {
         )
     }
 
-    /// Logarithms of a figure on both sides; a run without it is left out, with its partner if it has one.
+    /// Logarithms of a figure on both sides.
     pub(crate) fn logs(&self, figure: ComparedFigure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
-        let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
-        let (a, b) = (logs(&self.a), logs(&self.b));
+        self.values(pairing, |run| log(figure, run))
+    }
+
+    /// A value of each run on both sides; a run without it is left out, with its partner if it has one.
+    pub(crate) fn values(
+        &self,
+        pairing: Pairing,
+        of: impl Fn(&RunSummary) -> Option<f64>,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let values = |runs: &[&RunSummary]| runs.iter().map(|run| of(run)).collect::<Vec<_>>();
+        let (a, b) = (values(&self.a), values(&self.b));
         if pairing.is_paired() {
             a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip()
         } else {

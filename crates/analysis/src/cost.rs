@@ -51,6 +51,17 @@ pub enum CostUnit {
     Count,
 }
 
+impl CostUnit {
+    /// The unit in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CostUnit::Microseconds => "us",
+            CostUnit::Bytes => "bytes",
+            CostUnit::Count => "1",
+        }
+    }
+}
+
 /// A run whose costs are computed.
 pub(crate) struct CostContext<'a> {
     usage: &'a Usage<'a>,

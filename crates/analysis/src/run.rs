@@ -6,6 +6,7 @@ pub mod imports;
 pub(crate) mod limiter;
 pub mod marks;
 pub(crate) mod resources;
+pub(crate) mod scripts;
 pub(crate) mod seconds;
 pub(crate) mod series;
 pub(crate) mod settings;

@@ -22,9 +22,10 @@ pub use case::CaseSummary;
 pub use counters::{CounterSummary, EventCount};
 pub use imported::ImportedSummary;
 pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
+pub use run::script::{LimitSummary, MeasureSummary, ScriptSummary};
 pub use run::{
-    Disturbance, ErrorSummary, LatencySummary, RunSummary, ScriptSummary, Second, StatementSummary,
-    TelemetrySeries, TimelineMark,
+    Disturbance, ErrorSummary, LatencySummary, RunSummary, Second, StatementSummary, TelemetrySeries,
+    TimelineMark,
 };
 pub(crate) use run::{TOO_FEW_TRANSACTIONS, UNREACHABLE};
 pub use study::Study;

@@ -52,12 +52,16 @@ fn main() -> std::io::Result<()> {
         title: "version 18 against version 15".to_string(),
         ..Shape::default()
     };
-    let (study, data) = synthetic::make(&compared);
+    let (mut study, data) = synthetic::make(&compared);
+    synthetic::add_scripts(&mut study);
     for (name, page) in synthetic::comparisons(&study, &data) {
         std::fs::write(directory.join(format!("{name}.html")), page)?;
     }
     for (name, shape) in shapes {
-        let (study, data) = synthetic::make(&shape);
+        let (mut study, data) = synthetic::make(&shape);
+        if name == "single" {
+            synthetic::add_scripts(&mut study);
+        }
         let commands = strings(&["pgdyno run synthetic.toml --seed 7340125"]);
         let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };
         std::fs::write(directory.join(format!("{name}.html")), report::html(&input))?;

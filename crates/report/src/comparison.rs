@@ -8,12 +8,14 @@ use analysis::comparison::{
     CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, FigureComparison, Pairing,
     Provisional, Ratio,
 };
+use model::text::columns;
 use model::text::visible::visible;
 
 use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
 pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
+use crate::prose::scripts::compared as scripts;
 use crate::prose::variation::costs;
 use crate::prose::{format, phrases};
 use crate::terminal;
@@ -52,6 +54,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     if case.purpose == ComparisonPurpose::Change {
         head.push(verdict(case));
         head.extend(costs::sentence(case));
+        head.extend(scripts::sentence(case));
         head.push(String::new());
     }
     let [median_a, median_b] = medians(case.purpose);
@@ -66,7 +69,8 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
     };
     let costs = [wrapped(&cost_heading), cost_rows].concat();
-    let lines = [wrapped(&head), table, costs, wrapped(&remarks(case, floor))].concat();
+    let scripts = script_rows(case, screen.0);
+    let lines = [wrapped(&head), table, costs, scripts, wrapped(&remarks(case, floor))].concat();
     let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
     text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
     text
@@ -286,6 +290,26 @@ fn cost_rows(case: &CaseComparison) -> Vec<String> {
     let line =
         |[title, a, b, change, word]: [String; 5]| format!("{title:<18}{a:>11}{b:>11}   {change}  {word}");
     costs::table_of(case).into_iter().map(line).collect()
+}
+
+/// How long the transactions of each script take, two lines each where one would be too long: at most a screen.
+fn script_rows(case: &CaseComparison, width: usize) -> Vec<String> {
+    let rows = scripts::table_of(case, scripts::ROWS_MAX);
+    let Some(longest) = rows.iter().map(|[name, ..]| name.chars().count()).max() else { return Vec::new() };
+    let figures = |[_, a, b, change, word, ..]: &[String; 7]| format!("{a:>11}{b:>11}   {change}  {word}");
+    let widest = rows.iter().map(|row| figures(row).chars().count()).max().unwrap_or(0);
+    let is_one_line = longest + widest <= width;
+    let mut lines = vec![String::new()];
+    lines.extend(terminal::wrap(&format!("{}:", scripts::WHAT), width));
+    for row in &rows {
+        if is_one_line {
+            lines.push(format!("{}{}", columns::left(&row[0], longest), figures(row)));
+        } else {
+            lines.extend([row[0].clone(), figures(row)]);
+        }
+    }
+    lines.extend(scripts::left_out(case, scripts::ROWS_MAX));
+    lines
 }
 
 /// An explanation if the change points the other way than the medians shown with it.

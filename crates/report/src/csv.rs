@@ -2,6 +2,8 @@
 //! doubled quotes.
 
 pub(crate) mod cases;
+pub(crate) mod compared;
+pub(crate) mod scripts;
 pub(crate) mod seconds;
 
 use std::borrow::Cow;
@@ -112,6 +114,7 @@ fn counts(row: &mut Vec<(String, String)>, prefix: &str, counts: &Counts) {
         ("started", counts.started),
         ("committed", counts.committed),
         ("failed", counts.failed),
+        ("expected", counts.expected),
         ("unknown", counts.unknown),
         ("aborted", counts.aborted),
         ("retried", counts.retried),

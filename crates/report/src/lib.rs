@@ -69,6 +69,17 @@ pub fn cases_csv(study: &Study) -> String {
     csv::cases::table(study)
 }
 
+/// One row per case and script over all runs that count: its part in the mix, counts, times, facts, measures and limit, in the format of
+/// [`runs_csv`].
+pub fn scripts_csv(study: &Study) -> String {
+    csv::scripts::table(study)
+}
+
+/// One row per compared figure of each comparison: throughput, latencies, costs, and each script's time, in the format of [`runs_csv`].
+pub fn comparison_csv(cases: &[CaseComparison]) -> String {
+    csv::compared::table(cases)
+}
+
 /// One row per second of a run, or of all runs, with the series of host and server, in the format of [`runs_csv`].
 pub fn seconds_csv(study: &Study, run: Option<u32>) -> String {
     csv::seconds::table(study, run)
@@ -99,7 +110,7 @@ pub fn cost_change(change: &analysis::history::CostChange) -> String {
 /// What a transaction of B costs more or less of: `writes 12.4 % (±0.3) more WAL`; `None` if that is not sure.
 pub fn cost_words(
     compared: &analysis::comparison::CostComparison,
-    verdict: analysis::comparison::CostVerdict,
+    verdict: analysis::comparison::FamilyVerdict,
 ) -> Option<String> {
     prose::variation::costs::part(compared, verdict)
 }

@@ -38,6 +38,9 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));
     }
     text.push_str(&cases(input));
+    for line in scripts::measures(study) {
+        text.push_str(&format!("\n{}\n", escape(&line)));
+    }
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
@@ -156,13 +159,21 @@ fn table(heads: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> S
 
 fn scripts_of_best(input: &Input) -> String {
     let Some(case) = scripts::of_best(input.study) else { return String::new() };
+    let (table, noun) = (scripts::table(case), phrases::capital(scripts::noun(case)));
     let mut text =
-        format!("\n### Scripts of {}\n\n| {} |\n|:---", escape(&case.label), scripts::HEADS.join(" | "));
-    text.push_str(&"|---:".repeat(scripts::HEADS.len() - 1));
+        format!("\n### {noun}s of {}\n\n| {} |\n|:---", escape(&case.label), table.heads.join(" | "));
+    text.push_str(&"|---:".repeat(table.heads.len() - 1));
     text.push_str("|\n");
-    for script in &case.scripts {
-        text.push_str(&format!("| {} |\n", scripts::cells(script).map(|cell| escape(&cell)).join(" | ")));
+    for row in table.rows {
+        let cells: Vec<String> = row.iter().map(|cell| escape(cell)).collect();
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
+    if let Some(note) = scripts::note(case) {
+        text.push_str(&format!("\n{}\n", escape(&note)));
+    }
+    let below = scripts::below(case);
+    text.push_str(if below.is_empty() { "" } else { "\n" });
+    below.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     text
 }
 

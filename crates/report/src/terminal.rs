@@ -1,5 +1,7 @@
 //! The report for a terminal: headline, table of cases, condensed findings.
 
+mod scripts;
+
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::uncertainty::Quality;
 use analysis::summary::{CaseSummary, Study};
@@ -8,9 +10,7 @@ use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::variation::uncertainty;
-use crate::prose::{
-    capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
-};
+use crate::prose::{self, capacity, conditions, format, headline, limiter, phrases, statements, variation};
 
 /// Below this width the terminal wraps lines itself.
 pub(crate) const MIN_WIDTH: usize = 60;
@@ -55,7 +55,8 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    let below = tpcc(study).into_iter().chain(capacity::below_table(study));
+    let below =
+        prose::scripts::measures(study).into_iter().chain(tpcc(study)).chain(capacity::below_table(study));
     for line in below.chain(capacity::offered::below_table(study)) {
         push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }
@@ -94,9 +95,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
             .iter()
             .for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
     }
-    if let Some(case) = scripts::of_best(study) {
+    if let Some(case) = prose::scripts::of_best(study) {
         text.push('\n');
-        script_rows(&mut text, case, study.cases.len() > 1, width, &paint);
+        scripts::rows(&mut text, case, study.cases.len() > 1, width, &paint);
     }
     text
 }
@@ -198,23 +199,6 @@ fn rates(text: &mut String, study: &Study) {
     }
 }
 
-/// The scripts of a case; the case is named if there are several.
-fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
-    let about = if is_named { format!(" of {}", phrases::one_line(&case.label)) } else { String::new() };
-    push_wrapped(text, paint, TerminalStyle::Bold, &format!("scripts{about}"), "", width);
-    let mut rows = vec![scripts::HEADS.map(str::to_string)];
-    rows.extend(case.scripts.iter().map(scripts::cells));
-    let mut widths = widths(&rows, MAX_LABEL);
-    // Numbers have priority over names.
-    let numbers: usize = widths[1..].iter().map(|w| w + GAP.len()).sum();
-    widths[0] = widths[0].min(width.saturating_sub(numbers)).max(scripts::HEADS[0].len());
-    for (n, row) in rows.iter().enumerate() {
-        let line = aligned(row, &widths);
-        let style = if n == 0 { TerminalStyle::Dim } else { TerminalStyle::Plain };
-        text.push_str(&format!("{}\n", paint.on(line.trim_end(), style)));
-    }
-}
-
 /// The columns of numbers, after the case's name.
 pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     let dash = || "-".to_string();
@@ -234,17 +218,21 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
 }
 
 /// Width of each column; the first one, of names, has a maximum.
-fn widths<'a, const N: usize>(
-    rows: impl IntoIterator<Item = &'a [String; N]>,
+fn widths<'a, R: AsRef<[String]> + 'a>(
+    rows: impl IntoIterator<Item = &'a R>,
     name_width_max: usize,
-) -> [usize; N] {
-    let mut widths = [0; N];
+) -> Vec<usize> {
+    let mut widths: Vec<usize> = Vec::new();
     for row in rows {
+        let row: &[String] = row.as_ref();
+        widths.resize(row.len(), 0);
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    widths[0] = widths[0].min(name_width_max);
+    if let Some(first) = widths.first_mut() {
+        *first = name_width_max.min(*first);
+    }
     widths
 }
 

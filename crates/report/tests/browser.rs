@@ -82,6 +82,17 @@ fn a_single_second_has_a_mark_in_its_chart_and_in_the_picture_of_its_run() {
 }
 
 #[test]
+fn transactions_of_a_workload_directory_are_drawn() {
+    let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
+    synthetic::add_scripts(&mut study);
+    let document = draws("transactions", &study, &data);
+    let section = document.split("id=\"scripts\"").nth(1).unwrap().split("</section>").next().unwrap();
+    for expected in ["Missed takes 0.025", "p99 &lt;= 10.0 ms met", "p99 &lt;= 500 ms MISSED", "0.4 % *"] {
+        assert!(section.contains(expected), "{expected}: {section}");
+    }
+}
+
+#[test]
 fn a_single_case_is_drawn() {
     check("single", &Shape { clients: vec![8], window: (5, 20), ..Shape::default() });
 }

@@ -8,6 +8,7 @@ mod headlines;
 mod limits;
 mod over_time;
 mod rates;
+mod scripts;
 mod synthetic;
 mod used;
 
@@ -15,13 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARGIN, Ratio};
 use analysis::explain::compare;
+use analysis::summary::Study;
 use analysis::summary::capacity::{Capacity, RateEstimate, SearchOutcome};
-use analysis::summary::{ScriptSummary, Study};
 use model::experiment::origin::MergedFrom;
-use model::experiment::script::CaseScript;
 use model::experiment::target::TargetSpec;
 use model::load::Pace;
-use model::load::interval::Counts;
 use model::run::ExperimentData;
 use model::run::eyes::HostObserverRecord;
 use model::run::server::Setting;
@@ -429,38 +428,6 @@ fn every_server_of_an_experiment_is_in_the_markdown() {
     }
     assert!(text.contains("jit = on or off"), "{text}");
     assert_eq!(text.matches("- Host: ").count(), 1, "{text}");
-}
-
-#[test]
-fn several_scripts_have_a_table_of_their_own_in_every_form() {
-    let (mut study, mut data) = hostile();
-    let script = |name: &str, committed| ScriptSummary {
-        name: name.to_string(),
-        weight: 3,
-        share_planned: 0.75,
-        share: Some(0.037),
-        counts: Counts { committed, failed: 5, ..Counts::default() },
-        tps: Some(123.4),
-        latency: study.cases[0].latency,
-    };
-    let scripts = vec![script("a.sql", 900), script(HOSTILE, 300)];
-    study.cases.iter_mut().for_each(|case| case.scripts = scripts.clone());
-    let source = "\\set n 1\nSELECT '<img>';\n".to_string();
-    let own = CaseScript { name: HOSTILE.into(), weight: 3, sha256: "ab12".into(), source };
-    data.runs.iter_mut().for_each(|run| run.record.case.workload.scripts = vec![own.clone()]);
-    let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
-
-    let page = own_markup(&report::html(&input));
-    assert_eq!(page.matches("3.7 %").count(), 2 * study.cases.len(), "each case has its table");
-    assert!(page.contains("id=\"scripts\"") && page.contains("ab12") && page.contains("&lt;img&gt;"));
-    assert!(!page.contains("<img"), "no script's name or text becomes markup");
-    let text = report::markdown(&input);
-    let rows: Vec<&str> = text.lines().filter(|line| line.contains("3.7 %")).collect();
-    assert_eq!(rows.len(), 2, "{text}");
-    assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 10), "{text}");
-    let terminal = report::terminal_table(&study, 80, false);
-    assert_eq!(terminal.lines().filter(|line| line.contains("3.7 %")).count(), 2, "{terminal}");
-    assert!(terminal.lines().all(|line| line.chars().count() <= 80), "{terminal}");
 }
 
 #[test]

@@ -97,6 +97,16 @@ pub fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
     if k >= n { 1.0 } else { incomplete_beta((n - k) as f64, k as f64 + 1.0, 1.0 - q) }
 }
 
+/// At most this is the chance that the hits among `n` tries, each with chance `q`, are at least `deviation` away from `n q`: Bernstein's
+/// inequality for both sides (Boucheron, Lugosi and Massart 2013, 2.10), which holds for every `n` and `q`.
+pub fn binomial_deviation_p_max(n: u64, q: f64, deviation: f64) -> f64 {
+    if deviation <= 0.0 {
+        return 1.0;
+    }
+    let variance = n as f64 * q * (1.0 - q);
+    (2.0 * (-0.5 * deviation * deviation / (variance + deviation / 3.0)).exp()).min(1.0)
+}
+
 /// The smallest value between `low` and `high` at which `reached` holds, by bisection to the last bit that matters.
 /// `reached` must hold for every larger value too.
 pub(crate) fn where_reached(low: f64, high: f64, reached: impl Fn(f64) -> bool) -> f64 {

@@ -25,8 +25,8 @@ pub use comparison::verdict::{
 };
 pub use distribution::propagation::{RepetitionError, RepetitionSpread};
 pub use distribution::{
-    binomial_cdf, chi_squared_quantile, normal_cdf, normal_quantile, normal_two_sided_p, student_t_cdf,
-    student_t_quantile,
+    binomial_cdf, binomial_deviation_p_max, chi_squared_quantile, normal_cdf, normal_quantile,
+    normal_two_sided_p, student_t_cdf, student_t_quantile,
 };
 pub use sample::bootstrap::{BCA_MIN, bca};
 pub use sample::describe::{cv, cv_interval, jain, mean, sd};

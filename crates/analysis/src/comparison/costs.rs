@@ -3,23 +3,10 @@
 use serde::Serialize;
 use stats::Design;
 
-use super::{BY_STUDENTS_T, Pairing, Samples, compare_logs};
+use super::family::{self, FamilyRatio, FamilyVerdict};
+use super::{Pairing, Samples};
 use crate::cost::{COSTS, CostRow};
 use crate::summary::RunSummary;
-
-/// The verdict on a cost of B.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CostVerdict {
-    /// B's transactions cost more.
-    More,
-    /// B's transactions cost less.
-    Less,
-    /// No difference larger than the margin.
-    Same,
-    /// The interval is too wide for a verdict, or chance among so many costs explains it.
-    Unsure,
-}
 
 /// B over A for one cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,30 +23,10 @@ pub struct CostComparison {
     pub margin: f64,
     /// The ratio, with next to nothing counted as the least that somebody asks for; `None` with too few pairs, or if both sides have next to
     /// nothing.
-    pub result: Option<CostRatio>,
+    pub result: Option<FamilyRatio>,
     /// The verdict; `None` without a ratio.
-    pub verdict: Option<CostVerdict>,
+    pub verdict: Option<FamilyVerdict>,
 }
-
-/// A ratio with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CostRatio {
-    /// B over A.
-    pub ratio: f64,
-    /// Lower end of the 95 % interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// Two-sided chance of such a difference between identical servers: Student's t.
-    pub p: f64,
-    /// The same after Holm's correction for all costs of all cases.
-    pub p_adjusted: f64,
-    /// The smallest difference, as a share, that 4 of 5 such comparisons would detect.
-    pub detectable: Option<f64>,
-}
-
-/// Largest adjusted chance of a difference that is called one.
-const SIGNIFICANT: f64 = 0.05;
 
 impl CostComparison {
     /// The row of the cost.
@@ -73,19 +40,11 @@ impl CostComparison {
     }
 
     /// The verdict if differences up to this share did not matter.
-    pub fn verdict_at(&self, margin: f64) -> Option<CostVerdict> {
+    pub fn verdict_at(&self, margin: f64) -> Option<FamilyVerdict> {
         if self.is_negligible() {
-            return Some(CostVerdict::Same);
+            return Some(FamilyVerdict::Same);
         }
-        let CostRatio { low, high, p_adjusted, .. } = self.result?;
-        let is_within = low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin;
-        let is_chance = p_adjusted > SIGNIFICANT;
-        Some(match (low > 1.0, high < 1.0) {
-            _ if is_within => CostVerdict::Same,
-            (true, _) if !is_chance => CostVerdict::More,
-            (_, true) if !is_chance => CostVerdict::Less,
-            _ => CostVerdict::Unsure,
-        })
+        Some(self.result?.verdict_at(margin))
     }
 }
 
@@ -111,7 +70,7 @@ fn of_row(row: &CostRow, samples: &Samples, pairing: Pairing, design: Design) ->
         verdict: None,
     };
     if !compared.is_negligible() {
-        compared.result = ratio(&log_a, &log_b, pairing, design, row.margin);
+        compared.result = FamilyRatio::new(&log_a, &log_b, pairing, design, row.margin);
     }
     Some(compared)
 }
@@ -155,20 +114,9 @@ fn interpolated(points: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(if x_1 > x_0 { y_0 + (y_1 - y_0) * (x - x_0) / (x_1 - x_0) } else { y_1 })
 }
 
-/// The interval by ranks, and the chance by Student's t: six pairs have no ranks rarer than one in 32, so that after a correction for ten
-/// costs no difference would count. Both must say that there is one.
-fn ratio(a: &[f64], b: &[f64], pairing: Pairing, design: Design, margin: f64) -> Option<CostRatio> {
-    let (comparison, p) = compare_logs(a, b, pairing, margin, design, BY_STUDENTS_T)?;
-    let detectable = comparison.detectable();
-    let stats::Estimate { point, low, high, .. } = comparison.ratio;
-    Some(CostRatio { ratio: point, low, high, p, p_adjusted: p, detectable })
-}
-
 /// Gives all costs of all cases their verdicts, after Holm's correction: they are one family of tests.
 pub(crate) fn judge<'a>(costs: impl Iterator<Item = &'a mut CostComparison>) {
     let mut costs: Vec<&mut CostComparison> = costs.collect();
-    let p: Vec<f64> = costs.iter().filter_map(|cost| Some(cost.result?.p)).collect();
-    let ratios = costs.iter_mut().filter_map(|cost| cost.result.as_mut());
-    ratios.zip(stats::holm(&p)).for_each(|(ratio, adjusted)| ratio.p_adjusted = adjusted);
+    family::adjust(costs.iter_mut().filter_map(|cost| cost.result.as_mut()));
     costs.iter_mut().for_each(|cost| cost.verdict = cost.verdict_at(cost.margin));
 }

@@ -262,7 +262,7 @@ impl List {
         }
         self.is_other_data =
             asked && (&x.data, x.layout, &x.tablespace) != (&y.data, y.layout, &y.tablespace);
-        self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
+        self.note(asked, Severity::Void, "workload", &x.name(), &y.name());
         self.number(asked, Severity::Void, "scale", x.scale, y.scale);
         self.number(asked, Severity::Void, "clients", x.n_clients, y.n_clients);
         self.note(asked, Severity::Void, "pace", &x.pace.to_string(), &y.pace.to_string());

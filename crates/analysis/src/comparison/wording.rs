@@ -76,6 +76,16 @@ pub(super) fn data(workload: &WorkloadSpec) -> String {
             or_none(files.iter().map(|file| format!("{} ({})", file.name, brief(&file.sha256))).collect())
         }
         CaseData::Archive(archive) => format!("{}, identity {}", archive.words(), brief(&archive.identity)),
+        CaseData::Directory => match &workload.directory {
+            Some(directory) => {
+                format!(
+                    "{}, identity {}",
+                    directory.data_words(workload.scale),
+                    brief(&directory.data_identity)
+                )
+            }
+            None => "made by a workload directory".to_string(),
+        },
     }
 }
 

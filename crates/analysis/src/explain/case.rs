@@ -58,6 +58,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         },
         service: LatencySummary::from_histogram(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
+        measures: sums.measure_summaries(),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::TpccFacts::of_runs(&summaries)),
         capacity,

@@ -5,8 +5,8 @@ use stats::Design;
 use crate::budget;
 use crate::comparison::{
     CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
-    FigureComparison, OneSided, Pairing, Ratio, Samples, Supplement, costs, differences, disturbed,
-    supplement,
+    FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, Supplement, costs, differences,
+    disturbed, scripts, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;
@@ -38,6 +38,7 @@ fn compare_for(
         }
     }
     costs::judge(comparisons.iter_mut().flat_map(|case| &mut case.costs));
+    scripts::judge(comparisons.iter_mut().map(|case| &mut case.scripts));
     comparisons
 }
 
@@ -65,8 +66,10 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     };
     let without_figure = samples.without_figure();
     let costs = costs::compare(&samples, pairing, design);
+    let scripts = scripts::compare(&samples, pairing, design, margin);
+    let carry_over = None;
     let pairs =
-        Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over: None, supplement, costs };
+        Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs, scripts };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -118,6 +121,7 @@ pub(super) struct Pairs {
     pub(super) carry_over: Option<Ratio>,
     pub(super) supplement: Supplement,
     pub(super) costs: Vec<CostComparison>,
+    pub(super) scripts: Vec<ScriptComparison>,
 }
 
 /// A comparison of these figures, with other differences and findings.
@@ -127,7 +131,8 @@ pub(super) fn assemble(
     pairs: Pairs,
     figures: Vec<FigureComparison>,
 ) -> CaseComparison {
-    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs } = pairs;
+    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs, scripts } =
+        pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
@@ -152,6 +157,7 @@ pub(super) fn assemble(
         more_with: more_with(a, pairing),
         figures,
         costs,
+        scripts,
         carry_over,
         supplement,
         declared,

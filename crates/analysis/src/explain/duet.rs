@@ -6,7 +6,8 @@ use stats::{Design, PAIRS_MIN};
 use super::comparison::{Pairs, assemble, lead, one_sided};
 use crate::comparison::{
     CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Difference,
-    FigureComparison, FigureSample, Pairing, Samples, Supplement, costs, ratio, with_errors,
+    FigureComparison, FigureSample, Pairing, Samples, ScriptComparison, Supplement, costs, ratio, scripts,
+    with_errors,
 };
 use crate::finding::{Finding, Grade};
 use crate::summary::RunSummary;
@@ -51,6 +52,7 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         pairing,
     );
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first), &[]);
+    let (costs, scripts) = by_rounds(a, b, duet, margin);
     let design = Pairs {
         purpose: ComparisonPurpose::Change,
         pairing,
@@ -60,20 +62,29 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         margin,
         carry_over,
         supplement: Supplement::default(),
-        costs: costs_of(a, b, duet),
+        costs,
+        scripts,
     };
     assemble(a, b, design, vec![throughput])
 }
 
-/// What transactions cost, round by round: counters of a server are read over whole rounds.
-fn costs_of(a: ComparedSide, b: ComparedSide, duet: &Duet) -> Vec<CostComparison> {
+/// What transactions cost and how long those of each script take, round by round: counters of a server and times of transactions are
+/// those of whole rounds.
+fn by_rounds(
+    a: ComparedSide,
+    b: ComparedSide,
+    duet: &Duet,
+    margin: f64,
+) -> (Vec<CostComparison>, Vec<ScriptComparison>) {
     let mut samples = Samples::paired(a, b);
     let is_counted = |run: &&RunSummary| duet.pairs.iter().any(|pair| pair.round == run.block);
     samples.a.retain(is_counted);
     samples.b.retain(is_counted);
     let mut costs = costs::compare(&samples, Pairing::Rounds, Design::Fixed);
     costs::judge(costs.iter_mut());
-    costs
+    let mut scripts = scripts::compare(&samples, Pairing::Rounds, Design::Fixed, margin);
+    scripts::judge(std::iter::once(&mut scripts));
+    (costs, scripts)
 }
 
 /// A duet with its sides.
@@ -133,6 +144,7 @@ pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseCom
             carry_over: None,
             supplement: Supplement::default(),
             costs: Vec::new(),
+            scripts: Vec::new(),
         };
         assemble(a.sides[side], b.sides[side], design, vec![figure.clone()])
     };

@@ -63,6 +63,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         service: LatencySummary::from_histogram(&counted.distributions.service),
         lag: LatencySummary::from_histogram(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),
+        measures: counted.distributions.measure_summaries(),
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,

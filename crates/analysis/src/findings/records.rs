@@ -46,7 +46,7 @@ fn run_incomplete(context: &RunContext) -> Option<Finding> {
 pub(super) const COUNTS_BROKEN: Rule = Rule {
     id: "counts-broken",
     title: "Transactions do not add up",
-    severity: "Void when due = skipped + started or started = committed + failed + unknown + aborted does not hold, \
+    severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, \
                or the seconds do not add up to the driver's totals",
     source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
     advice: "If files of the run were truncated or changed afterwards, restore them; otherwise this is a bug in pgdyno: please report it \
@@ -80,23 +80,7 @@ fn counts_broken(context: &RunContext) -> Option<Finding> {
 
 /// The counts that differ between the seconds and the driver's totals.
 fn differences(seconds: &Counts, driver: &Counts) -> String {
-    let named = |counts: &Counts| {
-        let Counts { due, skipped, started, committed, failed, unknown, aborted, retried, retries, late } =
-            *counts;
-        [
-            ("due", due),
-            ("skipped", skipped),
-            ("started", started),
-            ("committed", committed),
-            ("failed", failed),
-            ("unknown", unknown),
-            ("aborted", aborted),
-            ("retried", retried),
-            ("retries", retries),
-            ("late", late),
-        ]
-    };
-    let both = named(seconds).into_iter().zip(named(driver)).filter(|((_, a), (_, b))| a != b);
+    let both = seconds.named().into_iter().zip(driver.named()).filter(|((_, a), (_, b))| a != b);
     let differing: Vec<String> = both.map(|((name, a), (_, b))| format!("{a} {name}, not {b}")).collect();
     list(&differing, 3)
 }
@@ -228,10 +212,13 @@ fn history_differs(context: &RunContext) -> Option<Finding> {
 pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     id: "consistency-broken",
     title: "The database violates consistency conditions",
-    severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C)",
-    source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table",
-    advice: "pgdyno check lists all violations; if there were none before, the server lost or mixed up transactions.",
-    evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain.",
+    severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C), or a check of a workload \
+               directory after the drain",
+    source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table; checks/NAME.sql of a workload directory",
+    advice: "pgdyno check lists all violations; if there were none before, the server lost or mixed up transactions, or those of a workload \
+             directory do not do what its author meant.",
+    evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain; queries of a workload \
+               directory, after the drain.",
     why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(consistency_broken),

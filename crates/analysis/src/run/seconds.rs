@@ -6,8 +6,9 @@ use model::load::histogram::{Decoded, Decoder, HistogramSum};
 use model::load::interval::{Counts, MEASURED};
 use model::run::RunData;
 
+use crate::run::scripts::{ScriptMix, ScriptSums};
 use crate::run::timeline::Timeline;
-use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
+use crate::summary::{LatencySummary, Second, StatementSummary};
 
 /// The distributions of a run's measurement, which can still be added.
 #[derive(Debug, Clone, Default)]
@@ -17,19 +18,10 @@ pub(crate) struct Distributions {
     pub(crate) lag: HistogramSum,
     /// Scripts by number.
     pub(crate) scripts: BTreeMap<usize, ScriptSums>,
+    /// How scripts are chosen, and what is said of their facts.
+    pub(crate) mix: ScriptMix,
     /// Statements by script and index.
     pub(crate) statements: BTreeMap<(usize, usize), StatementSums>,
-}
-
-/// One script's counts and distribution.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ScriptSums {
-    pub(crate) name: String,
-    weight: u32,
-    pub(crate) counts: Counts,
-    facts: BTreeMap<String, u64>,
-    pub(crate) latency: HistogramSum,
-    pub(crate) service: HistogramSum,
 }
 
 /// One statement's distribution.
@@ -47,10 +39,9 @@ impl Distributions {
         self.service.add(&other.service);
         self.lag.add(&other.lag);
         for (key, script) in &other.scripts {
-            let own =
-                self.scripts.entry(*key).or_insert_with(|| ScriptSums::new(&script.name, script.weight));
-            own.add(script);
+            self.scripts.entry(*key).or_insert_with(|| script.without_sums()).add(script);
         }
+        self.mix.add(&other.mix);
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
                 Some(own) => own.service.add(&statement.service),
@@ -79,22 +70,6 @@ impl Distributions {
             .chain(of_statements)
     }
 
-    /// The scripts' summaries in order, for a measurement of this length.
-    pub(crate) fn script_summaries(&self, measured_s: f64) -> Vec<ScriptSummary> {
-        let weights: f64 = self.scripts.values().map(|script| f64::from(script.weight)).sum();
-        let committed: u64 = self.scripts.values().map(|script| script.counts.committed).sum();
-        let summary = |script: &ScriptSums| ScriptSummary {
-            name: script.name.clone(),
-            weight: script.weight,
-            share_planned: if weights > 0.0 { f64::from(script.weight) / weights } else { 0.0 },
-            share: (committed > 0).then(|| script.counts.committed as f64 / committed as f64),
-            counts: script.counts,
-            tps: (measured_s > 0.0).then(|| script.counts.committed as f64 / measured_s),
-            latency: LatencySummary::from_histogram(&script.latency),
-        };
-        self.scripts.values().map(summary).collect()
-    }
-
     /// The statements' summaries in the order of the scripts.
     pub(crate) fn statement_summaries(&self) -> Vec<StatementSummary> {
         let summary = |((_, index), statement): (&(usize, usize), &StatementSums)| {
@@ -106,26 +81,6 @@ impl Distributions {
             })
         };
         self.statements.iter().filter_map(summary).collect()
-    }
-}
-
-impl ScriptSums {
-    fn new(name: &str, weight: u32) -> ScriptSums {
-        ScriptSums { name: name.to_string(), weight, ..ScriptSums::default() }
-    }
-
-    /// A named count other than transactions.
-    pub(crate) fn fact(&self, name: &str) -> u64 {
-        self.facts.get(name).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, other: &ScriptSums) {
-        self.counts += other.counts;
-        for (name, n) in &other.facts {
-            *self.facts.entry(name.clone()).or_default() += n;
-        }
-        self.latency.add(&other.latency);
-        self.service.add(&other.service);
     }
 }
 
@@ -152,19 +107,15 @@ pub(crate) type Recorded = BTreeMap<(u32, HistogramRole), u64>;
 /// Adds up the counts, second by second and in total.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> RunCounts {
     let mut counted = RunCounts::default();
-    let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
-    counted.distributions.scripts =
-        scripts.map(|script| ScriptSums::new(&script.name, script.weight)).enumerate().collect();
+    counted.distributions.scripts = ScriptSums::of_load(&data.record);
+    counted.distributions.mix = ScriptMix::new(&data.record);
     let mut by_t: BTreeMap<u32, (Counts, u64)> = BTreeMap::new();
     for interval in &data.intervals {
         counted.total += interval.counts;
         if line.measures(interval.t) {
             counted.measured += interval.counts;
             if let Some(script) = counted.distributions.scripts.get_mut(&(interval.script as usize)) {
-                script.counts += interval.counts;
-                for (name, n) in &interval.facts {
-                    *script.facts.entry(name.clone()).or_default() += n;
-                }
+                script.count(interval);
             }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();

@@ -8,7 +8,8 @@ use model::load::interval::Counts;
 use model::run::RunData;
 use model::workload::MainFigure;
 
-use crate::run::seconds::{Distributions, ScriptSums};
+use crate::run::scripts::ScriptSums;
+use crate::run::seconds::Distributions;
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use crate::summary::{LatencySummary, RunSummary};
 

@@ -9,7 +9,8 @@ use super::capacity::CaseCapacity;
 use super::cost::CaseCost;
 use super::counters::CounterSummary;
 use super::limiter::Limiter;
-use super::run::{LatencySummary, ScriptSummary, StatementSummary};
+use super::run::script::{MeasureSummary, ScriptSummary};
+use super::run::{LatencySummary, StatementSummary};
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use super::uncertainty::{CaseUncertainty, PRECISION};
@@ -45,6 +46,9 @@ pub struct CaseSummary {
     pub service: Option<LatencySummary>,
     /// Scripts over all runs that count.
     pub scripts: Vec<ScriptSummary>,
+    /// Ratios of facts that its workload directory names, over all scripts and all runs that count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<MeasureSummary>,
     /// Statements over all runs that count.
     pub statements: Vec<StatementSummary>,
     /// TPC-C figures over all runs that count, if it is TPC-C.

@@ -1,5 +1,7 @@
 //! One run, explained.
 
+pub(super) mod script;
+
 use model::experiment::plan::RunState;
 use model::experiment::repeat::Repeat;
 use model::load::course::LoadCourse;
@@ -18,6 +20,7 @@ use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use super::uncertainty::DisturbanceBounds;
 use crate::finding::{Finding, Grade, Severity};
+use crate::summary::run::script::{MeasureSummary, ScriptSummary};
 
 /// The finding of a search in which no rate met the target.
 pub(crate) const UNREACHABLE: &str = "target-unreachable";
@@ -74,6 +77,9 @@ pub struct RunSummary {
     pub lag: Option<LatencySummary>,
     /// Each script of the load.
     pub scripts: Vec<ScriptSummary>,
+    /// Ratios of facts that its workload directory names, over all scripts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<MeasureSummary>,
     /// Each statement's service time.
     pub statements: Vec<StatementSummary>,
     /// TPC-C figures, if it is TPC-C.
@@ -173,25 +179,6 @@ impl LatencySummary {
         let (n, mean_ns, max_ns) = (sum.n(), sum.mean_ns(), sum.largest_ns());
         Some(LatencySummary { n, mean_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns })
     }
-}
-
-/// One script of a load, over the measurement.
-#[derive(Debug, Clone, Serialize)]
-pub struct ScriptSummary {
-    /// Name of the script.
-    pub name: String,
-    /// Weight in the choice of the next script.
-    pub weight: u32,
-    /// Weight over the sum of all weights, 0 to 1.
-    pub share_planned: f64,
-    /// Committed transactions over those of all scripts, 0 to 1; `None` if nothing was committed.
-    pub share: Option<f64>,
-    /// Counts of its transactions.
-    pub counts: Counts,
-    /// Committed transactions per second.
-    pub tps: Option<f64>,
-    /// Latency of its transactions: end minus due.
-    pub latency: Option<LatencySummary>,
 }
 
 /// One statement of a script.

@@ -1,6 +1,6 @@
 //! What transactions cost, on records with planted costs.
 
-use analysis::comparison::{CaseComparison, CostComparison, CostVerdict};
+use analysis::comparison::{CaseComparison, CostComparison, FamilyVerdict};
 use analysis::study;
 use model::run::{ExperimentData, RunData};
 
@@ -47,9 +47,9 @@ fn a_cost_is_found_where_throughput_says_nothing() {
     let wal = cost(&compared, "wal").unwrap();
     let ratio = wal.result.unwrap();
     assert!((ratio.ratio - 1.03).abs() < 1e-6 && ratio.high - ratio.low < 1e-6, "{ratio:?}");
-    assert_eq!((wal.verdict, wal.verdict_at(0.05)), (Some(CostVerdict::More), Some(CostVerdict::Same)));
+    assert_eq!((wal.verdict, wal.verdict_at(0.05)), (Some(FamilyVerdict::More), Some(FamilyVerdict::Same)));
     for same in ["cpu", "blocks", "reads"] {
-        assert_eq!(cost(&compared, same).unwrap().verdict, Some(CostVerdict::Same), "{same}");
+        assert_eq!(cost(&compared, same).unwrap().verdict, Some(FamilyVerdict::Same), "{same}");
     }
 }
 
@@ -67,10 +67,10 @@ fn six_pairs_decide_a_cost_although_there_are_many() {
     }
     let compared = compare_cases(&data);
     let wal = cost(&compared, "wal").unwrap();
-    assert_eq!((wal.n_pairs, wal.verdict), (6, Some(CostVerdict::More)), "{wal:?}");
+    assert_eq!((wal.n_pairs, wal.verdict), (6, Some(FamilyVerdict::More)), "{wal:?}");
     let others = compared.costs.iter().filter(|cost| cost.id != "wal");
     assert!(
-        others.clone().count() >= 3 && others.clone().all(|cost| cost.verdict == Some(CostVerdict::Same))
+        others.clone().count() >= 3 && others.clone().all(|cost| cost.verdict == Some(FamilyVerdict::Same))
     );
 }
 
@@ -96,7 +96,7 @@ fn what_the_server_hides_has_no_cost_and_no_verdict() {
     }
     let compared = compare_cases(&data);
     assert_eq!(cost(&compared, "blocks"), None);
-    assert_eq!(cost(&compared, "wal").unwrap().verdict, Some(CostVerdict::More));
+    assert_eq!(cost(&compared, "wal").unwrap().verdict, Some(FamilyVerdict::More));
     assert_eq!(study(&data).runs[0].cost("blocks"), None);
 }
 
@@ -109,7 +109,7 @@ fn what_neither_side_does_is_the_same_and_too_few_pairs_give_no_verdict() {
     let reads = compare_cases(&data);
     let reads = cost(&reads, "reads").unwrap();
     assert!(reads.is_negligible() && reads.result.is_none());
-    assert_eq!(reads.verdict, Some(CostVerdict::Same));
+    assert_eq!(reads.verdict, Some(FamilyVerdict::Same));
 
     data.runs.truncate(10);
     let few = compare_cases(&data);
@@ -163,7 +163,7 @@ fn a_cost_that_only_one_side_has_is_more() {
         add_to_ticks(run, "database.temp_bytes", spilled);
     }
     let compared = compare_cases(&data);
-    assert_eq!(cost(&compared, "temporary").unwrap().verdict, Some(CostVerdict::More));
+    assert_eq!(cost(&compared, "temporary").unwrap().verdict, Some(FamilyVerdict::More));
 }
 
 #[test]

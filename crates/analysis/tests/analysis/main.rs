@@ -25,6 +25,7 @@ mod records;
 mod repeats;
 mod saturation;
 mod scalability;
+mod scripts;
 mod spread;
 mod stalls;
 mod standby;

@@ -239,20 +239,22 @@ fn the_identity_of_counts_is_what_its_rule_says() {
         due: 10,
         skipped: 1,
         started: 9,
-        committed: 5,
+        committed: 4,
         failed: 2,
+        expected: 1,
         unknown: 1,
         aborted: 1,
         retried: 4,
         ..Counts::default()
     };
     assert!(holds.identity_holds(0));
-    let broken: [fn(&mut Counts); 7] = [
+    let broken: [fn(&mut Counts); 8] = [
         |c| c.due += 1,
         |c| c.skipped += 1,
         |c| c.started += 1,
         |c| c.committed += 1,
         |c| c.failed += 1,
+        |c| c.expected += 1,
         |c| c.unknown += 1,
         |c| c.aborted += 1,
     ];

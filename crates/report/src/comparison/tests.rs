@@ -1,6 +1,6 @@
 //! Comparisons in words.
 
-use analysis::comparison::{CostComparison, CostRatio, CostVerdict, FigureSample};
+use analysis::comparison::{CostComparison, FamilyRatio, FamilyVerdict, FigureSample};
 use analysis::finding::Grade;
 
 use super::*;
@@ -23,6 +23,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         more_with: "--pairs",
         figures: vec![figure],
         costs: Vec::new(),
+        scripts: Vec::new(),
         carry_over: None,
         supplement: Default::default(),
         declared: Vec::new(),
@@ -227,13 +228,13 @@ fn the_text_names_figures_floor_and_the_smallest_difference() {
 
 #[test]
 fn costs_stand_below_the_figures_and_those_that_differ_below_the_verdict() {
-    let cost = |id: &'static str, medians: [f64; 2], ends: [f64; 3], verdict: CostVerdict| CostComparison {
+    let cost = |id: &'static str, medians: [f64; 2], ends: [f64; 3], verdict: FamilyVerdict| CostComparison {
         id,
         a_median: medians[0],
         b_median: medians[1],
         n_pairs: 10,
         margin: 0.01,
-        result: Some(CostRatio {
+        result: Some(FamilyRatio {
             low: ends[0],
             ratio: ends[1],
             high: ends[2],
@@ -245,11 +246,11 @@ fn costs_stand_below_the_figures_and_those_that_differ_below_the_verdict() {
     };
     let mut case = case(1.041, 0.96, 1.12, ComparisonVerdict::Unsure, Some(9));
     case.costs = vec![
-        cost("cpu", [212.0, 209.0], [0.97, 0.99, 1.02], CostVerdict::Unsure),
-        cost("wal", [412.0, 463.0], [1.121, 1.124, 1.127], CostVerdict::More),
-        cost("blocks", [25.0, 20.0], [0.799, 0.8, 0.801], CostVerdict::Less),
-        cost("reads", [0.001, 0.002], [1.0, 2.0, 3.0], CostVerdict::Same),
-        cost("temporary", [0.0, 5e6], [4e6, 5e6, 6e6], CostVerdict::More),
+        cost("cpu", [212.0, 209.0], [0.97, 0.99, 1.02], FamilyVerdict::Unsure),
+        cost("wal", [412.0, 463.0], [1.121, 1.124, 1.127], FamilyVerdict::More),
+        cost("blocks", [25.0, 20.0], [0.799, 0.8, 0.801], FamilyVerdict::Less),
+        cost("reads", [0.001, 0.002], [1.0, 2.0, 3.0], FamilyVerdict::Same),
+        cost("temporary", [0.0, 5e6], [4e6, 5e6, 6e6], FamilyVerdict::More),
     ];
     let text = text(&case, None, (100, false));
     let expected = "per transaction, B writes 12.4 % (±0.3) more WAL, touches 20 % (±0.1) fewer blocks and writes bytes\nof temporary files where there was next to none (4.77 MiB)\n";

@@ -1,5 +1,7 @@
 //! One row per case: its levels as columns, its figures, how far to trust them.
 
+use std::collections::BTreeSet;
+
 use analysis::case::{answer, labels, money};
 use analysis::cost::COSTS;
 use analysis::summary::{CaseSummary, Study};
@@ -61,6 +63,12 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     );
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
+    }
+    let measured = study.cases.iter().flat_map(|case| &case.measures);
+    let names: BTreeSet<&str> = measured.map(|measure| measure.name.as_str()).collect();
+    for name in names {
+        let measure = case.measures.iter().find(|measure| measure.name == name);
+        put(&format!("measure_{name}"), number(measure.and_then(|measure| measure.value)));
     }
     let target =
         |case: &CaseSummary| case.case.server.target.clone().filter(|target| target.price_per_hour.is_some());

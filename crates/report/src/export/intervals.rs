@@ -5,13 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use model::load::histogram::HistogramSum;
-use model::load::interval::Interval;
+use model::load::interval::{Counts, Interval};
 use model::run::RunData;
 
 use super::{Cell, Column, Kind, Row, column};
 
-const COUNTS: [&str; 10] =
-    ["due", "skipped", "started", "committed", "failed", "unknown", "aborted", "retried", "retries", "late"];
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
 /// What has histograms of its own, by the end of its tag.
 const TIMES: [(&str, &str); 2] = [("latency", ""), ("service", ".service")];
@@ -24,7 +22,7 @@ pub(super) fn columns() -> Vec<Column> {
         column("start_unix_ns", Kind::Int),
         column("length_ns", Kind::Int),
     ];
-    columns.extend(COUNTS.map(|name| column(name, Kind::Int)));
+    columns.extend(Counts::default().named().map(|(name, _)| column(name, Kind::Int)));
     columns.push(column("errors", Kind::Text));
     for (time, _) in TIMES {
         columns.push(column(&format!("{time}_mean_ns"), Kind::Float));
@@ -54,7 +52,7 @@ pub(super) fn rows(run: &RunData, push: &mut dyn FnMut(Row) -> io::Result<()>) -
             Cell::int(interval.start_unix_ns),
             Cell::int(interval.length_ns),
         ];
-        row.extend(counts(interval).map(Cell::int));
+        row.extend(interval.counts.named().map(|(_, n)| Cell::int(n)));
         row.push(errors(interval));
         for (_, end) in TIMES {
             let tag = scripts.get(script).map(|script| format!("{}{end}", script.tag));
@@ -64,11 +62,6 @@ pub(super) fn rows(run: &RunData, push: &mut dyn FnMut(Row) -> io::Result<()>) -
         push(row)?;
     }
     Ok(())
-}
-
-fn counts(interval: &Interval) -> [u64; 10] {
-    let c = &interval.counts;
-    [c.due, c.skipped, c.started, c.committed, c.failed, c.unknown, c.aborted, c.retried, c.retries, c.late]
 }
 
 /// `40001:3 lost:1`.

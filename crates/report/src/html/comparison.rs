@@ -8,10 +8,11 @@ use analysis::finding::Severity;
 use serde::Serialize;
 
 use super::escape::escape_html;
-use super::{ChartFigure as Drawing, lead, table};
+use super::{ChartFigure as Drawing, lead, scripts, table};
 use crate::html::tables::costs;
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
+use crate::prose::scripts::compared as prose_scripts;
 use crate::prose::variation::costs as prose_costs;
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
@@ -42,7 +43,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
             escape_html(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
-        if let Some(sentence) = prose_costs::sentence(case) {
+        for sentence in prose_costs::sentence(case).into_iter().chain(prose_scripts::sentence(case)) {
             html.push_str(&format!("<p>{}.</p>\n", escape_html(&phrases::capital(&sentence))));
         }
         html.push_str(&sides(input, case));
@@ -141,6 +142,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
             html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escape_html(&why)));
         }
         html.push_str(&costs::compared(case));
+        html.push_str(&scripts::compared(case));
         for (what, value) in comparison::supplement(case) {
             let line = format!("Besides the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", escape_html(&line)));

@@ -1,6 +1,7 @@
 //! The scripts of a load: how often each ran, how long its transactions took, and for disclosure their source.
 
-use analysis::summary::{CaseSummary, ScriptSummary, Study};
+use analysis::comparison::CaseComparison;
+use analysis::summary::{CaseSummary, Study};
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
 
@@ -8,33 +9,67 @@ use super::escape::escape_html;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
-use crate::prose::{format, headline, scripts};
+use crate::comparison;
+use crate::prose::scripts::compared as prose;
+use crate::prose::{format, headline, phrases, scripts};
 
 /// A table for each case with several scripts; that of the best case is open.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let best = headline::best(study).map(|case| case.case.id);
-    let several: Vec<&CaseSummary> = study.cases.iter().filter(|case| case.scripts.len() > 1).collect();
+    let several: Vec<&CaseSummary> = study.cases.iter().filter(|case| scripts::are_shown(case)).collect();
     if several.is_empty() {
         return String::new();
     }
     let mut html = String::from(
         "<p class=\"quiet\">Latency of committed transactions in milliseconds, over all runs that count. The share \
-         is that of committed transactions, next to the one that the weights ask for.</p>\n",
+         is that of transactions that were committed or ended with an expected error, next to the one that the weights ask for; facts are means of one transaction.</p>\n",
     );
+    for line in scripts::measures(study) {
+        html.push_str(&format!("<p>{}</p>\n", escape_html(&phrases::capital(&line))));
+    }
     for case in several {
         let open = if best == Some(case.case.id) { " open" } else { "" };
-        let rows: Vec<Vec<String>> = case.scripts.iter().map(row).collect();
+        let scripts::ScriptRows { heads, rows } = scripts::table(case);
+        let cells = |row: &Vec<String>| row.iter().map(|cell| escape_html(cell)).collect::<Vec<String>>();
+        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let note = scripts::note(case)
+            .map_or(String::new(), |note| format!("<p class=\"quiet\">{}</p>", escape_html(&note)));
+        let below =
+            scripts::below(case).iter().map(|line| escape_html(line)).collect::<Vec<String>>().join("<br>");
+        let below = if below.is_empty() { below } else { format!("<p>{below}</p>") };
         html.push_str(&format!(
-            "<details class=\"fold\"{open}><summary>{}</summary>{}</details>\n",
+            "<details class=\"fold\"{open}><summary>{}</summary>{}{note}{below}</details>\n",
             case_name(axis, case),
-            table("plain", &scripts::HEADS, &rows)
+            table("plain", &heads, &rows)
         ));
     }
     html
 }
 
-fn row(script: &ScriptSummary) -> Vec<String> {
-    scripts::cells(script).iter().map(|cell| escape_html(cell)).collect()
+/// The table of a comparison, of which all but the first rows are folded; empty if there are not several scripts.
+pub(super) fn compared(case: &CaseComparison) -> String {
+    let row = |cells: [String; 7]| cells.map(|cell| escape_html(&cell)).to_vec();
+    let mut rows: Vec<Vec<String>> = prose::table_of(case, usize::MAX).into_iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
+    let heads = prose::heads(&comparison::medians(case.purpose), &ratio);
+    let heads = heads.each_ref().map(String::as_str);
+    let rest = rows.split_off(rows.len().min(prose::ROWS_MAX));
+    let mut html = format!(
+        "<p class=\"quiet\">{}.</p>\n{}",
+        phrases::capital(prose::WHAT),
+        table("figures", &heads, &rows)
+    );
+    if let Some(more) = prose::left_out(case, prose::ROWS_MAX) {
+        html.push_str(&format!(
+            "<details class=\"fold\"><summary>{}</summary>{}</details>\n",
+            escape_html(&more),
+            table("figures", &heads, &rest)
+        ));
+    }
+    html
 }
 
 /// The user's own scripts and their data, for the disclosure: heads and cells.

@@ -14,7 +14,7 @@ use crate::axis::Axis;
 use crate::csv;
 use crate::prose::counters as told;
 use crate::prose::variation::uncertainty;
-use crate::prose::{format, headline, phrases};
+use crate::prose::{format, headline, phrases, scripts};
 
 /// Placeholder for a missing number.
 const NONE: &str = "<span class=\"none\">-</span>";
@@ -151,6 +151,9 @@ fn percentiles(latency: Option<LatencySummary>) -> Vec<String> {
 pub(super) fn cases(study: &Study, axis: &Axis) -> String {
     let has_ipc = told::have_ipc(study);
     let best = headline::best(study).map(|case| case.case.id);
+    let measures = scripts::measure_titles(study);
+    let measure_heads: Vec<String> =
+        measures.iter().map(|title| phrases::capital(&phrases::one_line(title))).collect();
     let rows: Vec<Vec<String>> = study
         .cases
         .iter()
@@ -175,12 +178,16 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
                 lead::tail_badge(case),
             ];
             row.extend(has_ipc.then(|| number(told::ipc(case), format::ratio)));
+            row.extend(
+                measures.iter().map(|title| number(scripts::measured(case, title), format::significant)),
+            );
             row.push(why(&uncertainty::remarks(study, case)));
             row
         })
         .collect();
     let mut heads = vec!["Case", "Runs", "Median tps", "Good to", "p50 ms", "p95 ms", "p99 ms", "Good to"];
     heads.extend(has_ipc.then_some("IPC"));
+    heads.extend(measure_heads.iter().map(String::as_str));
     heads.push("Mostly from");
     let all_plain = rows.iter().all(|row| row.last().is_none_or(String::is_empty));
     let (rows, heads) =

@@ -4,6 +4,7 @@ use analysis::comparison::{CaseComparison, Difference};
 use analysis::summary::Study;
 
 use super::escape;
+use crate::prose::scripts::compared;
 use crate::prose::variation::costs;
 use crate::prose::{condense, phrases};
 use crate::{ComparisonInput, comparison, terminal};
@@ -51,8 +52,9 @@ fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let [name_a, name_b] = case.purpose.names();
-    let sentence = costs::sentence(case)
-        .map_or_else(String::new, |words| format!("{}.\n\n", escape(&phrases::capital(&words))));
+    let sentences = costs::sentence(case).into_iter().chain(compared::sentence(case));
+    let sentence: String =
+        sentences.map(|words| format!("{}.\n\n", escape(&phrases::capital(&words)))).collect();
     let mut text = format!("**{verdict}**\n\n{sentence}{name_a}: {a}; {name_b}: {b}\n\n");
     text.push_str(&format!(
         "| figure | {} | {} (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
@@ -66,6 +68,7 @@ fn of_case(case: &CaseComparison) -> String {
     }
     text.push_str(&costs_table(case));
     text.push('\n');
+    text.push_str(&scripts_table(case));
     if let Some(why) = comparison::why_otherwise(case) {
         text.push_str(&format!("- {why}\n"));
     }
@@ -107,6 +110,27 @@ fn costs_table(case: &CaseComparison) -> String {
         format!("| {title} per transaction | {a} | {b} | {change} | {word} |\n")
     };
     costs::table_of(case).into_iter().map(row).collect()
+}
+
+/// How long the transactions of each script take; empty if there are not several.
+fn scripts_table(case: &CaseComparison) -> String {
+    let rows = compared::table_of(case, compared::ROWS_MAX);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = compared::heads(
+        &comparison::medians(case.purpose),
+        &format!("{} (95 % interval)", comparison::against(case.purpose)),
+    );
+    let mut text = format!("{}:\n\n", phrases::capital(compared::WHAT));
+    text.push_str(&format!("| {} |\n|:--|--:|--:|--:|:--|--:|--:|\n", heads.join(" | ")));
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));
+    }
+    if let Some(more) = compared::left_out(case, compared::ROWS_MAX) {
+        text.push_str(&format!("\n{}.\n", phrases::capital(&more)));
+    }
+    text + "\n"
 }
 
 fn findings(study: &Study) -> String {

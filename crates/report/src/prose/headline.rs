@@ -88,7 +88,8 @@ fn of_case(study: &Study, case: &CaseSummary) -> String {
         .unwrap_or_default();
     let nopm =
         case.tpcc.as_ref().map(|tpcc| format!("{} NOPM, ", format::tps(tpcc.nopm))).unwrap_or_default();
-    format!("{label}: {nopm}{tps} tps ({spread}){p99}")
+    let measures = case.measures.iter().map(|measure| format!(", {}", prose::scripts::measure(measure)));
+    format!("{label}: {nopm}{tps} tps ({spread}){p99}{}", measures.collect::<String>())
 }
 
 /// Why there is no answer.

@@ -1,6 +1,8 @@
 //! How B stands to A by a ratio, in words.
 
-use analysis::comparison::ComparedFigure;
+use analysis::comparison::{ComparedFigure, FamilyRatio, FamilyVerdict};
+
+use crate::prose::format;
 
 /// From here on a ratio is said as a multiple.
 const TIMES_MIN: f64 = 2.0;
@@ -16,6 +18,28 @@ pub(crate) fn stands(figure: ComparedFigure, ratio: f64, other: &str) -> String 
         _ if ratio >= TIMES_MIN => format!("has {ratio:.1} times the {word} of {other}"),
         _ if ratio >= 1.0 => format!("has a {word} {change} above that of {other}"),
         _ => format!("has a {word} {change} below that of {other}"),
+    }
+}
+
+/// A ratio of a family with its interval: `+12.4 % (+12.1 to +12.7 %)`.
+pub(crate) fn of_family(found: &FamilyRatio) -> String {
+    let [low, high, change] = [found.low, found.high, found.ratio].map(|one| format::signed(one - 1.0));
+    format!("{change} ({} to {high})", low.trim_end_matches(" %"))
+}
+
+/// The size of such a difference without its direction: `12.4 % (±0.3)`.
+pub(crate) fn size(found: &FamilyRatio) -> String {
+    let half = 50.0 * (found.high - found.low);
+    let half = if half < 0.095 { format!("{half:.2}") } else { format!("{half:.1}") };
+    format!("{} (±{half})", percent((found.ratio - 1.0).abs()))
+}
+
+/// The word for a verdict that says nothing of a difference.
+pub(crate) fn undecided(verdict: Option<FamilyVerdict>, margin: f64) -> String {
+    match verdict {
+        Some(FamilyVerdict::Same) => format!("no difference larger than {}", percent(margin)),
+        Some(_) => "undecided".to_string(),
+        None => "no verdict".to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod compared;
 mod records;
+mod scripts;
 mod uncertainty;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::load::Window;
 use model::load::interval::Counts;
 use model::run::ExperimentData;
+pub(crate) use scripts::add_scripts;
 
 /// The shape of the made-up experiment.
 #[derive(Debug, Clone)]
@@ -205,6 +207,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         service: Some(latency),
         lag: None,
         scripts: Vec::new(),
+        measures: Vec::new(),
         statements: statements(shape, service_ns, n, random),
         tpcc: None,
         capacity: None,
@@ -481,6 +484,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         latency: of_case.first().and_then(|run| run.latency),
         service: of_case.first().and_then(|run| run.service),
         scripts: Vec::new(),
+        measures: Vec::new(),
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         tpcc: None,
         capacity: None,

@@ -78,7 +78,7 @@ impl Asked {
 fn is_known(record: &RunRecord, table: &str) -> bool {
     match &record.case.workload.data {
         CaseData::Archive(archive) => archive.tables_of.is_some(),
-        CaseData::Files(_) => false,
+        CaseData::Files(_) | CaseData::Directory => false,
         CaseData::Loaded(dataset) if !dataset.row().are_names_distinct => true,
         // Own scripts may use these tables too.
         CaseData::Loaded(_) | CaseData::None => is_any(

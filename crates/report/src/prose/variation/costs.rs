@@ -1,6 +1,6 @@
 //! What a transaction costs, in words: `212 µs ±1 %`, `B writes 12.4 % (±0.3) more WAL`.
 
-use analysis::comparison::{CaseComparison, CostComparison, CostRatio, CostVerdict};
+use analysis::comparison::{CaseComparison, CostComparison, FamilyVerdict};
 use analysis::cost::{self, CostRow, CostUnit};
 use analysis::history::CostChange;
 use analysis::summary::cost::CaseCost;
@@ -88,17 +88,11 @@ fn cells(compared: &CostComparison) -> Option<[String; 5]> {
 
 /// `+12.4 % (+12.1 to +12.7 %)`, and a verdict in a word.
 fn change(compared: &CostComparison) -> [String; 2] {
-    let [low, high, change] = match compared.result {
-        Some(CostRatio { low, high, ratio, .. }) => [low, high, ratio].map(|one| format::signed(one - 1.0)),
-        None => return ["-".to_string(), "no verdict".to_string()],
-    };
+    let Some(found) = &compared.result else { return ["-".to_string(), "no verdict".to_string()] };
     let word = match compared.verdict {
-        Some(CostVerdict::More) => "more".to_string(),
-        Some(CostVerdict::Less) => "less".to_string(),
-        Some(CostVerdict::Same) => {
-            format!("no difference larger than {}", ratio::percent(compared.margin))
-        }
-        Some(CostVerdict::Unsure) | None => "undecided".to_string(),
+        Some(FamilyVerdict::More) => "more".to_string(),
+        Some(FamilyVerdict::Less) => "less".to_string(),
+        other => ratio::undecided(other, compared.margin),
     };
     // A multiple of next to nothing is no figure.
     if let Some(row) = compared.row()
@@ -107,7 +101,7 @@ fn change(compared: &CostComparison) -> [String; 2] {
         let words = if compared.a_median < row.least { "from next to nothing" } else { "to next to nothing" };
         return [words.to_string(), word];
     }
-    [format!("{change} ({} to {high})", low.trim_end_matches(" %")), word]
+    [ratio::of_family(found), word]
 }
 
 /// See [`crate::cost_change`].
@@ -133,11 +127,11 @@ pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
 }
 
 /// `writes 12.4 % (±0.3) more WAL`; `None` if it does not differ for sure.
-pub(crate) fn part(compared: &CostComparison, verdict: CostVerdict) -> Option<String> {
+pub(crate) fn part(compared: &CostComparison, verdict: FamilyVerdict) -> Option<String> {
     let direction = match verdict {
-        CostVerdict::More => "more",
-        CostVerdict::Less => "less",
-        CostVerdict::Same | CostVerdict::Unsure => return None,
+        FamilyVerdict::More => "more",
+        FamilyVerdict::Less => "less",
+        FamilyVerdict::Same | FamilyVerdict::Unsure => return None,
     };
     let (row, found) = compared.row().zip(compared.result)?;
     if compared.a_median < row.least {
@@ -148,8 +142,5 @@ pub(crate) fn part(compared: &CostComparison, verdict: CostVerdict) -> Option<St
         ("less", true) => "fewer",
         (word, _) => word,
     };
-    let change = ratio::percent((found.ratio - 1.0).abs());
-    let half = 50.0 * (found.high - found.low);
-    let half = if half < 0.095 { format!("{half:.2}") } else { format!("{half:.1}") };
-    Some(format!("{} {change} (±{half}) {direction} {}", row.verb, row.noun))
+    Some(format!("{} {} {direction} {}", row.verb, ratio::size(&found), row.noun))
 }

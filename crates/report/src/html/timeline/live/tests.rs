@@ -45,6 +45,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         service: None,
         lag: None,
         scripts: Vec::new(),
+        measures: Vec::new(),
         statements: Vec::new(),
         tpcc: None,
         seconds: (from..to).map(second).collect(),

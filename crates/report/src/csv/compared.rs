@@ -1,0 +1,132 @@
+//! One row per compared figure: throughput and latency, what a transaction costs, how long each script's take.
+
+use analysis::comparison::{CaseComparison, ComparisonVerdict, FamilyRatio, FamilyVerdict, FigureComparison};
+
+use super::{line, number};
+
+const HEADS: [&str; 17] = [
+    "a",
+    "b",
+    "kind",
+    "name",
+    "unit",
+    "a_median",
+    "b_median",
+    "n_pairs",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "p_adjusted",
+    "detectable",
+    "verdict",
+    "share",
+    "part",
+];
+
+/// The whole table of these comparisons.
+pub(crate) fn table(cases: &[CaseComparison]) -> String {
+    let mut text = String::new();
+    line(&mut text, HEADS.into_iter());
+    for case in cases {
+        let figures = case.figures.iter().map(|figure| of_figure(case, figure));
+        for row in figures.chain(of_costs(case)).chain(of_scripts(case)) {
+            let cells = [vec![case.a.clone(), case.b.clone()], row].concat();
+            line(&mut text, cells.iter().map(String::as_str));
+        }
+    }
+    text
+}
+
+/// What a figure is, its medians and pairs, and its ratio, each in its columns.
+struct ComparedCells<'a> {
+    kind: &'a str,
+    name: &'a str,
+    unit: &'a str,
+    medians: [Option<f64>; 2],
+    n_pairs: usize,
+    ratio: Option<FamilyRatio>,
+    verdict: &'a str,
+    /// Its part in the mix, and in the difference of the mean transaction; of scripts.
+    parts: [Option<f64>; 2],
+}
+
+impl ComparedCells<'_> {
+    fn row(self) -> Vec<String> {
+        let of = |value: fn(&FamilyRatio) -> Option<f64>| number(self.ratio.as_ref().and_then(value));
+        let [a, b] = self.medians.map(number);
+        let [share, part] = self.parts.map(number);
+        let texts = [self.kind, self.name, self.unit].map(str::to_string);
+        let numbers = [
+            a,
+            b,
+            self.n_pairs.to_string(),
+            of(|ratio| Some(ratio.ratio)),
+            of(|ratio| Some(ratio.low)),
+            of(|ratio| Some(ratio.high)),
+            of(|ratio| Some(ratio.p)),
+            of(|ratio| Some(ratio.p_adjusted)),
+            of(|ratio| ratio.detectable),
+            self.verdict.to_string(),
+            share,
+            part,
+        ];
+        texts.into_iter().chain(numbers).collect()
+    }
+}
+
+fn of_figure(case: &CaseComparison, figure: &FigureComparison) -> Vec<String> {
+    let ratio = figure.result.map(|found| FamilyRatio {
+        ratio: found.ratio,
+        low: found.low,
+        high: found.high,
+        p: found.p,
+        p_adjusted: found.p_adjusted,
+        detectable: found.detectable,
+    });
+    let is_lead = figure.figure == case.lead;
+    let verdict = if is_lead { case.verdict() } else { figure.result.map(|found| found.verdict) };
+    let cells = ComparedCells {
+        kind: "figure",
+        name: figure.figure.as_str(),
+        unit: figure.figure.unit(),
+        medians: [figure.a_median, figure.b_median],
+        n_pairs: figure.sample.a.len().min(figure.sample.b.len()),
+        ratio,
+        verdict: verdict.map_or("", ComparisonVerdict::as_str),
+        parts: [None; 2],
+    };
+    cells.row()
+}
+
+fn of_costs(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {
+    case.costs.iter().map(|cost| {
+        let cells = ComparedCells {
+            kind: "cost",
+            name: cost.id,
+            unit: cost.row().map_or("", |row| row.unit.as_str()),
+            medians: [Some(cost.a_median), Some(cost.b_median)],
+            n_pairs: cost.n_pairs,
+            ratio: cost.result,
+            verdict: cost.verdict.map_or("", FamilyVerdict::as_str),
+            parts: [None; 2],
+        };
+        cells.row()
+    })
+}
+
+fn of_scripts(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {
+    case.scripts.iter().map(|script| {
+        let cells = ComparedCells {
+            kind: "script",
+            name: &script.name,
+            unit: "ns",
+            medians: [script.a_median_ns, script.b_median_ns],
+            n_pairs: script.n_pairs,
+            ratio: script.result,
+            verdict: script.verdict.map_or("", FamilyVerdict::as_str),
+            parts: [Some(script.share), Some(script.part_ns)],
+        };
+        cells.row()
+    })
+}

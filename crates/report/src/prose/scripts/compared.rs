@@ -1,0 +1,106 @@
+//! How long the transactions of each script take, B against A, in words: those that differ first.
+
+use analysis::comparison::{CaseComparison, ComparisonPurpose, FamilyVerdict, ScriptComparison};
+use model::text::prose::joined;
+
+use crate::prose::{format, phrases, ratio};
+
+/// What the times are, for above a table.
+pub(crate) const WHAT: &str = "mean service time of each script's transactions, from the first statement sent to the last answer; \
+                               those that differ come first";
+/// Most scripts that a terminal and a short report show.
+pub(crate) const ROWS_MAX: usize = 12;
+/// Most scripts that the sentence names.
+const NAMED_MAX: usize = 3;
+/// Less of the mean transaction's time is no part of it, nanoseconds.
+const PART_NS_MIN: f64 = 500.0;
+
+/// Column heads of pages, with what the medians and the ratio are called.
+pub(crate) fn heads([median_a, median_b]: &[String; 2], ratio: &str) -> [String; 7] {
+    let [script, verdict, share, part] =
+        ["Script", "Verdict", "Share", "Of the mean transaction"].map(str::to_string);
+    [script, median_a.clone(), median_b.clone(), ratio.to_string(), verdict, share, part]
+}
+
+/// The first rows of a comparison's table: name, A's and B's median, change, verdict, share, part in the mean
+/// transaction's time.
+pub(crate) fn table_of(case: &CaseComparison, n_max: usize) -> Vec<[String; 7]> {
+    case.scripts.iter().take(n_max).map(cells).collect()
+}
+
+/// What a table of so many rows leaves out.
+pub(crate) fn left_out(case: &CaseComparison, n_max: usize) -> Option<String> {
+    let rest = case.scripts.get(n_max..).filter(|rest| !rest.is_empty())?;
+    let n_different = rest.iter().filter(|script| script.is_different()).count();
+    let different = match n_different {
+        0 => "none of which differs for sure".to_string(),
+        n => format!("{n} of which {}", if n == 1 { "differs" } else { "differ" }),
+    };
+    Some(format!("{}, {different}", phrases::plural(rest.len(), "more script")))
+}
+
+fn cells(script: &ScriptComparison) -> [String; 7] {
+    let [a, b] = [script.a_median_ns, script.b_median_ns]
+        .map(|ns| ns.map_or_else(|| "-".to_string(), |ns| format!("{} ms", format::ms(ns))));
+    let change = script.result.as_ref().map_or_else(|| "-".to_string(), ratio::of_family);
+    let part = match script.part_ns {
+        ns if ns.abs() < PART_NS_MIN => "0 µs".to_string(),
+        ns if ns > 0.0 => format!("+{}", time(ns)),
+        ns => format!("-{}", time(-ns)),
+    };
+    let name = phrases::one_line(&script.name);
+    [name, a, b, change, verdict(script), format::percent(script.share), part]
+}
+
+/// `133 µs`, `1.20 ms`.
+fn time(ns: f64) -> String {
+    if ns < 1e6 { format!("{} µs", format::significant(ns / 1e3)) } else { format!("{} ms", format::ms(ns)) }
+}
+
+/// `slower`, with how often it fails where that differs.
+fn verdict(script: &ScriptComparison) -> String {
+    let words = match script.verdict {
+        Some(FamilyVerdict::More) => "slower".to_string(),
+        Some(FamilyVerdict::Less) => "faster".to_string(),
+        Some(FamilyVerdict::Same) => format!("same within {}", ratio::percent(script.margin)),
+        other => ratio::undecided(other, script.margin),
+    };
+    match failures(script) {
+        Some(failures) => format!("{failures}; {words}"),
+        None => words,
+    }
+}
+
+/// `fails in 3.1 % instead of 0 %`, where that differs.
+fn failures(script: &ScriptComparison) -> Option<String> {
+    let [a, b] = [script.a_failed, script.b_failed].map(format::percent);
+    script.fails_differently().then(|| format!("fails in {b} instead of {a}"))
+}
+
+/// `of 4 scripts, with B: pay takes 12.4 % (±0.3) more time`; `None` if none differs for sure.
+pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
+    let where_b = match case.purpose {
+        ComparisonPurpose::Change => "with B",
+        ComparisonPurpose::Repeat => "here",
+    };
+    let mut parts: Vec<String> = case.scripts.iter().filter_map(part).collect();
+    let n_more = parts.len().saturating_sub(NAMED_MAX);
+    parts.truncate(NAMED_MAX);
+    if n_more > 0 {
+        parts.push(format!("{n_more} more differ"));
+    }
+    let n = case.scripts.len();
+    (!parts.is_empty()).then(|| format!("of {n} scripts, {where_b}: {}", joined(&parts)))
+}
+
+/// `pay takes 12.4 % (±0.3) more time`; `None` if it does not differ for sure.
+fn part(script: &ScriptComparison) -> Option<String> {
+    let (name, failures) = (phrases::one_line(&script.name), failures(script));
+    let different = if script.is_different() { script.result } else { None };
+    let time = different.map(|found| {
+        let direction = if found.ratio > 1.0 { "more" } else { "less" };
+        format!("takes {} {direction} time", ratio::size(&found))
+    });
+    let words: Vec<String> = failures.into_iter().chain(time).collect();
+    (!words.is_empty()).then(|| format!("{name} {}", words.join(" and ")))
+}
