@@ -12,19 +12,24 @@ use experiment::forecast::preflight::Failed;
 use experiment::forecast::protocol::{self, FellBack};
 use experiment::plan::expand::{self, PlanResources};
 use experiment::plan::file::{self, Override};
+use experiment::plan::scripts::directories;
 use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
 use experiment::site::lanes::server_host::ServerHost;
 use experiment::stage::origin;
 use experiment::stage::os::ServerPlace;
 use model::experiment::Experiment;
+use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::keys;
+use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::experiment::target::lane::Lane;
 use model::secret;
+use model::text::units::Span;
 use store::Author;
+use toml::Table;
 use wire::Conninfo;
 
 use crate::front::cli::ExperimentArgs;
@@ -32,6 +37,9 @@ use crate::front::setup::{ExperimentText, dir_of, overrides, read_scripts, resol
 use crate::front::{foreign, hiding, secrets};
 use crate::planning::place::{expect_machines, memory_of, place, refuse_os};
 use crate::signals;
+
+/// The time limit of a load that ends by its number of transactions, where nobody gives one: half a day.
+const LONGEST: Span = Span::from_s(43_200);
 
 /// What stands before the user's note in a description.
 pub(crate) const NOTE: &str = "Note: ";
@@ -157,10 +165,12 @@ fn decided(plan: &mut Plan, servers: &[Conninfo], is_asked: AskedFor) -> (Vec<St
     } else {
         protocol::fall_back(plan, servers, signals::stop_flag())
     };
+    let notices = directories::notices(plan);
     // So that the results say it, too.
-    note.iter().for_each(|note| say_more(&mut plan.description, note));
+    note.iter().chain(&notices).for_each(|note| say_more(&mut plan.description, note));
     let of_build = if is_asked.build { None } else { origin::fetched_though_installed(&plan.cases) };
-    (note.into_iter().chain(of_build).collect(), failed)
+    let warnings = directories::warnings(plan);
+    (notices.into_iter().chain(warnings).chain(note).chain(of_build).collect(), failed)
 }
 
 /// Has a copy of this program put on all other machines of the experiment.
@@ -195,25 +205,61 @@ fn complete(
 ) -> Result<()> {
     let mut problems: Vec<String> = Vec::new();
     let read = read_scripts(experiment, args, given, changes);
-    problems.extend(read.err().map(|error| format!("{error:#}")));
     let found = inventory::look_up(experiment, dir_of(args), signals::stop_flag());
-    let checked = match &found {
-        Ok(()) => expand::check(experiment),
-        // Without its drivers: lists that were not looked up say nothing of their number.
-        Err(_) => expand::check(&without_drivers(experiment)),
-    };
+    if read.is_ok() {
+        let is_given = |key: &str| is_given(key, args, given, changes);
+        let load = directories::asked_load(&experiment.workload);
+        if !is_given(keys::workload::CLIENTS.name)
+            && let Some(n_clients) = load.n_clients
+        {
+            experiment.workload.clients = Levels::one(n_clients);
+        }
+        if load.is_counted && !is_given(keys::run::MEASURE.name) {
+            experiment.run.measure = Levels::one(LONGEST);
+        }
+    }
+    let mut checked = experiment.clone();
+    if found.is_err() {
+        // Lists that were not looked up say nothing of their number.
+        leave_out_drivers(&mut checked);
+    }
+    if read.is_err() {
+        // What is wrong with them has been found.
+        leave_out_directories(&mut checked);
+    }
+    let checked = expand::check(&checked);
+    problems.extend(read.err().map(|error| format!("{error:#}")));
     problems
         .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(())
 }
 
-fn without_drivers(experiment: &Experiment) -> Experiment {
-    let mut without = experiment.clone();
-    without.workload.drivers = None;
-    without.driver.clear();
-    without.target.iter_mut().for_each(|target| target.driver.clear());
-    without
+/// Whether the user has given a key: in an option, or in a file of their own.
+fn is_given(key: &str, args: &ExperimentArgs, given: &ExperimentText, changes: &[Override]) -> bool {
+    let (section, name) = key.split_once('.').unwrap_or_default();
+    let is_in_text = || {
+        let table: Option<Table> = given.text.parse().ok();
+        table.and_then(|table| Some(table.get(section)?.as_table()?.contains_key(name))).unwrap_or(false)
+    };
+    changes.iter().any(|change| change.key == key) || args.experiment.is_some() && is_in_text()
+}
+
+fn leave_out_drivers(experiment: &mut Experiment) {
+    experiment.workload.drivers = None;
+    experiment.driver.clear();
+    experiment.target.iter_mut().for_each(|target| target.driver.clear());
+}
+
+/// Puts scripts in the place of workload directories.
+fn leave_out_directories(experiment: &mut Experiment) {
+    let workload = &mut experiment.workload;
+    if workload.kind.all().iter().any(|name| name.directory().is_some()) {
+        workload.kind = Levels::one(WorkloadKind::OWN.into());
+        (workload.variant, workload.data_seed) = (None, None);
+        workload.options.clear();
+        workload.directories.clear();
+    }
 }
 
 /// Each line of `problems` with the name of the file in which they are.

@@ -325,6 +325,7 @@ mod tests {
                 sample,
                 Pairing::Blocks,
             )],
+            scripts: Vec::new(),
             costs: Vec::new(),
             carry_over: None,
             supplement: Default::default(),

@@ -1,7 +1,9 @@
-//! Commands on the data of a workload: load them, verify them, try what a server promises about them.
+//! Commands on the data of a workload: load them, verify them, try what a server promises about them, and say what
+//! a workload is.
 
 mod acid;
 pub(crate) mod check;
 pub(crate) mod init;
+pub(crate) mod workload;
 
 pub(crate) use acid::sweep_ledgers;

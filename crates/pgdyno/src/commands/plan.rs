@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod factors;
+mod scripts;
 mod sum;
 
 use std::collections::BTreeSet;
@@ -10,23 +11,19 @@ use std::path::Path;
 
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
-use experiment::site::keys::contents_words;
 use experiment::stage::disk::Peak;
-use model::experiment::case::{Case, Tls, WorkloadSpec, carried, setting};
+use model::experiment::case::{Case, Tls, carried, setting};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::{Plan, RunOrder};
-use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::secret;
-use model::text::columns;
 use model::text::prose::{bytes, plural};
 use server::ListenAddress;
 use server::alter_system::AllowedChange;
 use server::cluster::DATABASE;
 use server::running::listen::LOAD_ROLE;
-use workload::Program;
 
 use self::sum::Sum;
 use crate::commands::report::for_terminal;
@@ -145,7 +142,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     let mut out = String::new();
     writeln!(out, "{}: {}", plan.name, plan.title)?;
     writeln!(out, "seed {}, {} in {}", plan.seed, size(plan), order(plan))?;
-    scripts(&mut out, plan)?;
+    scripts::describe(&mut out, plan)?;
     writeln!(out)?;
     for case in &plan.cases {
         let workload = &case.workload;
@@ -155,7 +152,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             case.id,
             levels(case),
             server(case),
-            workload.kind,
+            workload.name(),
             dataset::layout::describe(workload),
             plural(workload.n_clients, "client"),
             plural(workload.n_threads, "thread"),
@@ -428,40 +425,6 @@ fn length(case: &Case) -> String {
             let Window { ramp_up_s, measure_s, .. } = case.window;
             format!("ramp-up {ramp_up_s} s{at_most}, measure {measure_s} s{extension}")
         }
-    }
-}
-
-/// The user's scripts, which are the same in all cases that have any, and the data they run on.
-fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
-    let Some(workload) = plan.cases.iter().map(|case| &case.workload).find(|w| !w.scripts.is_empty()) else {
-        return Ok(());
-    };
-    writeln!(out)?;
-    let total: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
-    let width = workload.scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
-    for script in &workload.scripts {
-        let n = Program::compile(&script.name, &script.source).map_or(0, |program| program.statements.len());
-        writeln!(
-            out,
-            "script  {}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
-            columns::left(&script.name, width),
-            script.weight,
-            100.0 * f64::from(script.weight) / total,
-            if n == 1 { "statement" } else { "statements" },
-            script.sha256.chars().take(12).collect::<String>(),
-        )?;
-    }
-    writeln!(out, "data    {}", data(workload))?;
-    Ok(())
-}
-
-/// The data that scripts run on, and how pgdyno treats it.
-fn data(workload: &WorkloadSpec) -> String {
-    match &workload.data {
-        CaseData::Loaded(dataset) => format!("{}, loaded by pgdyno", dataset.row().words),
-        CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
-        CaseData::Files(_) => format!("created by these files: {}", contents_words(workload)),
-        CaseData::Archive(archive) => archive.words(),
     }
 }
 

@@ -204,10 +204,10 @@ fn elsewhere(case: &Case) -> String {
         return String::new();
     }
     let workload = &case.workload;
-    let load = if workload.kind.is_own() {
-        "-f FILE".to_string()
-    } else {
-        format!("-w {} -s {}", workload.kind, workload.scale)
+    let load = match &workload.directory {
+        Some(directory) if !directory.is_builtin => format!("-w ./DIRECTORY -s {}", workload.scale),
+        None if workload.kind.is_own() => "-f FILE".to_string(),
+        _ => format!("-w {} -s {}", workload.name(), workload.scale),
     };
     format!("; to prove it on a server that pgdyno runs: pgdyno run {load} -c {} --why", workload.n_clients)
 }

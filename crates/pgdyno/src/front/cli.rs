@@ -29,6 +29,7 @@ use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, List
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
+use crate::front::cli::data::workloads::WorkloadCommand;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
 pub(crate) use crate::front::cli::kept::{CleanArgs, ServerCommand};
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
+    /// List, show, write and check workloads: the built-in ones, and directories that say without a line of Rust what a workload is.
+    #[command(subcommand)]
+    Workload(WorkloadCommand),
     /// Act as pgbench: same options, scripts, output and exit codes (also when called as `pgbench`).
     #[command(disable_version_flag = true, disable_help_flag = true)]
     Pgbench {

@@ -136,6 +136,16 @@ fn the_reference_of_the_experiment_file_is_that_of_the_code() {
 }
 
 #[test]
+fn every_function_of_workload_directories_is_in_their_reference() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/workload-directories.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let spans: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split('`')).collect();
+    let missing: Vec<&str> = generator::expression::usages().filter(|usage| !spans.contains(usage)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn the_reference_of_commands_is_that_of_the_code() {
     let mut cli = Cli::command();
     cli.build();

@@ -6,12 +6,12 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, ExperimentSource};
 use model::experiment::Experiment;
-use model::experiment::case::WorkloadKind;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::keys;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::secret::Revealed;
 use model::text::mark::unmarked;
+use model::workload::{DirectoryName, WorkloadName};
 use toml::{Table, Value};
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
@@ -199,7 +199,9 @@ pub(crate) fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         Err(error) => problems.push(format!("{error:#}")),
     };
     add(elsewhere(args), &mut changes);
-    changes.extend(args.keys.overrides());
+    for change in args.keys.overrides() {
+        changes.push(of_working_directory(change, dir_of(args))?);
+    }
     add(script_overrides(args), &mut changes);
     let set = args.set.iter().map(|text| ("--set", text));
     let of_side = args.side.changes.iter().map(|text| (args.side.option, text));
@@ -209,6 +211,34 @@ pub(crate) fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(changes)
+}
+
+/// Makes the path of a workload directory that an option names relative to the working directory, where `dir` is another one.
+fn of_working_directory(mut change: Override, dir: &Path) -> Result<Override> {
+    if change.key != keys::workload::KIND.name || dir.as_os_str().is_empty() {
+        return Ok(change);
+    }
+    let absolute = |value: &mut Value| -> Result<()> {
+        let name: Option<WorkloadName> = value.as_str().and_then(|text| text.parse().ok());
+        if let Some(WorkloadName::Directory(mut name)) = name.filter(|name| !is_word(name)) {
+            name.place = std::path::absolute(&name.place)
+                .with_context(|| change.origin.clone())?
+                .display()
+                .to_string();
+            *value = Value::String(name.to_string());
+        }
+        Ok(())
+    };
+    match &mut change.value {
+        Value::Array(values) => values.iter_mut().try_for_each(absolute)?,
+        value => absolute(value)?,
+    }
+    Ok(change)
+}
+
+/// Whether a workload is named by a word.
+fn is_word(name: &WorkloadName) -> bool {
+    name.directory().is_none_or(DirectoryName::is_builtin)
 }
 
 fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
@@ -231,7 +261,8 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         return Ok(changes);
     }
     let kinds = args.keys.texts(keys::workload::KIND);
-    if let Some(other) = kinds.iter().find(|kind| !kind.parse().is_ok_and(WorkloadKind::is_own)) {
+    if let Some(other) = kinds.iter().find(|kind| !kind.parse().is_ok_and(|name: WorkloadName| name.is_own()))
+    {
         bail!(
             "--workload {other} cannot be used with --script (-f): the scripts are the workload; omit --workload, and \
              use --set workload.data=... to say which tables they run on"

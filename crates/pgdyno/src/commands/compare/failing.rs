@@ -1,6 +1,6 @@
 //! Whether a comparison fails, as `--fail-on` asks, and says of each what decides.
 
-use analysis::comparison::{CaseComparison, ComparisonVerdict, CostVerdict};
+use analysis::comparison::{CaseComparison, ComparisonVerdict, FamilyVerdict};
 
 use model::text::visible::on_one_line;
 
@@ -31,9 +31,9 @@ fn of_speed(case: &CaseComparison, speed: FailOn) -> Exit {
 fn of_cost(case: &CaseComparison, limit: &CostLimit) -> Exit {
     let found = case.costs.iter().find(|cost| cost.id == limit.id);
     match found.and_then(|cost| cost.verdict_at(limit.margin)) {
-        Some(CostVerdict::More) => {
+        Some(FamilyVerdict::More) => {
             let words =
-                found.and_then(|cost| report::cost_words(cost, CostVerdict::More)).unwrap_or_default();
+                found.and_then(|cost| report::cost_words(cost, FamilyVerdict::More)).unwrap_or_default();
             let [_, name] = case.purpose.names();
             say(&format!("--fail-on: {}: cost {}: {name} {words}", on_one_line(&case.b), limit.id));
             Exit::Different

@@ -27,7 +27,7 @@ pub(super) fn noise_floor(comparison: &CaseComparison, data: &ExperimentData) ->
     Some(NoiseFloor {
         t_unix_ns: run.go_unix_ns?,
         hostname: hostname(run).to_string(),
-        workload: run.case.workload.kind.to_string(),
+        workload: run.case.workload.name(),
         n_clients: run.case.workload.n_clients,
         n_pairs: comparison.n_pairs,
         figure: comparison.lead,
@@ -58,7 +58,7 @@ fn last(cache: &Cache, data: &ExperimentData, figure: ComparedFigure) -> Option<
         .filter_map(|line| serde_json::from_str(line).ok())
         .filter(|floor: &NoiseFloor| floor.hostname == hostname(run) && floor.figure == figure)
         .collect();
-    let workload = run.case.workload.kind.as_str();
+    let workload = run.case.workload.name();
     kept.iter().rev().find(|floor| floor.workload == workload).or(kept.last()).cloned()
 }
 

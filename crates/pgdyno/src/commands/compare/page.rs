@@ -16,6 +16,8 @@ use crate::front::cli::CompareArgs;
 use crate::front::shell;
 use crate::say;
 
+/// The figures of a comparison as a table.
+const COMPARED: &str = "compared.csv";
 /// What separates A's experiment from B's, which is a comment.
 pub(super) const SIDE_B: &str = "\n# B:\n";
 
@@ -55,6 +57,7 @@ pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     let pages = with_own(dir, explained, &own_comparisons(dir, explained)?, Pages::from_input)?;
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
+    store::write_report(&dir.join(COMPARED), pages.csv.as_bytes())?;
     Ok(())
 }
 
@@ -146,6 +149,7 @@ pub(super) fn write_asked(
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("html") => return write(path, &pages.html),
         Some("md") => return write(path, &pages.markdown),
+        Some("csv") => return write(path, &pages.csv),
         _ => {}
     }
     ensure!(
@@ -156,12 +160,14 @@ pub(super) fn write_asked(
     store::expect_ours(path)?;
     files::create_private_dir_all(path)
         .with_context(|| format!("cannot create the directory `{}`", path.display()))?;
+    write(&path.join(COMPARED), &pages.csv)?;
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
     write(&path.join(report::HTML), &pages.html)
 }
 
-/// What each page that pgdyno writes has: HTML at its beginning, Markdown at its end.
-const SIGNS: [&str; 2] = ["<meta name=\"generator\" content=\"pgdyno ", "\nMade by pgdyno "];
+/// What each file that pgdyno writes has: HTML and CSV at its beginning, Markdown at its end.
+const SIGNS: [&str; 3] =
+    ["<meta name=\"generator\" content=\"pgdyno ", "\nMade by pgdyno ", "a,b,kind,name,unit,a_median,"];
 /// Longest page that is looked at for them, in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 
@@ -200,15 +206,20 @@ pub(crate) fn write_repeat(
     Ok(html)
 }
 
-/// A report as HTML and as Markdown.
+/// A report as HTML and as Markdown, and its figures.
 struct Pages {
     html: String,
     markdown: String,
+    csv: String,
 }
 
 impl Pages {
     fn from_input(input: &ComparisonInput) -> Pages {
-        Pages { html: ::report::comparison_html(input), markdown: ::report::comparison_markdown(input) }
+        Pages {
+            html: ::report::comparison_html(input),
+            markdown: ::report::comparison_markdown(input),
+            csv: ::report::comparison_csv(input.cases),
+        }
     }
 }
 

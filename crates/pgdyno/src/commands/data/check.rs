@@ -1,14 +1,18 @@
 //! `pgdyno check`: verifies a workload's invariants.
 
-use anyhow::{Context, Result};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
 use dataset::check::CheckReport;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
+use experiment::plan::scripts::directories;
+use experiment::stage::directory_data;
 use experiment::stage::kept_clusters::{ClusterCriteria, KeptCluster};
 use experiment::stage::origin;
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
-use model::workload::Dataset;
+use model::workload::{Dataset, DirectoryName, WorkloadName};
 use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
@@ -19,8 +23,16 @@ use crate::front::cli::data::CheckArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
 
+/// What else may violate the checks of a workload directory.
+const HINT: &str =
+    "these are checks of data as it was loaded: what transactions have changed since then is not known here";
+
 /// Checks the given server, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
+    if let Some(Ok(WorkloadName::Directory(name))) = args.workload.as_deref().map(str::parse) {
+        let (place, report) = check_directory(args, &name)?;
+        return show(args, &place, &report);
+    }
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
     asked.map_or(Ok(()), verify::require_invariants)?;
@@ -45,12 +57,42 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
         }
         None => check_embedded(args, asked)?,
     };
+    show(args, &place, &report)
+}
+
+fn show(args: &CheckArgs, place: &str, report: &CheckReport) -> Result<Exit> {
     if args.json {
-        print_exact(&format!("{}\n", json(&place, &report)))?;
+        print_exact(&format!("{}\n", json(place, report)))?;
     } else {
-        print(&text(&place, &report))?;
+        print(&text(place, report))?;
     }
     Ok(if report.is_sound() { Exit::Done } else { Exit::Failed })
+}
+
+/// Makes the checks that belong to the load of a workload directory, on a server by URL.
+fn check_directory(args: &CheckArgs, name: &DirectoryName) -> Result<(String, CheckReport)> {
+    let target = args.server.server.as_deref().context(
+        "the checks of a workload directory after a run are in its results; to check what a load has made, name its server with --server",
+    )?;
+    ensure!(!args.acid, "--acid is for TPC-C's tables alone");
+    let conninfo = setup::resolve_to_look(target)?;
+    let mut session = open(&conninfo)?;
+    let mut workload =
+        directories::workload_at(name, args.scale.unwrap_or(1), Path::new("")).map_err(anyhow::Error::msg)?;
+    workload.schema = args.schema.clone();
+    let look = || limit::database_bytes(&mut session);
+    let bytes = limit::within("examine the server", limit::QUESTIONS, look)?;
+    let checked = limit::within("check", limit::for_bytes(bytes), || {
+        directory_data::check_load(&mut session, &workload)
+    })?;
+    let is_sound = checked.violations().is_empty();
+    let report = CheckReport {
+        scale: workload.scale,
+        history_rows: None,
+        results: checked.results,
+        hint: (!is_sound).then_some(HINT),
+    };
+    Ok((conninfo.to_string(), report))
 }
 
 fn open(conninfo: &Conninfo) -> Result<Session> {

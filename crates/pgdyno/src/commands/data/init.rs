@@ -1,5 +1,7 @@
 //! `pgdyno init`: loads a workload's tables.
 
+mod directory;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -15,10 +17,10 @@ use experiment::site::progress::ProgressEvent;
 use experiment::site::{Callbacks, Environment, Permissions, Risks, Site, SystemChanges, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{ResolvedServer, Stage};
-use model::experiment::case::{Layout, WorkloadKind};
+use model::experiment::case::{Case, Layout, WorkloadKind};
 use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
-use model::workload::Dataset;
+use model::workload::{Dataset, WorkloadName};
 use server::Cache;
 use server::alter_system::AllowedChange;
 use server::cluster::budget::CacheBudget;
@@ -34,6 +36,12 @@ use crate::{Exit, print, restore_report, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
+    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
+        bail!("--scale {}: expected a number of scale units", args.scale);
+    };
+    if let Ok(WorkloadName::Directory(name)) = args.workload.parse() {
+        return directory::init(args, &name, scale);
+    }
     if args.workload.parse().is_ok_and(WorkloadKind::is_own) {
         bail!(
             "scripts have no tables of their own to load; workload.data of the experiment file says what \
@@ -48,9 +56,6 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     if dataset.name() != args.workload {
         say(&format!("workload `{}` runs on the tables of `{}`", args.workload, dataset.name()));
     }
-    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
-        bail!("--scale {}: expected a number of scale units", args.scale);
-    };
     let partition_method =
         args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
     let layout = Layout { partitions: args.partitions, partition_method, unlogged: args.unlogged };
@@ -126,67 +131,77 @@ impl Order<'_> {
     /// Loads them into an embedded server.
     fn load_into_embedded(self) -> Result<Exit> {
         let Order { args, dataset, scale, layout, stop } = self;
-        let mut screen = Screen::of_one();
-        let cache = Cache::default_location()?;
-        let budget = CacheBudget::read(&cache)?;
-        ensure!(
-            !budget.keeps_nothing(),
-            "{} keeps no cluster, so there is nothing to load in advance",
-            budget.origin
-        );
-        let site = Site {
-            environment: Environment {
-                cache: &cache,
-                plan: None,
-                n_servers: 1,
-                memory_bytes: server::settings::defaults::memory_bytes(),
-                most_clients: 1,
-                servers: &[],
-                runs_by_data: BTreeMap::new(),
-                in_turn: None,
-                seat: None,
-                stop,
-                now: &now,
-            },
-            permissions: Permissions {
-                replace: args.replace,
-                replace_databases: &[],
-                risks: Risks::default(),
-                allowed: AllowedChange::Nothing,
-            },
-            changes: SystemChanges {
-                os: None,
-                hands: HostAgents::new(own_program()?),
-                settings: &restore_report::SETTINGS,
-                pending_undo: &job::PENDING_UNDO,
-            },
-            callbacks: Callbacks::default(),
-        };
-        if let Some(name) = &args.schema {
-            schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
-        }
-        let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
-        case.workload.schema = args.schema.clone();
-        let mut watch = |progress| screen.show(progress);
-        let stage = ResolvedServer::resolve(&case, &site.environment, &mut watch)
-            .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
-        screen.close();
-        let mut stage = stage?;
-        stage.stand_down()?;
-        if let Some(report) = stage.put_back()? {
-            let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
-            say(&format!("restored from its snapshot: {size} by {method} in {:.2} s", report.seconds));
-        }
-        if let Some(cluster) = stage.cluster() {
-            let data = dataset::layout::describe(&case.workload);
-            print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
-        }
-        drop(stage);
-        let mut screen = Screen::of_one();
-        experiment::stage::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
-        screen.close();
-        Ok(Exit::Done)
+        let case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
+        load_into_embedded(args, case, stop)
     }
+}
+
+/// Loads the data of a case into an embedded server.
+fn load_into_embedded(args: &InitArgs, mut case: Case, stop: &'static AtomicBool) -> Result<Exit> {
+    let mut screen = Screen::of_one();
+    let cache = Cache::default_location()?;
+    let budget = CacheBudget::read(&cache)?;
+    ensure!(
+        !budget.keeps_nothing(),
+        "{} keeps no cluster, so there is nothing to load in advance",
+        budget.origin
+    );
+    let site = site(args, &cache, stop)?;
+    if let Some(name) = &args.schema {
+        schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
+    }
+    case.workload.schema = args.schema.clone();
+    let mut watch = |progress| screen.show(progress);
+    let stage = ResolvedServer::resolve(&case, &site.environment, &mut watch)
+        .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
+    screen.close();
+    let mut stage = stage?;
+    stage.stand_down()?;
+    if let Some(report) = stage.put_back()? {
+        let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
+        say(&format!("restored from its snapshot: {size} by {method} in {:.2} s", report.seconds));
+    }
+    if let Some(cluster) = stage.cluster() {
+        let data = dataset::layout::describe(&case.workload);
+        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
+    }
+    drop(stage);
+    let mut screen = Screen::of_one();
+    experiment::stage::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
+    screen.close();
+    Ok(Exit::Done)
+}
+
+/// What a stage needs to be loaded, without an experiment.
+fn site<'a>(args: &InitArgs, cache: &'a Cache, stop: &'static AtomicBool) -> Result<Site<'a>> {
+    Ok(Site {
+        environment: Environment {
+            cache,
+            plan: None,
+            n_servers: 1,
+            memory_bytes: server::settings::defaults::memory_bytes(),
+            most_clients: 1,
+            servers: &[],
+            runs_by_data: BTreeMap::new(),
+            in_turn: None,
+            seat: None,
+            stop,
+            now: &now,
+        },
+        permissions: Permissions {
+            replace: args.replace,
+            replace_databases: &[],
+            risks: Risks { published: args.allow_published, ..Risks::default() },
+            allowed: AllowedChange::Nothing,
+        },
+        changes: SystemChanges {
+            os: None,
+            hands: HostAgents::new(own_program()?),
+            settings: &restore_report::SETTINGS,
+            pending_undo: &job::PENDING_UNDO,
+        },
+        callbacks: Callbacks::default(),
+    })
 }
 
 fn now() -> String {

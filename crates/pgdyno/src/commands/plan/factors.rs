@@ -37,6 +37,8 @@ const NEEDS: &[(&str, &str, &str)] = &[
         "",
         "workload.kind = \"scripts\"\nworkload.data = \"none\"\n[[workload.scripts]]\nname = \"s\"\ntext = \"select :NAME\"",
     ),
+    (keys::workload::VARIANT.name, "", DIRECTORY),
+    ("workload.options.NAME", "", DIRECTORY),
     (keys::workload::CALLS.name, "", "workload.kind = \"tpcc\""),
     (keys::workload::THINK.name, "", "workload.kind = \"tpcc\""),
     (keys::workload::ISOLATION.name, "", "workload.kind = \"tpcc\""),
@@ -44,6 +46,37 @@ const NEEDS: &[(&str, &str, &str)] = &[
     (keys::prepare::RESTORE_BY.name, r#"["auto", "load"]"#, "server.url = \"postgresql://h/a\""),
     ("factors.NAME", "", "hooks.before_case = [\"true\"]"),
 ];
+
+/// A workload directory with two variants and a text as an option.
+const DIRECTORY: &str = r#"workload.kind = "./d"
+workload.directories."./d" = {"workload.toml" = '''
+format = 1
+name = "d"
+title = "D"
+about = "Nothing."
+source = "own"
+licence = "MIT"
+scale = "one row"
+
+[options]
+NAME = {default = "a", about = "a text"}
+
+[[table]]
+name = "t"
+rows = "scale"
+[table.columns]
+id = "row"
+
+[[transaction]]
+name = "s"
+
+[[transaction]]
+name = "u"
+
+[variants]
+a = {weights = {s = 1}}
+b = {weights = {u = 1}}
+''', "schema.sql" = "create table t (id int);", "transactions/s.sql" = "select :NAME;", "transactions/u.sql" = "select 1;"}"#;
 
 /// Two levels of a key by its kind, as TOML.
 fn levels(row: &KeyRow) -> String {

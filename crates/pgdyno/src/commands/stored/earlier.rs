@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use analysis::budget::EarlierRuns;
 use experiment::schedule::conduct::measured_tps;
-use model::experiment::case::{Case, WorkloadKind};
+use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunRecord};
 use store::{Stored, names};
@@ -68,10 +68,10 @@ pub(super) fn runs(dir: &Path, data: &ExperimentData) -> Option<EarlierRuns> {
     (n_runs > 0).then_some(found)
 }
 
-/// What a run was asked.
+/// The question that a run was asked.
 #[derive(Debug, PartialEq, Eq)]
 struct Question {
-    kind: WorkloadKind,
+    name: String,
     scale: u32,
     is_open: bool,
     /// Hashes of the user's own scripts: what they do differs as much as workloads do.
@@ -81,7 +81,7 @@ struct Question {
 fn question(case: &Case) -> Question {
     let workload = &case.workload;
     Question {
-        kind: workload.kind,
+        name: workload.name(),
         scale: workload.scale,
         is_open: workload.pace.is_open(),
         scripts: workload.scripts.iter().map(|script| script.sha256.clone()).collect(),

@@ -161,8 +161,8 @@ pub(crate) struct CompareArgs {
     /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
     pub(crate) output: Option<PathBuf>,
-    /// Where to write the page of a comparison of stored results: a directory (report.html and report.md), or a file
-    /// that ends in .html or .md. A comparison measured now has its page with its results.
+    /// Where to write the page of a comparison of stored results: a directory (report.html, report.md and
+    /// compared.csv), or a file that ends in .html, .md or .csv. A comparison measured now has its page with its results.
     // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,

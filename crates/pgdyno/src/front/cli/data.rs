@@ -1,5 +1,7 @@
 //! Options of the commands for the data of workloads.
 
+pub(crate) mod workloads;
+
 use std::path::PathBuf;
 
 use clap::Args;

@@ -5,7 +5,7 @@ use std::path::Path;
 use experiment::run::hooks::levels_for_hooks;
 use fleet::run_there;
 use model::experiment::Experiment;
-use model::experiment::case::{Case, REPOSITORY, ServerSource};
+use model::experiment::case::{Case, REPOSITORY, ServerSource, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::hooks::Hook;
@@ -14,6 +14,7 @@ use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
 use model::telemetry::import::Import;
 use model::text::visible::on_one_line;
+use model::workload::WorkloadName;
 
 use super::named;
 
@@ -52,8 +53,8 @@ pub(super) fn scripts(case: &Case) -> Vec<String> {
     scripts.chain(defines).collect()
 }
 
-pub(super) fn data(data: &CaseData) -> Vec<String> {
-    match data {
+pub(super) fn data(workload: &WorkloadSpec) -> Vec<String> {
+    match &workload.data {
         CaseData::Files(files) => files
             .iter()
             .map(|file| match (&file.text, &file.file) {
@@ -64,6 +65,14 @@ pub(super) fn data(data: &CaseData) -> Vec<String> {
             })
             .collect(),
         CaseData::Archive(archive) => vec![archive.file.display().to_string()],
+        // Also of one by the name of a built-in one: whoever wrote the results may have written another text.
+        CaseData::Directory => workload
+            .directory
+            .iter()
+            .flat_map(|directory| &directory.texts)
+            .filter(|(name, _)| !name.starts_with("transactions/"))
+            .map(|(name, source)| text(name, source))
+            .collect(),
         CaseData::Loaded(_) | CaseData::None => Vec::new(),
     }
 }
@@ -178,6 +187,14 @@ pub(super) fn unread_archive(experiment: &Experiment) -> Vec<String> {
         Some(RestoreFrom::Named(path)) => vec![named(path)],
         Some(RestoreFrom::Known(_)) | None => Vec::new(),
     }
+}
+
+/// As [`unread_scripts`], of workload directories.
+pub(super) fn unread_directories(experiment: &Experiment) -> Vec<String> {
+    let workload = &experiment.workload;
+    let places = workload.kind.all().iter().filter_map(WorkloadName::directory);
+    let unread = places.filter(|name| !name.is_builtin() && !workload.directories.contains_key(&name.place));
+    unread.map(|name| format!("the directory `{}`", name.place)).collect()
 }
 
 fn named(path: &Path) -> String {

@@ -87,8 +87,14 @@ impl Thing {
             Thing::Servers => &[keys::server::URL.name, "target.url"],
             Thing::Hooks => &["hooks"],
             Thing::Restart => &[keys::server::RESTART.name, "target.restart"],
-            Thing::Scripts => &[keys::workload::SCRIPTS.name, keys::workload::DEFINES.name],
-            Thing::Data => &[keys::workload::DATA.name, keys::workload::RESTORE_FROM.name],
+            Thing::Scripts => {
+                &[keys::workload::SCRIPTS.name, keys::workload::DEFINES.name, keys::workload::OPTIONS.name]
+            }
+            Thing::Data => &[
+                keys::workload::DATA.name,
+                keys::workload::RESTORE_FROM.name,
+                keys::workload::DIRECTORIES.name,
+            ],
             Thing::Source => &[keys::server::SOURCE.name, keys::server::REVISION.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
             Thing::Settings => &[keys::server::SETTINGS.name],
@@ -181,7 +187,7 @@ impl Thing {
             Thing::Restart if case.server.restart.is_empty() => Vec::new(),
             Thing::Restart => vec![named::command(&case.server.restart)],
             Thing::Scripts => found::scripts(case),
-            Thing::Data => found::data(&case.workload.data),
+            Thing::Data => found::data(&case.workload),
             Thing::Source => found::source(case).into_iter().collect(),
             Thing::BinDir => match &case.server.source {
                 ServerSource::BinDir(dir) => vec![dir.display().to_string()],
@@ -217,7 +223,10 @@ impl Thing {
                     .collect()
             }
             Thing::Scripts => found::unread_scripts(experiment),
-            Thing::Data => found::unread_archive(experiment),
+            Thing::Data => found::unread_archive(experiment)
+                .into_iter()
+                .chain(found::unread_directories(experiment))
+                .collect(),
             Thing::Drivers => found::driver_lists(experiment),
             // Also levels that no case has: an option may bring them back.
             Thing::Settings => found::settings_of_text(experiment),
@@ -284,12 +293,16 @@ impl Thing {
             Thing::Os => experiment.os = Default::default(),
             // Without effect in other workloads, but an option may give it one.
             Thing::Scripts | Thing::Data
-                if experiment.workload.kind.all().iter().any(|kind| kind.is_own()) => {}
+                if experiment.workload.kind.all().iter().any(|name| name.kind().is_own()) => {}
             Thing::Scripts => {
                 experiment.workload.scripts.clear();
                 experiment.workload.defines.clear();
+                experiment.workload.options.clear();
             }
-            Thing::Data => experiment.workload.data = None,
+            Thing::Data => {
+                experiment.workload.data = None;
+                experiment.workload.directories.clear();
+            }
             Thing::Servers | Thing::Source | Thing::BinDir | Thing::Settings => {}
         }
     }

@@ -111,6 +111,11 @@ fn of_case(case: &Case) -> Vec<String> {
             }
         }
     }
+    // Transactions are among the scripts.
+    let texts = case.workload.directory.iter().flat_map(|directory| &directory.texts);
+    for (name, text) in texts.filter(|(name, _)| !name.starts_with("transactions/")) {
+        found.extend(calls(name, text));
+    }
     found
 }
 

@@ -1,0 +1,110 @@
+//! Options of the commands for workloads, also those that are directories.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use model::workload::WorkloadName;
+
+use crate::front::cli::ServerArgs;
+
+/// Subcommands of `pgdyno workload`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkloadCommand {
+    /// List the workloads that pgdyno has: titles, variants, and what a unit of scale is.
+    List {
+        /// Print as JSON, one object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a workload is: its tables with their rows, its transactions with their weights, its options and its checks.
+    Show(ShowArgs),
+    /// Write a small commented workload, which runs as it is, into a new directory: pgdyno workload new shop.
+    New {
+        /// The directory, which must not exist, or be empty. Its name becomes the name of the workload.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Find all that is wrong with a workload directory, each with its place in the files.
+    #[command(disable_version_flag = true)]
+    Check(ProofArgs),
+    /// Print rows of a table of a workload directory, as they would be loaded.
+    Rows(RowsArgs),
+}
+
+/// A workload at a scale, with values of its options.
+#[derive(Debug, Args)]
+pub(crate) struct ChosenArgs {
+    /// A name that `list` prints, or a directory by its path, which has a `/`; with a variant as `ycsb:b` or `./shop:buying`.
+    #[arg(value_name = "NAME|DIR")]
+    pub(crate) workload: WorkloadName,
+    /// Scale units of data.
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) scale: u32,
+    /// An option of the workload directory, which experiments set as workload.options.NAME. Repeatable.
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// Seed of the data of a workload directory [default: that of the directory].
+    #[arg(long, value_name = "N")]
+    pub(crate) data_seed: Option<u64>,
+}
+
+/// Options of `workload show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenArgs,
+    /// Instead, copy a built-in workload directory into this one, which must not exist, or be empty, to change it there.
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    pub(crate) to: Option<PathBuf>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `workload check`.
+#[derive(Debug, Args)]
+pub(crate) struct ProofArgs {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Ask no server: types and lengths of columns, constraints, and the SQL of tables and checks are not checked.
+    #[arg(long, conflicts_with_all = ["server", "versions", "bin_dir"])]
+    pub(crate) offline: bool,
+    /// Schema of the tables on the server [default: the first existing one of the search path].
+    #[arg(long, value_name = "NAME", conflicts_with = "offline")]
+    pub(crate) schema: Option<String>,
+    /// Ask in this database of a server by URL although it holds what pgdyno did not make: the SQL of the directory runs there, in a
+    /// transaction that is rolled back. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME", requires = "server")]
+    pub(crate) replace_databases: Vec<String>,
+    /// Ask a server by URL as a superuser, or as another role that reaches beyond the database: whoever wrote the directory gets its
+    /// rights.
+    #[arg(long, requires = "server")]
+    pub(crate) allow_archive_as_superuser: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `workload rows`.
+#[derive(Debug, Args)]
+pub(crate) struct RowsArgs {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenArgs,
+    /// The table.
+    #[arg(value_name = "TABLE")]
+    pub(crate) table: String,
+    /// How many rows; of a table with lines for each row of another one, of how many of those.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
+    pub(crate) limit: u64,
+    /// The first row, from 0.
+    #[arg(long, value_name = "ROW", default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Print as CSV, with NULL as nothing and empty texts in quotes.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print as JSON, one object per row, with all values as texts.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
