@@ -53,7 +53,7 @@ fn typing_errors_are_reported_with_a_hint() {
     check("run --pace 0/s", &["--pace 0/s", "must be above 0"]);
     check("run --pace fast", &["`fast` is not a pace; examples: closed, 2000/s"]);
     check("run -M fast", &["--protocol fast", "`simple`, `extended`, `prepared`"]);
-    check("run -w tpcx", &["--workload tpcx", "`tpcb`"]);
+    check("run -w tpcx", &["--workload tpcx", "did you mean `tpcc`", "the directories oltp, ycsb"]);
     check("run --scale 0", &["--scale 0: scale 0 is not in 1..1000000"]);
     check("run --repeats 0", &["'--repeats <N>': 0 is not in 1..1000"]);
     check("run --set experiment.repeats=0", &["--set experiment.repeats=0: 0 is not in 1..1000"]);
