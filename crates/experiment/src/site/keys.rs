@@ -116,7 +116,10 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
             let directory = workload.directory.as_ref();
             let identity = directory.map_or("", |directory| directory.data_identity.as_str());
             let schema = workload.schema.iter().map(|schema| ("schema", schema.clone()));
-            std::iter::once(("workload", format!("directory-{identity}"))).chain(schema).collect()
+            // The marks in it have the name.
+            let name = directory.map_or_else(String::new, |directory| directory.name.clone());
+            let own = [("workload", format!("directory-{identity}")), ("directory", name)];
+            own.into_iter().chain(schema).collect()
         }
         CaseData::Archive(archive) => {
             let mut parts = vec![("workload", format!("archive-{}", archive.identity))];

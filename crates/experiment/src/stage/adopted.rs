@@ -222,7 +222,7 @@ impl Adopted {
         match &case.workload.data {
             CaseData::None => return detail("none: the database is used as it is".to_string()),
             CaseData::Directory if !case.prepare.restore => {
-                directory_data::expect_there(&mut session, &case.workload)?;
+                directory_data::expect_there(&mut session, &case.workload, &site.permissions)?;
                 return detail("none: prepare.restore is off".to_string());
             }
             CaseData::Files(_) | CaseData::Archive(_) if !case.prepare.restore => {

@@ -6,7 +6,7 @@ pub mod proof;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use dataset::directory::checks::{self, Checked, Outcomes};
 use dataset::directory::load::{self, DirectoryRequest};
 use dataset::directory::marks::looks_marked;
@@ -26,6 +26,7 @@ use crate::plan::scripts::directories::chosen;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Permissions, Site, stored_words};
 use crate::stage::connections::options_with;
+use crate::stage::reach;
 
 /// The directory that a case's data comes from, and the schema of its tables.
 pub(crate) struct DirectoryCase {
@@ -198,20 +199,11 @@ impl DirectoryCase {
         permissions: &Permissions,
         database: &str,
     ) -> Result<Option<String>> {
-        let is_builtin = workload.directory.as_ref().is_some_and(|directory| directory.is_builtin);
-        if is_builtin {
+        if is_builtin(workload) {
             return Ok(None);
         }
-        let is_superuser = session.query(
-            "select rolsuper or rolcreaterole or rolreplication from pg_catalog.pg_roles where rolname = session_user",
-        )?;
-        if is_superuser.scalar() == Some("t") && !permissions.risks.archive_as_superuser {
-            return Ok(Some(format!(
-                "workload directory `{}` is code of whoever wrote it, which would run with the rights of a role that reaches beyond \
-                 the database; connect as a role without such rights that owns the database, or pass --allow-archive-as-superuser if \
-                 you trust it like yourself",
-                self.name
-            )));
+        if let Some(why) = beyond_rights(session, workload, permissions.risks.archive_as_superuser)? {
+            return Ok(Some(why));
         }
         let is_ours =
             permissions.replace_databases.iter().any(|name| name == database) || template::is_made(session)?;
@@ -235,6 +227,30 @@ impl DirectoryCase {
     }
 }
 
+/// Whether every text of a directory is that of the one that pgdyno brings along: a plan may claim anything.
+fn is_builtin(workload: &WorkloadSpec) -> bool {
+    let Some(directory) = &workload.directory else { return false };
+    let known = workload::directories::builtin(&directory.name).unwrap_or_default();
+    let is_known = |(name, text): (&String, &String)| known.contains(&(name.as_str(), text.as_str()));
+    !directory.texts.is_empty() && directory.texts.iter().all(is_known)
+}
+
+/// Why SQL of somebody's directory must not run with the rights of the role that logged in, if so.
+fn beyond_rights(session: &mut Session, workload: &WorkloadSpec, is_trusted: bool) -> Result<Option<String>> {
+    let Some(directory) = workload.directory.as_ref() else { return Ok(None) };
+    if is_trusted || is_builtin(workload) {
+        return Ok(None);
+    }
+    Ok(reach::powerful_roles(session)?.map(|roles| {
+        format!(
+            "workload directory `{}` is code of whoever wrote it, and {roles}: it would run with the rights of a role that reaches \
+             beyond the database; connect as a role without such rights that owns the database, or pass --allow-archive-as-superuser, \
+             where a command has it, if you trust the directory like yourself",
+            directory.name
+        )
+    }))
+}
+
 /// Our own server as a case's load connects: for a directory's SQL as the role without rights.
 pub(super) fn conninfo_of_load(conninfo: Conninfo, workload: &WorkloadSpec) -> Conninfo {
     if workload.data == CaseData::Directory { guest::conninfo(&conninfo) } else { conninfo }
@@ -251,6 +267,9 @@ pub(super) fn with_settings(conninfo: Conninfo, workload: &WorkloadSpec) -> Conn
 /// # Errors
 /// When it is not, or the server fails.
 pub fn check_load(session: &mut Session, workload: &WorkloadSpec) -> Result<Checked> {
+    if let Some(why) = beyond_rights(session, workload, false)? {
+        bail!(why);
+    }
     let of_case = DirectoryCase::expected(session, workload)?;
     of_case.expect_whole(session)?;
     let rows = of_case.data().loaded_rows(session)?;
@@ -270,8 +289,15 @@ pub(crate) fn settings_of(workload: &WorkloadSpec) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// With what to do.
-pub(crate) fn expect_there(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
+pub(crate) fn expect_there(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    permissions: &Permissions,
+) -> Result<()> {
     let Some(of_case) = DirectoryCase::find(session, workload)? else { return Ok(()) };
+    if let Some(why) = beyond_rights(session, workload, permissions.risks.archive_as_superuser)? {
+        bail!(why);
+    }
     let found = of_case.expect_whole(session);
     ensure!(
         found.is_ok(),

@@ -24,31 +24,46 @@ pub(crate) fn reach(session: &mut Session, agreed: Risks) -> Result<Vec<String>>
         found.extend(published::problem(session, None, Creator::Load)?);
     }
     if !agreed.archive_as_superuser {
-        found.extend(beyond(session)?);
+        found.extend(beyond(session)?.map(|beyond| {
+            format!(
+                "an archive is code of whoever wrote it, and {beyond}, so that it would reach beyond the database; connect as a role \
+                 without such rights that owns the database, made for this, since an archive may also change the password and the settings of \
+                 the role that restores it; or pass --allow-archive-as-superuser if you trust the archive like yourself"
+            )
+        }));
     }
     Ok(found)
 }
 
-/// The role that logged in, and all that gives it more than this database.
+/// The roles that the one that logged in is or may take, if they reach the server or other databases by what they are: `` `app` is or may
+/// become `admin`, a superuser ``. A checkpoint does no harm.
+pub(crate) fn powerful_roles(session: &mut Session) -> Result<Option<String>> {
+    let role = session.query("select session_user")?.scalar().unwrap_or_default().to_string();
+    let roles = column_pairs(session, ROLES)?;
+    let named = roles.iter().filter(|(_, why)| why != CHECKPOINTS);
+    let words: Vec<String> = named.map(|(name, why)| may_become(name, why)).take(NAMES_MAX).collect();
+    Ok((!words.is_empty()).then(|| format!("`{role}` {}", words.join(", and "))))
+}
+
+fn may_become(name: &str, why: &str) -> String {
+    format!("is or may become `{name}`, {why}")
+}
+
+/// The role that logged in, and all that gives it more than this database; `None` if nothing does.
 fn beyond(session: &mut Session) -> Result<Option<String>> {
     let role = session.query("select session_user")?.scalar().unwrap_or_default().to_string();
     let mut rights = Vec::new();
     let roles = column_pairs(session, ROLES)?;
     let is_all_powerful = roles.iter().any(|(_, why)| why == SUPERUSER);
     let named = roles.iter().filter(|(_, why)| !is_all_powerful || why == SUPERUSER);
-    rights.extend(named.map(|(name, why)| format!("is or may become `{name}`, {why}")).take(NAMES_MAX));
+    rights.extend(named.map(|(name, why)| may_become(name, why)).take(NAMES_MAX));
     if !is_all_powerful {
         rights.extend(elsewhere(session)?);
     }
     if rights.is_empty() {
         return Ok(None);
     }
-    Ok(Some(format!(
-        "an archive is code of whoever wrote it, and `{role}` {}, so that it would reach beyond the database; connect as a role \
-         without such rights that owns the database, made for this, since an archive may also change the password and the settings of \
-         the role that restores it; or pass --allow-archive-as-superuser if you trust the archive like yourself",
-        rights.join(", and ")
-    )))
+    Ok(Some(format!("`{role}` {}", rights.join(", and "))))
 }
 
 /// What roles that it is have outside of the database, or of the server's own functions, each in words.
@@ -91,6 +106,7 @@ fn listed(names: &[String]) -> Option<String> {
 }
 
 const SUPERUSER: &str = "a superuser";
+const CHECKPOINTS: &str = "which makes the whole server write checkpoints";
 
 /// Roles that it is, or may take (`SET ROLE`), with what they may do on the server. CREATEROLE lets it grant itself the predefined roles that
 /// execute programs and write files, before 16; and other people's roles. Predefined roles that only look (`pg_monitor`) change nothing.

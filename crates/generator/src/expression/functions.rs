@@ -249,6 +249,11 @@ impl Call<'_, '_> {
 
     /// The words of a list that has some.
     fn list(&mut self, argument: usize) -> Result<std::sync::Arc<WordList>, ExpressionError> {
+        // What the data depends on is known by the names of lists, so they are not put together.
+        if !matches!(&self.arguments[argument].form, Form::Text(_) | Form::Name(_)) {
+            return Err(self
+                .problem_at(argument, "expected the name of a list, such as 'lists/words.txt'".to_string()));
+        }
         let file = self.constant_text(argument)?;
         let scope = self.compiler.scope;
         let Some(list) = scope.lists.get(&file) else {

@@ -32,13 +32,19 @@ pub(super) fn of_data(
         hash.add(&table.name);
         hash.add(&table.n_rows.to_string());
     }
+    for extension in &manifest.needs.extensions {
+        hash.add(extension);
+    }
     let names: BTreeSet<&str> = texts.iter().copied().flat_map(words::names).collect();
     for (name, value) in chosen.options.iter().filter(|(name, _)| names.contains(name.as_str())) {
         hash.add(name);
         hash.add(&value.to_string());
     }
-    let lists: BTreeSet<&str> = texts.iter().copied().flat_map(words::texts).collect();
-    for (name, text) in directory.files().iter().filter(|(name, _)| lists.contains(name.as_str())) {
+    let mut lists: BTreeSet<String> =
+        texts.iter().copied().flat_map(words::texts).map(str::to_string).collect();
+    // An option may name a list.
+    lists.extend(chosen.options.values().map(ToString::to_string));
+    for (name, text) in directory.files().iter().filter(|(name, _)| lists.contains(*name)) {
         hash.add(name);
         hash.add(text);
     }

@@ -18,6 +18,7 @@ const SHELL: [&str; 2] = ["shell", "setshell"];
 pub(super) fn check(manifest: &Manifest, directory: &Directory, reader: &mut ManifestReader<'_>) {
     names_of_transactions(manifest, reader);
     parents(manifest, reader);
+    parameters(manifest, reader);
     replaced(manifest, reader);
     measures(manifest, reader);
     options_of_sessions(manifest, reader);
@@ -107,6 +108,22 @@ fn replaced(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
     }
     for one in manifest.lets.iter().filter(|one| manifest.option(&one.name).is_some()) {
         reader.problem(one.name_at.clone(), format!("`{}` is an option, too", one.name));
+    }
+}
+
+/// Scripts see parameters and options as variables, and a client keeps its variables from one transaction to the next.
+fn parameters(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
+    for transaction in &manifest.transactions {
+        let of_rounds = transaction.each.iter().flat_map(|each| &each.params);
+        for one in transaction.params.iter().chain(of_rounds) {
+            if reader.is_full() {
+                return;
+            }
+            if manifest.option(&one.name).is_some() {
+                let message = format!("`{}` is an option, too; give the parameter another name", one.name);
+                reader.problem(one.name_at.clone(), message);
+            }
+        }
     }
 }
 

@@ -210,6 +210,16 @@ fn expressions_are_wrong_where_they_stand() {
     of_manifest("100 * scale", "0 - scale", "workload.toml:19:");
     of_manifest("100 * scale", "9223372036854775807 * (scale + 1)", "workload.toml:19:");
     of_manifest("lists/words.txt", "lists/word.txt", "workload.toml:22:");
+    of_manifest(
+        "words('lists/words.txt'",
+        "words(concat('lists/', 'words.txt')",
+        "expected the name of a list",
+    );
+    of_manifest(
+        "params = {id = \"who\"}",
+        "params = {id = \"who\", most = \"1\"}",
+        "`most` is an option, too",
+    );
 }
 
 #[test]

@@ -343,7 +343,11 @@ impl Program {
                     None | Some((ScriptCommand::Sql { .. }, _)) => return Err(misplaced(String::new())),
                     Some((_, label)) => return Err(misplaced(format!(" ({label})"))),
                 };
-                self.statements[statement].fetch = fetch;
+                let statement = &mut self.statements[statement];
+                for variant in statement.glued.iter_mut().flat_map(|glued| &mut glued.variants) {
+                    variant.fetch = fetch.clone();
+                }
+                statement.fetch = fetch;
             }
         }
         Ok(())

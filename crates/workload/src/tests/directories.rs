@@ -7,6 +7,7 @@ use generator::{Choice, Directory, Instance, Manifest, Problem};
 
 use super::defines;
 use crate::directories::{builtin, problems, unsupported};
+use crate::script::statement::Fetch;
 use crate::{Action, BoundParameter, Bundle, Drawer, Emulator, Prng, Statement};
 
 const MANIFEST: &str = "format = 1
@@ -187,6 +188,18 @@ fn a_variable_after_a_name_is_a_part_of_it_in_every_protocol() {
 }
 
 #[test]
+fn columns_of_a_statement_with_glued_names_are_kept_whichever_it_is() {
+    let declared = "params = {t = \"uniform(1, 3)\"}";
+    for (command, fetch) in [("\\gset", true), ("\\aset", true), (";", false)] {
+        let bundle = bundle_of(declared, &format!("select name from item:t {command}\n"));
+        let statement = &bundle.programs[0].statements[0];
+        assert_eq!(statement.fetch != Fetch::Discard, fetch, "{command}");
+        let variants = &statement.glued.as_ref().unwrap().variants;
+        assert!(variants.iter().all(|variant| variant.fetch == statement.fetch), "{command}");
+    }
+}
+
+#[test]
 fn plain_scripts_have_no_glued_names() {
     let bundle = Bundle::compile(&[("a", "\\set t 1\nselect 1 from item:t;", 1)], &options()).unwrap();
     let statement = &bundle.programs[0].statements[0];
@@ -207,7 +220,6 @@ fn what_cannot_be_sent_is_refused() {
     check("", "select 1 from item:n;", "neither a parameter nor an option");
     check("params = {n = \"uniform(1, 2)\"}", "\\set n 3\nselect 1 from item:n;", "cannot be set");
     check("params = {n = \"ascii(3)\"}", "select 'a :n';", "stands within quotes");
-    check("", "\\repeat x :limit\nselect 1;\n\\endrepeat", "invalid command");
     check("", "-- pgdyno: extended\n\\repeat x :limit\nselect 1;\n\\endrepeat", "declares no such loop");
     let each = "each = {x = {v = \"uniform(1, 9)\"}}";
     check(each, "-- pgdyno: extended\n\\repeat x 3\nselect 1;\n\\endrepeat", "is a variable");

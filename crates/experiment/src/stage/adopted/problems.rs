@@ -105,7 +105,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
             of_directory.into_iter().flatten().for_each(|why| found.say(why));
         } else {
             of_data_as_it_is(&mut session, case, found);
-            found.take(directory_data::expect_there(&mut session, &case.workload));
+            found.take(directory_data::expect_there(&mut session, &case.workload, &site.permissions));
         }
     }
     let is_archive = |case: &&Case| copies::is_archive(&case.workload);
