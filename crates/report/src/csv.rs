@@ -21,12 +21,17 @@ use crate::prose::phrases;
 pub(crate) fn runs(study: &Study) -> String {
     let phases = phase_names(study);
     let rows: Vec<Vec<(String, String)>> = study.runs.iter().map(|run| row(study, run, &phases)).collect();
+    of_rows(&rows, &["run", "block", "case", "label"])
+}
+
+/// A table of rows that all have the same columns; without rows, these heads.
+fn of_rows(rows: &[Vec<(String, String)>], heads: &[&str]) -> String {
     let mut text = String::new();
     match rows.first() {
         Some(first) => line(&mut text, first.iter().map(|(name, _)| name.as_str())),
-        None => line(&mut text, ["run", "block", "case", "label"].into_iter()),
+        None => line(&mut text, heads.iter().copied()),
     }
-    for row in &rows {
+    for row in rows {
         line(&mut text, row.iter().map(|(_, value)| value.as_str()));
     }
     text

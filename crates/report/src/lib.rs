@@ -70,9 +70,9 @@ pub fn cases_csv(study: &Study) -> String {
 }
 
 /// One row per case and script over all runs that count: its part in the mix, counts, times, facts, measures and limit, in the format of
-/// [`runs_csv`].
-pub fn scripts_csv(study: &Study) -> String {
-    csv::scripts::table(study)
+/// [`runs_csv`]. `None` where scripts are not more than their case.
+pub fn scripts_csv(study: &Study) -> Option<String> {
+    study.cases.iter().any(prose::scripts::are_shown).then(|| csv::scripts::table(study))
 }
 
 /// One row per compared figure of each comparison: throughput, latencies, costs, and each script's time, in the format of [`runs_csv`].

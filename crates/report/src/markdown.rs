@@ -103,7 +103,7 @@ fn costs_of(study: &Study) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads: Vec<&str> = std::iter::once("case").chain(rows.iter().map(|row| row.title)).collect();
+    let heads: Vec<&str> = rows.iter().map(|row| row.title).collect();
     let cells = |case: &CaseSummary| {
         (case.label.clone(), rows.iter().map(|row| costs::cell(row, case)).collect::<Vec<String>>())
     };

@@ -18,6 +18,7 @@ use analysis::comparison::{CaseComparison, ComparedSide, ComparisonVerdict, MARG
 use analysis::explain::compare;
 use analysis::summary::Study;
 use analysis::summary::capacity::{Capacity, RateEstimate, SearchOutcome};
+use analysis::summary::cost::CaseCost;
 use model::experiment::origin::MergedFrom;
 use model::experiment::target::TargetSpec;
 use model::load::Pace;
@@ -378,6 +379,19 @@ fn rows_of_the_markdown_table_are_whole() {
     }
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");
+}
+
+#[test]
+fn costs_stand_below_their_heads_in_the_markdown() {
+    let (mut study, data) = synthetic::make(&Shape::default());
+    for case in &mut study.cases {
+        case.costs = vec![CaseCost { id: "wal", median: 512.0, range: None, n_runs: 3 }];
+    }
+    let text = report::markdown(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
+    let table = text.split("### What a transaction costs").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows[0], "| case | WAL |");
+    assert!(rows[2].ends_with(" | 512 B |"), "{}", rows[2]);
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn explain_some(dir: &Path, form: PrintForm, args: &ReportArgs) -> Result<Study>
     let html = name("report", "html");
     store::write_report(&name("runs", "csv"), report::runs_csv(study).as_bytes())?;
     store::write_report(&name("cases", "csv"), report::cases_csv(study).as_bytes())?;
-    if has_several_scripts(study) {
-        store::write_report(&name("scripts", "csv"), report::scripts_csv(study).as_bytes())?;
+    if let Some(scripts) = report::scripts_csv(study) {
+        store::write_report(&name("scripts", "csv"), scripts.as_bytes())?;
     }
     store::write_report(&html, report::html(&input).as_bytes())?;
     store::write_report(&name("report", "md"), report::markdown(&input).as_bytes())?;
@@ -87,12 +87,6 @@ fn explain_some(dir: &Path, form: PrintForm, args: &ReportArgs) -> Result<Study>
 fn file_name(conditions: &[String]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "=.-,".contains(c) { c } else { '_' };
     conditions.join(",").chars().map(plain).take(100).collect()
-}
-
-/// Whether scripts are more than their case: several, or those of a workload directory.
-fn has_several_scripts(study: &Study) -> bool {
-    let is_more = |case: &CaseSummary| case.scripts.len() > 1 || case.case.workload.directory.is_some();
-    study.cases.iter().any(is_more)
 }
 
 /// Writes the reports of one directory; returns the path of the page.
@@ -113,8 +107,8 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     let html = dir.join(HTML);
     store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
     store::write_report(&dir.join("cases.csv"), report::cases_csv(study).as_bytes())?;
-    if has_several_scripts(study) {
-        store::write_report(&dir.join("scripts.csv"), report::scripts_csv(study).as_bytes())?;
+    if let Some(scripts) = report::scripts_csv(study) {
+        store::write_report(&dir.join("scripts.csv"), scripts.as_bytes())?;
     }
     let answer = serde_json::to_string_pretty(&ShortAnswer::new(dir, explained)?)?;
     store::write_report(&dir.join(ANSWER), secret::hide_json(&answer).as_bytes())?;

@@ -6,20 +6,12 @@ use analysis::case::{answer, labels, money};
 use analysis::cost::COSTS;
 use analysis::summary::{CaseSummary, Study};
 
-use super::{cost_name, counters, latency, line, number};
+use super::{cost_name, counters, latency, number, of_rows};
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
     let rows: Vec<Vec<(String, String)>> = study.cases.iter().map(|case| row(study, case)).collect();
-    let mut text = String::new();
-    match rows.first() {
-        Some(first) => line(&mut text, first.iter().map(|(name, _)| name.as_str())),
-        None => line(&mut text, ["case", "label"].into_iter()),
-    }
-    for row in &rows {
-        line(&mut text, row.iter().map(|(_, value)| value.as_str()));
-    }
-    text
+    of_rows(&rows, &["case", "label"])
 }
 
 fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {

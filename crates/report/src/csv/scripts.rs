@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use analysis::summary::{CaseSummary, ScriptSummary, Study};
 
-use super::{counts, latency, line, number};
+use super::{counts, latency, number, of_rows};
 
 /// The whole table; only heads if no case has scripts.
 pub(crate) fn table(study: &Study) -> String {
@@ -15,16 +15,9 @@ pub(crate) fn table(study: &Study) -> String {
     let measures: BTreeSet<&str> = scripts()
         .flat_map(|(_, script)| script.measures.iter().map(|measure| measure.name.as_str()))
         .collect();
-    let mut rows = scripts().map(|(case, script)| row(study, case, script, &facts, &measures)).peekable();
-    let mut text = String::new();
-    match rows.peek() {
-        Some(first) => line(&mut text, first.iter().map(|(name, _)| name.as_str())),
-        None => line(&mut text, ["case", "label", "script"].into_iter()),
-    }
-    for row in rows {
-        line(&mut text, row.iter().map(|(_, value)| value.as_str()));
-    }
-    text
+    let rows: Vec<Vec<(String, String)>> =
+        scripts().map(|(case, script)| row(study, case, script, &facts, &measures)).collect();
+    of_rows(&rows, &["case", "label", "script"])
 }
 
 fn row(

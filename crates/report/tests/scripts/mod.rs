@@ -58,7 +58,7 @@ fn several_scripts_have_a_table_of_their_own_in_every_form() {
         assert!(terminal.contains("a.sql: p99 <= 1.00 ms MISSED: 2.50 ms"), "{terminal}");
         assert!(terminal.contains("differs from the planned share by more than chance allows"), "{terminal}");
     }
-    let csv = fields(&report::scripts_csv(&study));
+    let csv = fields(&report::scripts_csv(&study).unwrap());
     let at = |name: &str| csv[0].iter().position(|head| head == name).unwrap();
     assert_eq!(csv.len(), 1 + 2 * study.cases.len());
     assert_eq!((csv[1][at("script")].as_str(), csv[1][at("expected")].as_str()), ("a.sql", "7"));
