@@ -24,3 +24,4 @@ pub use kind::Type;
 pub use make::{CellFault, ClientStream, Generator, ParameterMaker, RowMaker};
 pub use parse::{Expression, ExpressionError, parse};
 pub use scope::{Constant, Scope, TableSource, ValueFacts, ValueSource};
+pub use text::escape_copy;

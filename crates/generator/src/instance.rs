@@ -21,7 +21,7 @@ use crate::instance::build::Build;
 pub use crate::instance::choice::Choice;
 use crate::instance::choice::Chosen;
 use crate::instance::parameters::ClientParameters;
-pub use crate::instance::sql::SqlPart;
+pub use crate::instance::sql::{SqlPart, variables as sql_variables};
 use crate::instance::table::Table;
 use crate::manifest::Manifest;
 use crate::manifest::sessions::{Order, SessionSpec, Variant, option_in_braces};

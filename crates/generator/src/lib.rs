@@ -13,12 +13,12 @@ mod proof;
 pub mod random;
 
 pub use directory::{Directory, FILES_MAX};
-pub use expression::{CellFault, Type};
+pub use expression::{CellFault, Type, escape_copy};
 pub use instance::parameters::ClientParameters;
 pub use instance::table::{Table, TableColumn, TableRows};
 pub use instance::{
     CheckSql, Choice, DirectoryTransaction, EachParameters, Instance, Parameter, SessionClass, SqlPart,
-    variable_name,
+    sql_variables, variable_name,
 };
 pub use manifest::sessions::{Order, SessionSpec, Variant, Weights};
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};

@@ -133,7 +133,7 @@ pub(super) fn is_special(byte: u8) -> bool {
 }
 
 /// Escapes what was appended after `start` as COPY's text format wants it.
-pub(super) fn escape_copy(out: &mut Vec<u8>, start: usize) {
+pub fn escape_copy(out: &mut Vec<u8>, start: usize) {
     let n_special = out[start..].iter().filter(|byte| is_special(**byte)).count();
     if n_special == 0 {
         return;

@@ -166,7 +166,7 @@ fn statements(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// The variables of a query, outside of quotes and comments: where the colon stands, and the name.
-pub(super) fn variables(sql: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn variables(sql: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     let mut colon = None;
     std::iter::from_fn(move || {

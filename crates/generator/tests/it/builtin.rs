@@ -2,28 +2,17 @@
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use generator::{Instance, Table};
 use sha2::{Digest, Sha256};
 
-use super::{choice, files_under, instance, of_variant};
+use super::{BUILTIN, builtin, choice, directories, instance, of_variant};
 
-/// The directories that are built in.
-const BUILTIN: [&str; 9] =
-    ["oltp", "ycsb", "queue", "tpch-like", "ch-like", "vector", "timeseries", "documents", "churn"];
 /// SHA-256 of the COPY text of each table, by directory and scale. `PGDYNO_BLESS=1` writes it: with another `format`, or never.
 const GOLDEN: &str = "tests/directories/golden.txt";
 const SCALES: [u32; 2] = [1, 3];
-
-fn builtin(name: &str) -> std::collections::BTreeMap<String, String> {
-    files_under(&directories().join(name))
-}
-
-fn directories() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/directories")
-}
 
 /// The rows of a table, made by so many threads.
 fn rows(table: &Table, n_threads: u64) -> Vec<Vec<u8>> {

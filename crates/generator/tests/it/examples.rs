@@ -2,7 +2,7 @@
 
 use generator::{Table, Think, Type};
 
-use super::{EXAMPLES, choice, example, instance, of_variant, shop};
+use super::{BUILTIN, builtin, choice, instance, of_variant, shop};
 
 /// The rows of a table, made in one piece.
 fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String {
@@ -26,8 +26,8 @@ fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String 
 
 #[test]
 fn every_variant_compiles_at_several_scales() {
-    for name in EXAMPLES {
-        let files = example(name);
+    for name in BUILTIN {
+        let files = builtin(name);
         let first = instance(&files, &choice(1));
         assert_eq!(first.warnings().iter().map(|one| one.to_string()).collect::<Vec<_>>(), [""; 0], "{name}");
         for variant in &first.manifest().variants {
@@ -47,8 +47,8 @@ fn every_variant_compiles_at_several_scales() {
 
 #[test]
 fn rows_are_the_same_for_any_cut() {
-    for name in EXAMPLES {
-        for table in instance(&example(name), &choice(1)).tables() {
+    for name in BUILTIN {
+        for table in instance(&builtin(name), &choice(1)).tables() {
             let n = table.n_rows.min(300);
             let whole = rows(table, 0..n, 1 << 20);
             for cut in [1, n / 3, n / 2] {
@@ -63,7 +63,7 @@ fn rows_are_the_same_for_any_cut() {
 
 #[test]
 fn lines_belong_to_their_parents() {
-    let tpch = instance(&example("tpch-like"), &choice(1));
+    let tpch = instance(&builtin("tpch-like"), &choice(100));
     let tables = tpch.tables();
     let [orders, lineitem] =
         ["orders", "lineitem"].map(|name| tables.iter().find(|one| one.name == name).unwrap());
@@ -82,9 +82,9 @@ fn lines_belong_to_their_parents() {
 
 #[test]
 fn braces_stand_for_tables_columns_and_parameters() {
-    let mut chosen = choice(2);
+    let mut chosen = choice(20);
     chosen.options.insert("tables".to_string(), "3".to_string());
-    let sysbench = instance(&example("sysbench-rw"), &chosen);
+    let sysbench = instance(&builtin("oltp"), &chosen);
     let names: Vec<&str> = sysbench.tables().iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names, ["sbtest1", "sbtest2", "sbtest3"]);
     assert_eq!(sysbench.tables()[0].n_rows, 200_000);
@@ -97,14 +97,14 @@ fn braces_stand_for_tables_columns_and_parameters() {
     let range = |name: &str| write.parameters.iter().find(|one| one.name == name).unwrap().range;
     assert_eq!((range("t8"), range("p10")), (Some((1, 3)), Some((1, 200_000))));
     assert_eq!((write.weight, sysbench.transactions()[1].weight), (1, 0));
-    let ycsb = instance(&example("ycsb"), &choice(1));
+    let ycsb = instance(&builtin("ycsb"), &choice(1));
     let columns = ycsb.tables()[0].copy_columns();
     assert_eq!((columns.len(), columns[0], columns[10]), (11, "ycsb_key", "field9"));
 }
 
 #[test]
 fn parameters_stay_until_the_next_transaction_begins() {
-    let ycsb = instance(&example("ycsb"), &of_variant("a", 1));
+    let ycsb = instance(&builtin("ycsb"), &of_variant("a", 1));
     let read = |client: &generator::ClientParameters| {
         let mut text = Vec::new();
         assert!(client.write(0, &mut text));

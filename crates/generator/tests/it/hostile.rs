@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use generator::{Choice, Directory, Instance};
 
-use super::{EXAMPLES, choice, example, shop};
+use super::{BUILTIN, builtin, choice, shop};
 
 /// Longest time that any directory is looked at; most of it is a build without optimization.
 const TIME_MAX: Duration = Duration::from_secs(20);
@@ -46,8 +46,8 @@ fn huge_numbers_are_problems() {
     }
     let mut most = choice(u32::MAX);
     most.data_seed = Some(u64::MAX);
-    for name in EXAMPLES {
-        if let Ok(instance) = look_at(example(name), &most) {
+    for name in BUILTIN {
+        if let Ok(instance) = look_at(builtin(name), &most) {
             for table in instance.tables() {
                 let last = table.n_rows.saturating_sub(1);
                 table.rows(last..u64::MAX).fill(&mut Vec::new(), 1000);
@@ -114,8 +114,8 @@ fn expressions_that_grow_from_each_other_are_bounded() {
 
 #[test]
 fn cut_and_garbled_texts_never_panic() {
-    for name in EXAMPLES {
-        let files = example(name);
+    for name in BUILTIN {
+        let files = builtin(name);
         let text = &files["workload.toml"];
         let mut state = 1u64;
         for _ in 0..60 {

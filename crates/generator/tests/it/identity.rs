@@ -74,7 +74,7 @@ fn it_does_not_change_with_anything_else() {
 
 #[test]
 fn options_that_only_transactions_use_keep_the_data() {
-    let ycsb = super::example("ycsb");
+    let ycsb = super::builtin("ycsb");
     let first = identity(&ycsb);
     let mut chosen = of_variant("a-exact", 1);
     chosen.options.insert("theta".to_string(), "0.5".to_string());

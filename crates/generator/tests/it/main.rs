@@ -11,17 +11,23 @@ mod proof;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use generator::{Choice, Directory, Instance, Problem};
 
-/// The complete directories that come with the tests.
-const EXAMPLES: [&str; 4] = ["queue", "sysbench-rw", "tpch-like", "ycsb"];
+/// The directories that are built in.
+const BUILTIN: [&str; 9] =
+    ["oltp", "ycsb", "queue", "tpch-like", "ch-like", "vector", "timeseries", "documents", "churn"];
 
-/// The files of a directory that comes with the tests.
-fn example(name: &str) -> BTreeMap<String, String> {
-    files_under(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/directories").join(name))
+/// Where the built-in directories are.
+fn directories() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/directories")
+}
+
+/// The files of a built-in directory.
+fn builtin(name: &str) -> BTreeMap<String, String> {
+    files_under(&directories().join(name))
 }
 
 /// The files of a directory, by their names in it.

@@ -63,7 +63,7 @@ fn what_does_not_fit_a_column_is_named_at_its_expression() {
 
 #[test]
 fn a_table_without_rows_fits_everything() {
-    let queue = instance(&super::example("queue"), &choice(1));
+    let queue = instance(&super::builtin("queue"), &choice(1));
     let log = queue.tables().iter().find(|table| table.name == "job_log").unwrap();
     assert_eq!(log.n_rows, 0);
     check(log, &[ServerColumn { not_null: true, ..column("job_id", "bigint") }], &[]);
