@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use generator::{Choice, Directory, Instance};
 use model::experiment::case::directory::WorkloadDirectory;
-use model::load::LoadSpec;
 
 pub use problems::{problems, unsupported};
 
@@ -21,11 +20,6 @@ pub fn builtin(name: &str) -> Option<DirectoryFiles> {
     builtin::DIRECTORIES.iter().find(|(known, _)| *known == name).map(|(_, files)| *files)
 }
 
-/// The variables that a load's workload directory gives to every client: its options.
-pub fn options(load: &LoadSpec) -> BTreeMap<String, String> {
-    load.directory.as_ref().map_or_else(BTreeMap::new, |directory| directory.options.clone())
-}
-
 /// The workload directory of a case or a load, at the scale that its variables name.
 ///
 /// # Errors
@@ -35,15 +29,25 @@ pub fn instance(
     defines: &BTreeMap<String, String>,
 ) -> Result<Arc<Instance>, String> {
     let scale = defines.get("scale").map_or(Ok(1), |scale| scale.parse());
+    let scale =
+        scale.map_err(|_| format!("workload directory {}: the scale is no number", directory.name))?;
+    at_scale(directory, scale)
+}
+
+/// The workload directory of a case at a scale. Its texts may be somebody else's.
+///
+/// # Errors
+/// What is wrong with it, all at once.
+pub fn at_scale(directory: &WorkloadDirectory, scale: u32) -> Result<Arc<Instance>, String> {
     let choice = Choice {
         variant: directory.variant.clone(),
         options: directory.options.clone(),
-        scale: scale.map_err(|_| format!("workload directory {}: the scale is no number", directory.name))?,
+        scale,
         data_seed: Some(directory.data_seed),
     };
     let made = Directory::new(directory.texts.clone()).and_then(|files| Instance::new(&files, &choice));
     made.map(Arc::new).map_err(|problems| {
         let errors = problems.iter().filter(|problem| !problem.is_warning);
-        errors.map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        errors.map(|error| format!("{}/{error}", directory.name)).collect::<Vec<_>>().join("\n")
     })
 }

@@ -153,39 +153,27 @@ fn one(session: &mut Session, sql: &str) -> std::result::Result<Vec<String>, Ses
 /// # Errors
 /// Names what is unknown.
 pub fn fill(sql: &str, variables: &BTreeMap<String, u64>) -> Result<String, String> {
-    let mut filled = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(first) = rest.chars().next() {
-        let n_kept = match first {
-            ':' if rest.starts_with("::") => 2,
-            ':' => match variable(&rest[1..], variables)? {
-                Some((name, value)) => {
-                    filled.push_str(&value.to_string());
-                    rest = &rest[1 + name.len()..];
-                    continue;
-                }
-                None => 1,
-            },
-            '\'' | '"' => 1 + rest[1..].find(first).map_or(rest.len() - 1, |at| at + 1),
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
-            other => other.len_utf8(),
-        };
-        filled.push_str(&rest[..n_kept]);
-        rest = &rest[n_kept..];
+    let (mut filled, mut end) = (String::with_capacity(sql.len()), 0);
+    for (colon, word) in generator::sql_variables(sql) {
+        // A slice: a[1:2].
+        if word.starts_with(char::is_numeric) {
+            continue;
+        }
+        let (name, value) = variable(&sql[colon + 1..], variables)?;
+        filled.push_str(&sql[end..colon]);
+        filled.push_str(&value.to_string());
+        end = colon + 1 + name.len();
     }
+    filled.push_str(&sql[end..]);
     Ok(filled)
 }
 
 /// The variable with whose name the text begins, the longest one.
-fn variable<'a>(text: &str, variables: &'a BTreeMap<String, u64>) -> Result<Option<(&'a str, u64)>, String> {
+fn variable<'a>(text: &str, variables: &'a BTreeMap<String, u64>) -> Result<(&'a str, u64), String> {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
-    if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-        return Ok(None);
-    }
     let fits = |name: &&String| text.starts_with(name.as_str()) && !text[name.len()..].starts_with(is_letter);
     match variables.iter().filter(|(name, _)| fits(name)).max_by_key(|(name, _)| name.len()) {
-        Some((name, value)) => Ok(Some((name.as_str(), *value))),
+        Some((name, value)) => Ok((name.as_str(), *value)),
         None => {
             let word: String = text.chars().take_while(|c| is_letter(*c)).collect();
             let known: Vec<&str> = variables.keys().map(String::as_str).collect();
@@ -231,6 +219,7 @@ mod tests {
                 "select ':rows_job', \":x\" -- :y\n, /* :z */ 1",
             ),
             ("select a[1:2], 'it''s :x', 'open", "select a[1:2], 'it''s :x', 'open"),
+            ("select $$:x$$, E'\\' :x', :rows_job", "select $$:x$$, E'\\' :x', 7"),
         ] {
             assert_eq!(fill(sql, &variables).as_deref(), Ok(expected));
         }

@@ -288,7 +288,7 @@ fn listed(names: &[String]) -> Option<String> {
 }
 
 /// A name as it is stored: `pg_identify_object` quotes those that need it.
-fn unquoted(name: &str) -> String {
+pub(super) fn unquoted(name: &str) -> String {
     let inner = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
     inner.map_or_else(|| name.to_string(), |inner| inner.replace("\"\"", "\""))
 }

@@ -9,7 +9,7 @@ use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState, comment_literal, names_oid, workload_of};
 
 use super::DirectoryData;
-use super::created::{Created, CreatedObject, oid_sql};
+use super::created::{Created, CreatedObject, oid_sql, unquoted};
 use crate::session::LIMIT_LOCK_WAITS;
 
 /// Before the name: no directory is taken for a workload that is built into pgdyno.
@@ -272,7 +272,7 @@ impl DirectoryData<'_> {
         let sql = format!(
             "select i.type, i.identity, coalesce(i.name, '') as name, d.objoid, d.description \
              from pg_catalog.pg_description d, lateral pg_catalog.pg_identify_object(d.classoid, d.objoid, 0) i \
-             where d.objsubid = 0 and d.description like {} and i.schema = {} order by d.objoid",
+             where d.objsubid = 0 and d.description like {} and i.schema = pg_catalog.quote_ident({}) order by d.objoid",
             quote_literal(&format!("pgdyno workload={KIND}%")),
             quote_literal(self.schema.name())
         );
@@ -285,7 +285,7 @@ impl DirectoryData<'_> {
             is_own.then(|| Marked {
                 kind: text("type"),
                 identity: text("identity"),
-                name: text("name"),
+                name: unquoted(&text("name")),
                 oid,
                 comment,
             })

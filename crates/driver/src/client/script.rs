@@ -1,7 +1,5 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
-use std::collections::BTreeMap;
-
 use model::load::{LoadSpec, Protocol};
 use wire::message;
 use workload::directories::classes::{Classes, Pause};
@@ -23,8 +21,6 @@ pub(crate) struct Scripts {
     pub(crate) protocol: Protocol,
     /// Some statement's rows become variables.
     pub(crate) fetches: bool,
-    /// The variables that a workload directory gives to every client.
-    pub(crate) options: BTreeMap<String, String>,
     is_lazy: bool,
     prepared: Vec<Vec<Prepared>>,
     classes: Option<Classes>,
@@ -82,8 +78,7 @@ impl Closed {
 impl Scripts {
     /// Compiles the scripts of a load. The error names script, line and column.
     pub(crate) fn compile(load: &LoadSpec) -> Result<Scripts, String> {
-        let options = directories::options(load);
-        let bundle = bundle(load, &options)?;
+        let bundle = bundle(load)?;
         let mut numbers = 0..;
         let mut prepared = Vec::with_capacity(bundle.programs.len());
         for program in &bundle.programs {
@@ -115,7 +110,7 @@ impl Scripts {
         let n_statements: usize = prepared.iter().flatten().map(Prepared::n_statements).sum();
         let is_lazy = load.lazy_parse || (n_statements > PARSED_BEFORE_MAX && bundle.instance().is_some());
         let protocol = load.protocol;
-        Ok(Scripts { bundle, protocol, fetches, options, is_lazy, prepared, classes, think, expected, retry })
+        Ok(Scripts { bundle, protocol, fetches, is_lazy, prepared, classes, think, expected, retry })
     }
 
     /// The class of a client.
@@ -351,7 +346,7 @@ impl Scripts {
 }
 
 /// The programs of a load: its scripts, or the transactions of a built-in workload.
-fn bundle(load: &LoadSpec, options: &BTreeMap<String, String>) -> Result<Bundle, String> {
+fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
     match load.profiles {
         Some(profiles) => {
             let builtins = Builtins::from_defines(profiles, &load.defines);
@@ -375,9 +370,7 @@ fn bundle(load: &LoadSpec, options: &BTreeMap<String, String>) -> Result<Bundle,
                 return Ok(bundle.speaking(dialect));
             };
             let instance = directories::instance(directory, &load.defines)?;
-            let mut defines = load.defines.clone();
-            defines.extend(options.clone());
-            let bundle = Bundle::compile_directory(&sources, &defines, &instance);
+            let bundle = Bundle::compile_directory(&sources, &load.defines, &instance);
             Ok(bundle.map_err(|e| e.to_string())?.speaking(dialect))
         }
     }

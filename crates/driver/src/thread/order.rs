@@ -84,7 +84,6 @@ impl OrderedLoad<'_> {
     pub(crate) fn seeds(&self) -> (Seeds, BTreeMap<String, String>) {
         let (n_clients, n_threads) = (self.load.n_clients as usize, self.n_all_threads());
         let mut defines = self.load.defines.clone();
-        defines.extend(self.scripts.options.clone());
         // pgbench prints the seed as a signed integer, so it may be given as one.
         let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
         // With any other text, pgbench does not draw a default seed either.

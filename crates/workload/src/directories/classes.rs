@@ -18,8 +18,6 @@ pub struct Classes {
 /// A class of clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Class {
-    /// Name for people.
-    pub name: String,
     /// Weight of each program of the load.
     pub weights: Vec<u32>,
     /// Programs one after the other, in place of a choice by weight.
@@ -150,7 +148,8 @@ fn timeout(instance: &Instance, names: &[&str]) -> Result<Option<Duration>, Stri
     match timeouts.find(|(timeout, _)| *timeout != first) {
         None => Ok(first),
         Some((_, other)) => Err(format!(
-            "transactions `{name}` and `{other}` have different values of `timeout`, and one session runs both; give              them session classes of their own"
+            "transactions `{name}` and `{other}` have different values of `timeout`, and one session runs both; give them session \
+             classes of their own"
         )),
     }
 }
@@ -221,19 +220,13 @@ impl Class {
         if runs.is_empty() {
             return Err(format!("nothing would run in session class `{}`", session.name));
         }
-        let mut settings: Vec<(String, String)> = session.settings.clone();
-        for (_, value) in &mut settings {
-            let option = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-            if let Some(of_option) = option.and_then(|name| instance.options().get(name)) {
-                *value = of_option.clone();
-            }
-        }
+        let mut settings = session.settings.clone();
         let names: Vec<&str> = runs.iter().map(|script| scripts[*script].0).collect();
         if let Some(timeout) = timeout(instance, &names)? {
             settings.push(("statement_timeout".to_owned(), format!("{}ms", timeout.as_millis().max(1))));
         }
         let think = session.think.or(instance.manifest().defaults.think).map(Pause::new);
-        Ok(Class { name: session.name.clone(), weights, order, think, settings })
+        Ok(Class { weights, order, think, settings })
     }
 
     /// The program to run next, by weight.

@@ -27,15 +27,7 @@ pub fn problems(instance: &Arc<Instance>, defines: &BTreeMap<String, String>) ->
 
 /// A place in a transaction's file.
 fn problem(name: &str, line: usize, message: String) -> Problem {
-    Problem {
-        file: format!("transactions/{name}.sql"),
-        line,
-        column: 0,
-        source_line: String::new(),
-        width: 0,
-        message,
-        is_warning: false,
-    }
+    Problem { line, ..Problem::whole(&format!("transactions/{name}.sql"), message) }
 }
 
 fn of_script(name: &str, error: &ScriptError) -> Problem {
@@ -108,5 +100,5 @@ fn of_classes(instance: &Instance) -> Option<Problem> {
 }
 
 fn of_manifest(message: String) -> Problem {
-    Problem { file: "workload.toml".to_owned(), ..problem("", 0, message) }
+    Problem::whole("workload.toml", message)
 }

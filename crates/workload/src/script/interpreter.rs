@@ -469,7 +469,7 @@ impl Interpreter {
             Slot::Unset | Slot::Value(_) | Slot::Text(..) => return,
         };
         if is_in_text {
-            quote::field(out, start);
+            generator::escape_copy(out, start);
         } else if is_literal {
             quote::literal(out, start);
         }
