@@ -8,7 +8,8 @@ mod columns;
 
 use anyhow::{Result, bail};
 use model::experiment::case::WorkloadSpec;
-use model::experiment::script::{CaseData, ScriptSurvey};
+use model::experiment::case::directory::WorkloadDirectory;
+use model::experiment::script::{CaseData, CaseScript, ScriptSurvey};
 use model::load::Protocol;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
@@ -81,9 +82,12 @@ fn ask_all(
     let bundle = compile(workload)?;
     let is_making = bundle.programs.iter().flat_map(|program| &program.statements).any(changes_parsing);
     let mut survey = ScriptSurvey::default();
+    // Transactions that only other variants of a directory run must parse, and touch nothing.
+    let mut of_others = ScriptSurvey::default();
     for (program, script) in bundle.programs.iter().zip(&workload.scripts) {
+        let survey = if may_run(workload, script) { &mut survey } else { &mut of_others };
         for statement in program.statements.iter().flat_map(sent).filter(|statement| is_asked(statement)) {
-            let Err(error) = ask(session, statement, &mut survey) else { continue };
+            let Err(error) = ask(session, statement, survey) else { continue };
             let told = located(program, statement, &script.source, &error);
             // In the simple protocol, values become part of the text, and a query may contain several statements.
             let may_do = workload.protocol == Protocol::Simple
@@ -106,6 +110,12 @@ fn ask_all(
     }
     survey.columns_unknown = columns::expect_set(session, workload, &bundle)?;
     Ok(survey)
+}
+
+/// Whether clients may run a script. Classes of a directory's clients have weights of their own.
+fn may_run(workload: &WorkloadSpec, script: &CaseScript) -> bool {
+    let is_left_out = |directory: &WorkloadDirectory| script.weight == 0 && !directory.has_classes;
+    !workload.directory.as_deref().is_some_and(is_left_out)
 }
 
 fn compile(workload: &WorkloadSpec) -> Result<Bundle> {

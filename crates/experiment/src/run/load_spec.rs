@@ -11,7 +11,6 @@ use wire::Conninfo;
 use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
-use crate::plan::scripts::directories::chosen;
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
 use crate::stage::connections::options_with;
@@ -79,7 +78,8 @@ impl OneRun<'_> {
 /// Whether each transaction of a workload directory has a session of its own.
 fn connects_each(workload: &WorkloadSpec) -> bool {
     let directory = workload.directory.as_deref();
-    let instance = directory.and_then(|directory| chosen::instance_of(directory, workload.scale).ok());
+    let instance =
+        directory.and_then(|directory| workload::directories::at_scale(directory, workload.scale).ok());
     instance.is_some_and(|instance| instance.sessions().iter().all(|session| session.reconnect))
 }
 

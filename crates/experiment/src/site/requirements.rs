@@ -30,8 +30,7 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
 /// What a workload directory needs of a server.
 fn lacks_series(version_num: u32, workload: &WorkloadSpec) -> Option<String> {
     let directory = workload.directory.as_deref()?;
-    let scale = [("scale".to_string(), workload.scale.to_string())].into();
-    let instance = directories::instance(directory, &scale).ok()?;
+    let instance = directories::at_scale(directory, workload.scale).ok()?;
     let needed = instance.manifest().needs.server.as_deref()?;
     let first = server::binaries::version_num(needed)?;
     let (first, found) = (Release::new(first), Release::new(version_num));

@@ -1,7 +1,6 @@
 //! Free connections of a server: checked before the first client of a load connects, and shared out to jobs of a restore.
 
 use std::collections::BTreeMap;
-
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, bail};

@@ -6,7 +6,7 @@ pub mod proof;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use dataset::directory::checks::{self, Checked, Outcomes};
 use dataset::directory::load::{self, DirectoryRequest};
 use dataset::directory::marks::looks_marked;
@@ -16,15 +16,13 @@ use dataset::{layout, schema, session};
 use generator::Instance;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
-use model::text::prose::grouped;
 use server::database::template;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;
 
-use crate::plan::scripts::directories::chosen;
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::{Permissions, Site, stored_words};
+use crate::site::{Permissions, Site, loaded_words};
 use crate::stage::connections::options_with;
 use crate::stage::reach;
 
@@ -45,7 +43,8 @@ impl DirectoryCase {
         let Some(directory) = workload.data_directory() else {
             return Ok(None);
         };
-        let instance = chosen::instance_of(directory, workload.scale).map_err(|message| anyhow!(message))?;
+        let instance =
+            workload::directories::at_scale(directory, workload.scale).map_err(|message| anyhow!(message))?;
         let schema = schema::find(session, workload.schema.as_deref())?;
         Ok(Some(DirectoryCase { name: directory.name.clone(), scale: workload.scale, instance, schema }))
     }
@@ -107,11 +106,7 @@ impl DirectoryCase {
             stop: site.environment.stop,
         };
         let report = load::load(&request, &mut |progress| watch(ProgressEvent::Load(progress)))?;
-        let streams =
-            if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
-        let rows = grouped(&report.n_rows.to_string());
-        let stored = stored_words(&report);
-        watch(ProgressEvent::Step(format!("loaded {rows} rows{stored} in {:.1} s{streams}", report.seconds)));
+        watch(ProgressEvent::Step(loaded_words(&report)));
         Ok(report)
     }
 }
@@ -298,11 +293,7 @@ pub(crate) fn expect_there(
     if let Some(why) = beyond_rights(session, workload, permissions.risks.archive_as_superuser)? {
         bail!(why);
     }
-    let found = of_case.expect_whole(session);
-    ensure!(
-        found.is_ok(),
-        "{}; load it with pgdyno init, or run without --no-restore (prepare.restore = false)",
-        found.map_or_else(|error| format!("{error:#}"), |()| String::new())
-    );
-    Ok(())
+    of_case.expect_whole(session).map_err(|error| {
+        anyhow!("{error:#}; load it with pgdyno init, or run without --no-restore (prepare.restore = false)")
+    })
 }

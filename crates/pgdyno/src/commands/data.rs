@@ -4,6 +4,7 @@
 mod acid;
 pub(crate) mod check;
 pub(crate) mod init;
+mod site;
 pub(crate) mod workload;
 
 pub(crate) use acid::sweep_ledgers;

@@ -20,6 +20,8 @@ use model::workload::{DirectoryName, WorkloadName};
 use crate::plan::problems::Problems;
 use crate::plan::scripts::directories::chosen::{Chosen, ChosenDirectory};
 
+pub use chosen::{as_planned, words};
+
 /// Reads the directories that `workload.kind` names, relative to `dir`, unless the experiment has their texts, and has what cases choose of
 /// them compiled.
 pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Problems) {
@@ -183,7 +185,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         if !seen.insert((&directory.identity, &directory.variant, &directory.options, scale)) {
             continue;
         }
-        let Ok(instance) = chosen::instance_of(directory, *scale) else { continue };
+        let Ok(instance) = workload::directories::at_scale(directory, *scale) else { continue };
         let of_scripts = problems_of(&instance, *scale);
         let warnings = instance.warnings().iter().chain(of_scripts.iter().filter(|one| one.is_warning));
         warnings.for_each(|warning| add(&mut found, format!("{}/{warning}", directory.name)));

@@ -7,9 +7,8 @@ use dataset::{schema, session};
 use model::experiment::case::Case;
 use model::experiment::script::CaseData;
 use server::StartOptions;
-use wire::Conninfo;
 
-use super::{DirectoryCase, problems_by_url};
+use super::DirectoryCase;
 use crate::site::Site;
 use crate::site::progress::Watch;
 use crate::stage::ResolvedServer;
@@ -19,14 +18,6 @@ use crate::stage::embedded::Embedded;
 const PURPOSE: (&str, &str) = ("purpose", "proof");
 /// A proof has a thousand rows of each table.
 const SHARED_BUFFERS: (&str, &str) = ("shared_buffers", "32MB");
-
-/// What a server by URL says of a case's directory, or why it is not asked: as before a load.
-///
-/// # Errors
-/// When the server fails.
-pub fn by_url(conninfo: &Conninfo, case: &Case, site: &Site) -> Result<Vec<String>> {
-    problems_by_url(conninfo, case, site)
-}
 
 /// What a new server of our own says of a case's directory; it is removed afterwards.
 ///

@@ -2,7 +2,6 @@
 
 mod directory;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,9 +11,8 @@ use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
-use experiment::site::hands::HostAgents;
 use experiment::site::progress::ProgressEvent;
-use experiment::site::{Callbacks, Environment, Permissions, Risks, Site, SystemChanges, stored_words};
+use experiment::site::{Permissions, Risks, Site, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{ResolvedServer, Stage};
 use model::experiment::case::{Case, Layout, WorkloadKind};
@@ -26,13 +24,15 @@ use server::alter_system::AllowedChange;
 use server::cluster::budget::CacheBudget;
 use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
+use wire::session::Session;
 use workload::TpcbScript;
 
 use crate::commands::data::check::embedded_case;
+use crate::commands::data::site::{now, without_experiment};
 use crate::front::cli::data::InitArgs;
 use crate::front::setup;
-use crate::job::{self, own_program, screen::Screen};
-use crate::{Exit, print, restore_report, say, signals};
+use crate::job::screen::Screen;
+use crate::{Exit, print, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
@@ -92,12 +92,7 @@ impl Order<'_> {
         let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.tablespace = args.tablespace.clone();
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
-            if args.create_database {
-                create_database(&conninfo, stop)?;
-            }
-            let mut session = session::open(&conninfo, stop)?;
-            adopted::expect_primary(&conninfo, &mut session)?;
-            lock::take(&mut session, template::keeper)?;
+            let mut session = open_to_load(args, &conninfo, stop)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
             let mut problems = load::problems(&mut session, &case.workload, &schema, consent)?;
             let refused = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
@@ -130,14 +125,25 @@ impl Order<'_> {
 
     /// Loads them into an embedded server.
     fn load_into_embedded(self) -> Result<Exit> {
-        let Order { args, dataset, scale, layout, stop } = self;
+        let Order { args, dataset, scale, layout, .. } = self;
         let case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
-        load_into_embedded(args, case, stop)
+        load_into_embedded(args, case)
     }
 }
 
+/// Opens a session that keeps others from loading, in a database that is made if `args` ask for that.
+fn open_to_load(args: &InitArgs, conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
+    if args.create_database {
+        create_database(conninfo, stop)?;
+    }
+    let mut session = session::open(conninfo, stop)?;
+    adopted::expect_primary(conninfo, &mut session)?;
+    lock::take(&mut session, template::keeper)?;
+    Ok(session)
+}
+
 /// Loads the data of a case into an embedded server.
-fn load_into_embedded(args: &InitArgs, mut case: Case, stop: &'static AtomicBool) -> Result<Exit> {
+fn load_into_embedded(args: &InitArgs, mut case: Case) -> Result<Exit> {
     let mut screen = Screen::of_one();
     let cache = Cache::default_location()?;
     let budget = CacheBudget::read(&cache)?;
@@ -146,7 +152,7 @@ fn load_into_embedded(args: &InitArgs, mut case: Case, stop: &'static AtomicBool
         "{} keeps no cluster, so there is nothing to load in advance",
         budget.origin
     );
-    let site = site(args, &cache, stop)?;
+    let site = site(args, &cache)?;
     if let Some(name) = &args.schema {
         schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
     }
@@ -172,40 +178,15 @@ fn load_into_embedded(args: &InitArgs, mut case: Case, stop: &'static AtomicBool
     Ok(Exit::Done)
 }
 
-/// What a stage needs to be loaded, without an experiment.
-fn site<'a>(args: &InitArgs, cache: &'a Cache, stop: &'static AtomicBool) -> Result<Site<'a>> {
-    Ok(Site {
-        environment: Environment {
-            cache,
-            plan: None,
-            n_servers: 1,
-            memory_bytes: server::settings::defaults::memory_bytes(),
-            most_clients: 1,
-            servers: &[],
-            runs_by_data: BTreeMap::new(),
-            in_turn: None,
-            seat: None,
-            stop,
-            now: &now,
-        },
-        permissions: Permissions {
-            replace: args.replace,
-            replace_databases: &[],
-            risks: Risks { published: args.allow_published, ..Risks::default() },
-            allowed: AllowedChange::Nothing,
-        },
-        changes: SystemChanges {
-            os: None,
-            hands: HostAgents::new(own_program()?),
-            settings: &restore_report::SETTINGS,
-            pending_undo: &job::PENDING_UNDO,
-        },
-        callbacks: Callbacks::default(),
-    })
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().to_string()
+/// What a stage needs to be loaded, with the consents that `args` give.
+fn site<'a>(args: &InitArgs, cache: &'a Cache) -> Result<Site<'a>> {
+    let permissions = Permissions {
+        replace: args.replace,
+        replace_databases: &[],
+        risks: Risks { published: args.allow_published, ..Risks::default() },
+        allowed: AllowedChange::Nothing,
+    };
+    without_experiment(cache, permissions)
 }
 
 /// NAMEDATALEN - 1 of every common build: the server cuts what is longer, and another database would be made.

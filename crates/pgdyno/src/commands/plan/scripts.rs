@@ -7,7 +7,7 @@ use experiment::site::keys::contents_words;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::plan::Plan;
-use model::experiment::script::CaseData;
+use model::experiment::script::{CaseData, CaseScript};
 use model::text::columns;
 use model::text::prose::{bytes, grouped, plural};
 use workload::Program;
@@ -22,7 +22,7 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> Result<()> {
     let with_scripts = || plan.cases.iter().map(|case| &case.workload).filter(|w| !w.scripts.is_empty());
     if let Some(own) = with_scripts().find(|workload| workload.directory.is_none()) {
         writeln!(out)?;
-        scripts(out, own)?;
+        scripts(out, &own.scripts.iter().collect::<Vec<_>>(), true)?;
         writeln!(out, "data    {}", data(own))?;
     }
     let mut seen: Vec<(&WorkloadDirectory, u32)> = Vec::new();
@@ -37,18 +37,20 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn scripts(out: &mut String, workload: &WorkloadSpec) -> Result<()> {
-    let total: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
-    let width = workload.scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
-    for script in &workload.scripts {
+/// A line for each script, with its weight unless classes of clients have weights of their own.
+fn scripts(out: &mut String, scripts: &[&CaseScript], are_weighed: bool) -> Result<()> {
+    let total: f64 = scripts.iter().map(|script| f64::from(script.weight)).sum();
+    let width = scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
+    for script in scripts {
+        let share = 100.0 * f64::from(script.weight) / total.max(1.0);
+        let weight =
+            if are_weighed { format!("weight {} ({share:.1} %), ", script.weight) } else { String::new() };
         let n = Program::compile(&script.name, &script.source).map(|program| program.statements.len());
         let statements = n.map_or(String::new(), |n| format!("{}, ", plural(n as u64, "statement")));
         writeln!(
             out,
-            "script  {}  weight {} ({:.1} %), {statements}SHA-256 {}",
+            "script  {}  {weight}{statements}SHA-256 {}",
             columns::left(&script.name, width),
-            script.weight,
-            100.0 * f64::from(script.weight) / total.max(1.0),
             brief(&script.sha256),
         )?;
     }
@@ -65,8 +67,8 @@ fn of_directory(out: &mut String, workload: &WorkloadSpec, directory: &WorkloadD
         directory.title,
         brief(&directory.identity)
     )?;
-    let used = workload.scripts.iter().filter(|script| script.weight > 0).cloned().collect();
-    scripts(out, &WorkloadSpec { scripts: used, ..workload.clone() })?;
+    let is_used = |script: &&CaseScript| script.weight > 0 || directory.has_classes;
+    scripts(out, &workload.scripts.iter().filter(is_used).collect::<Vec<_>>(), !directory.has_classes)?;
     writeln!(out, "data    {}, identity {}", data(workload), brief(&directory.data_identity))?;
     let width = directory.tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
     for table in directory.tables.iter().take(TABLES_MAX) {

@@ -74,17 +74,21 @@ struct Question {
     name: String,
     scale: u32,
     is_open: bool,
-    /// Hashes of the user's own scripts: what they do differs as much as workloads do.
+    /// Hashes of the user's own scripts, or of a directory's transactions: what they do differs as much as workloads do.
     scripts: Vec<String>,
+    /// Values of a workload directory's options.
+    options: BTreeMap<String, String>,
 }
 
 fn question(case: &Case) -> Question {
     let workload = &case.workload;
+    let directory = workload.directory.as_deref();
     Question {
         name: workload.name(),
         scale: workload.scale,
         is_open: workload.pace.is_open(),
         scripts: workload.scripts.iter().map(|script| script.sha256.clone()).collect(),
+        options: directory.map(|directory| directory.options.clone()).unwrap_or_default(),
     }
 }
 

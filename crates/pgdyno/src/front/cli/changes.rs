@@ -56,7 +56,7 @@ pub(crate) struct RiskArgs {
     #[arg(long)]
     pub(crate) allow_published: bool,
     /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond the database that it
-    /// restores into: whoever wrote the archive gets its rights.
+    /// restores into: whoever wrote the archive gets its rights. Also of a workload directory that is not built in, on a server by URL.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
     /// Go on with results at an address where another cluster answers than the one that they were measured on: what is left is

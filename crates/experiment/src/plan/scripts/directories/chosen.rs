@@ -69,24 +69,7 @@ impl ChosenDirectory {
         if !problems.is_empty() {
             return Err(words(&name.place, &problems));
         }
-        let is_builtin = builtin(&manifest.name).is_some_and(|own| own == *found.files());
-        let texts = found.files().iter().filter(|(name, _)| *name != README);
-        let directory = WorkloadDirectory {
-            name: manifest.name.clone(),
-            title: manifest.title.clone(),
-            notice: manifest.notice.clone(),
-            variant: instance.variant().map(|variant| variant.name.clone()),
-            options: instance.options().clone(),
-            data_seed: instance.data_seed(),
-            identity: found.identity(),
-            data_identity: instance.data_identity(),
-            is_builtin,
-            tables: tables(&instance),
-            measures: measures(&instance),
-            limits: limits(&instance),
-            has_classes: has_classes(&instance),
-            texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
-        };
+        let directory = as_planned(&found, &instance);
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
         let n_clients = n_clients(&instance);
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
@@ -107,6 +90,28 @@ impl ChosenDirectory {
             self.scripts.iter().map(|script| (script.name.as_str(), script.weight)).collect();
         let classes = Classes::of_directory(&self.instance, &scripts, n_clients);
         classes.map(drop).map_err(|why| format!("workload directory `{}`: {why}", self.directory.name))
+    }
+}
+
+/// A directory as a plan has it.
+pub fn as_planned(found: &Directory, instance: &Instance) -> WorkloadDirectory {
+    let manifest = instance.manifest();
+    let texts = found.files().iter().filter(|(name, _)| *name != README);
+    WorkloadDirectory {
+        name: manifest.name.clone(),
+        title: manifest.title.clone(),
+        notice: manifest.notice.clone(),
+        variant: instance.variant().map(|variant| variant.name.clone()),
+        options: instance.options().clone(),
+        data_seed: instance.data_seed(),
+        identity: found.identity(),
+        data_identity: instance.data_identity(),
+        is_builtin: builtin(&manifest.name).is_some_and(|own| own == *found.files()),
+        tables: tables(instance),
+        measures: measures(instance),
+        limits: limits(instance),
+        has_classes: has_classes(instance),
+        texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
     }
 }
 
@@ -184,17 +189,6 @@ fn instance(place: &str, directory: &Directory, chosen: &Chosen) -> Result<Arc<I
     Instance::new(directory, &choice).map(Arc::new).map_err(|problems| words(place, &problems))
 }
 
-/// The instance of a case's directory.
-///
-/// # Errors
-/// As [`ChosenDirectory::new`]: a plan of somebody else may hold anything.
-pub(crate) fn instance_of(directory: &WorkloadDirectory, scale: u32) -> Result<Arc<Instance>, String> {
-    let WorkloadDirectory { name, variant, options, data_seed, texts, .. } = directory;
-    let chosen =
-        Chosen { variant: variant.clone(), options: options.clone(), scale, data_seed: Some(*data_seed) };
-    instance(name, &compiled(name, texts.clone())?, &chosen)
-}
-
 /// The size of the tables at scale 1 with the first level of each key; what is wrong with the directory, planning reports.
 pub(crate) fn unit_bytes(section: &WorkloadSection, name: &DirectoryName) -> u64 {
     let choices = super::choices(section, name);
@@ -204,7 +198,7 @@ pub(crate) fn unit_bytes(section: &WorkloadSection, name: &DirectoryName) -> u64
 }
 
 /// Problems in words, each with its place: the files are named as they are seen from where the user is.
-pub(super) fn words(place: &str, problems: &[Problem]) -> String {
+pub fn words(place: &str, problems: &[Problem]) -> String {
     let place = place.trim_end_matches('/');
     problems.iter().map(|problem| format!("{place}/{problem}")).collect::<Vec<_>>().join("\n")
 }

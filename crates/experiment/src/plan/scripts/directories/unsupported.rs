@@ -19,17 +19,5 @@ pub(super) fn problems(instance: &Instance) -> Vec<Problem> {
             format!("transaction `{}`: `check_answer` is not supported yet; leave it out", one.name)
         }),
     );
-    found.into_iter().map(problem).collect()
-}
-
-fn problem(message: String) -> Problem {
-    Problem {
-        file: super::files::MANIFEST.to_string(),
-        line: 0,
-        column: 0,
-        source_line: String::new(),
-        width: 0,
-        message,
-        is_warning: false,
-    }
+    found.into_iter().map(|message| Problem::whole(super::files::MANIFEST, message)).collect()
 }

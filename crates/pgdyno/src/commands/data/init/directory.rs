@@ -4,18 +4,17 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use dataset::clearance::published::{self, Creator};
-use dataset::session::{self, limit, lock};
+use dataset::session::limit;
 use dataset::{layout, schema};
 use experiment::plan::scripts::directories;
 use experiment::site::{phase_limit, stored_words};
-use experiment::stage::{adopted, directory_data};
+use experiment::stage::directory_data;
 use model::experiment::case::{Case, Layout, WorkloadKind};
 use model::text::prose::grouped;
 use model::workload::DirectoryName;
 use server::Cache;
-use server::database::template;
 
-use super::{create_database, load_into_embedded, site};
+use super::{load_into_embedded, open_to_load, site};
 use crate::commands::data::check::embedded_case;
 use crate::front::cli::data::InitArgs;
 use crate::front::setup;
@@ -34,7 +33,7 @@ pub(super) fn init(args: &InitArgs, name: &DirectoryName, scale: u32) -> Result<
     case.workload.load_streams = args.streams;
     match &args.server.server {
         Some(target) => load_into(args, case, target),
-        None => load_into_embedded(args, case, signals::stop_flag()),
+        None => load_into_embedded(args, case),
     }
 }
 
@@ -45,14 +44,9 @@ fn load_into(args: &InitArgs, mut case: Case, target: &str) -> Result<Exit> {
     let conninfo = setup::resolve_to_change(target)?;
     case.workload.schema = args.schema.clone();
     let cache = Cache::default_location()?;
-    let site = site(args, &cache, stop)?;
+    let site = site(args, &cache)?;
     let mut session = limit::within("examine the server", limit::QUESTIONS, || {
-        if args.create_database {
-            create_database(&conninfo, stop)?;
-        }
-        let mut session = session::open(&conninfo, stop)?;
-        adopted::expect_primary(&conninfo, &mut session)?;
-        lock::take(&mut session, template::keeper)?;
+        let mut session = open_to_load(args, &conninfo, stop)?;
         let schema = schema::find(&mut session, args.schema.as_deref())?;
         schema::expect_creatable(&mut session, &schema, &conninfo.to_string())?;
         let mut problems = directory_data::problems_by_url(&conninfo, &case, &site)?;

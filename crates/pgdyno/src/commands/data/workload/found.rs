@@ -61,8 +61,6 @@ impl FoundDirectory {
 
     /// Problems in words, with the files as they are seen from where the user is.
     pub(super) fn words(&self, problems: &[Problem]) -> String {
-        let place = self.name.place.trim_end_matches('/');
-        let word = |problem: &Problem| format!("{place}/{problem}");
-        problems.iter().map(word).collect::<Vec<String>>().join("\n")
+        directories::words(&self.name.place, problems)
     }
 }

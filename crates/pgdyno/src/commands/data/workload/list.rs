@@ -1,10 +1,13 @@
 //! `pgdyno workload list`: the workloads that pgdyno has.
 
+use std::path::Path;
+
 use anyhow::{Result, anyhow};
-use generator::{Directory, Manifest};
-use model::text::columns;
+use experiment::plan::scripts::directories as planned;
+use generator::Manifest;
 use model::workload::{WorkloadKind, directories};
 
+use crate::commands::data::workload::cells::{self, Cell};
 use crate::commands::data::workload::native;
 use crate::{Exit, print, print_exact};
 
@@ -47,17 +50,12 @@ fn entries() -> Result<Vec<Entry>> {
         unit: native::unit(kind.row().data),
         is_directory: false,
     });
-    let names = directories::BUILTIN.into_iter().filter_map(|name| {
-        let files = workload::directories::builtin(name)?;
-        Some(of_directory(name, files))
-    });
-    kinds.map(Ok).chain(names).collect()
+    kinds.map(Ok).chain(directories::BUILTIN.into_iter().map(of_directory)).collect()
 }
 
-fn of_directory(name: &str, files: &[(&str, &str)]) -> Result<Entry> {
-    let files = files.iter().map(|(file, text)| (file.to_string(), text.to_string())).collect();
-    let manifest = Directory::new(files).and_then(|directory| Manifest::read(&directory));
-    let manifest = manifest.map_err(|problems| {
+fn of_directory(name: &str) -> Result<Entry> {
+    let directory = planned::directory_at(name, Path::new("")).map_err(anyhow::Error::msg)?;
+    let manifest = Manifest::read(&directory).map_err(|problems| {
         let words: Vec<String> = problems.iter().map(|problem| format!("{name}/{problem}")).collect();
         anyhow!("{}", words.join("\n"))
     })?;
@@ -71,19 +69,12 @@ fn of_directory(name: &str, files: &[(&str, &str)]) -> Result<Entry> {
 }
 
 fn text(entries: &[Entry]) -> String {
-    let rows: Vec<[String; 4]> =
-        std::iter::once(["name", "what", "variants", "1 unit of scale"].map(str::to_string))
-            .chain(entries.iter().map(|entry| {
-                [entry.name.clone(), entry.title.clone(), shortened(&entry.variants), entry.unit.clone()]
-            }))
-            .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2].map(width);
-    let line = |row: &[String; 4]| {
-        let cells = widths.iter().zip(row).map(|(width, text)| format!("{}  ", columns::left(text, *width)));
-        format!("{}{}\n", cells.collect::<String>(), row[3])
+    let row = |entry: &Entry| {
+        let texts = [entry.name.clone(), entry.title.clone(), shortened(&entry.variants), entry.unit.clone()];
+        texts.map(Some).to_vec()
     };
-    rows.iter().map(line).collect()
+    let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
+    cells::table(&["name", "what", "variants", "1 unit of scale"], &rows, usize::MAX)
 }
 
 /// The variants with commas, as many as there is room for.

@@ -119,8 +119,12 @@ fn reported(dir: &Path, explained: &Explained) -> Result<(), String> {
     let json = report::json(study);
     serde_json::from_str::<serde::de::IgnoredAny>(&json)
         .map_err(|error| format!("its JSON is none: {error}"))?;
-    for text in [json, report::cases_csv(study), report::scripts_csv(study), report::seconds_csv(study, None)]
-    {
+    for text in [
+        json,
+        report::cases_csv(study),
+        report::scripts_csv(study).unwrap_or_default(),
+        report::seconds_csv(study, None),
+    ] {
         is_short(&text)?;
     }
     is_short(&report::terminal_table(study, 100, false))?;

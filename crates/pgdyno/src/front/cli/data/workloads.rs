@@ -43,7 +43,7 @@ pub(crate) struct ChosenArgs {
     /// An option of the workload directory, which experiments set as workload.options.NAME. Repeatable.
     #[arg(long = "option", value_name = "NAME=VALUE")]
     pub(crate) options: Vec<String>,
-    /// Seed of the data of a workload directory [default: that of the directory].
+    /// Seed of the data of a workload directory [default: 1].
     #[arg(long, value_name = "N")]
     pub(crate) data_seed: Option<u64>,
 }

@@ -74,6 +74,23 @@ impl Shown<'_> {
         format!("{}, about {} without indexes{unit}{sensible}", self.scale, bytes(size))
     }
 
+    /// The part of each transaction in the load, in words.
+    fn shares(&self) -> Vec<String> {
+        let classes = self.instance.sessions();
+        let share = |n: usize| {
+            let weights = &classes[0].weights;
+            if classes.iter().any(|class| class.weights != *weights) {
+                return "by class".to_string();
+            }
+            let sum: u64 = weights.iter().copied().map(u64::from).sum();
+            match weights[n] {
+                0 => "-".to_string(),
+                weight => percent(f64::from(weight) / sum as f64),
+            }
+        };
+        (0..self.instance.transactions().len()).map(share).collect()
+    }
+
     /// Tables of text: their columns' names, and their rows.
     fn lists(&self) -> Vec<(Vec<&'static str>, Vec<Vec<Cell>>)> {
         let manifest = self.instance.manifest();
@@ -86,11 +103,10 @@ impl Shown<'_> {
             let size = bytes(table_bytes(table));
             cells(vec![table.name.clone(), rows_words(table), size, table.copy_columns().join(", ")])
         });
-        let sum: u64 = self.instance.transactions().iter().map(|one| u64::from(one.weight)).sum();
-        let transactions = self.instance.transactions().iter().map(|transaction| {
-            let share = percent(f64::from(transaction.weight) / sum.max(1) as f64);
-            cells(vec![transaction.name.clone(), share, parameters(transaction), manner(transaction)])
-        });
+        let transactions =
+            self.instance.transactions().iter().zip(self.shares()).map(|(transaction, share)| {
+                cells(vec![transaction.name.clone(), share, parameters(transaction), manner(transaction)])
+            });
         let named = self.instance.sessions().iter().filter(|session| !session.name.is_empty());
         let sessions = named.map(|session| cells(vec![session.name.clone(), self.class(session)]));
         let variants = manifest.variants.iter().map(|variant| {
