@@ -215,8 +215,8 @@ pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C), or a check of a workload \
                directory after the drain",
     source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table; checks/NAME.sql of a workload directory",
-    advice: "Of TPC-C, pgdyno check lists all violations; if there were none before, the server lost or mixed up transactions. Of a workload \
-             directory, run the SQL of the check by hand, and see whether the transactions do what their author meant.",
+    advice: "For TPC-C, pgdyno check lists all violations, and if there were none before, the server lost or mixed up transactions; for a \
+             workload directory, run the SQL of the check by hand, and see whether the transactions do what their author meant.",
     evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain; queries of a workload \
                directory, after the drain.",
     why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
