@@ -1,0 +1,128 @@
+//! Which `log_line_prefix` lines have.
+
+use anyhow::{Result, bail};
+
+use super::{LINES_LOOKED_AT, refuse_strangers, shown};
+use crate::log::format::prefix::{LinePrefix, PrefixedLine};
+use crate::log::known::PREFIXES;
+
+/// Lines that should begin with a prefix.
+pub(super) struct Sample<'a> {
+    pub(super) name: &'a str,
+    pub(super) lines: Vec<&'a [u8]>,
+}
+
+/// A prefix with what it explains: lines, and bytes that no other field could be.
+#[derive(Debug)]
+struct Candidate {
+    prefix: LinePrefix,
+    n_lines: usize,
+    n_strict: usize,
+}
+
+impl Candidate {
+    fn score(&self) -> (usize, usize) {
+        (self.n_lines, self.n_strict)
+    }
+}
+
+impl Sample<'_> {
+    /// The prefix that the user gives, if any line has it.
+    pub(super) fn check(&self, given: &LinePrefix) -> Result<LinePrefix> {
+        if self.lines.iter().any(|line| given.read(line).is_some()) {
+            return Ok(given.clone());
+        }
+        let first = self.lines.first().copied().unwrap_or_default();
+        let better = match self.choose(None) {
+            Ok(found) => format!("its lines fit `{}`", found.text()),
+            Err(_) => "compare it with SHOW log_line_prefix".to_string(),
+        };
+        bail!("no line of `{}` begins with the prefix `{}`: line 1 is `{}`; {better}", self.name, given.text(), shown(first));
+    }
+
+    /// The known prefix that explains most lines.
+    pub(super) fn choose(&self, previous: Option<&LinePrefix>) -> Result<LinePrefix> {
+        refuse_strangers(self.name, &self.lines)?;
+        let looked = &self.lines[..self.lines.len().min(LINES_LOOKED_AT)];
+        let mut best = best(looked);
+        if best.len() > 1 {
+            best = self::best(&self.lines);
+        }
+        let Some(first) = best.first() else { return self.unknown() };
+        if let Some(previous) = previous.filter(|previous| best.iter().any(|one| one.prefix == **previous)) {
+            return Ok(previous.clone());
+        }
+        if let Some(line) = self.difference(&best) {
+            return self.ambiguous(&best, line);
+        }
+        // They differ in what the sample does not have: the one with more fields reads more of the rest.
+        let longest = best.iter().max_by_key(|one| one.prefix.text().len()).unwrap_or(first);
+        Ok(longest.prefix.clone())
+    }
+
+    /// A line that the best candidates read differently.
+    fn difference(&self, best: &[Candidate]) -> Option<&[u8]> {
+        let is_different = |line: &&&[u8]| {
+            let mut readings = best.iter().map(|one| one.prefix.read(line).map(|read| fields(&read)));
+            let first = readings.next();
+            readings.any(|reading| Some(reading) != first)
+        };
+        self.lines.iter().find(is_different).copied()
+    }
+
+    fn ambiguous(&self, best: &[Candidate], line: &[u8]) -> Result<LinePrefix> {
+        let mut readings = String::new();
+        for one in best {
+            let Some(read) = one.prefix.read(line) else { continue };
+            let name = |name: &str, value: &[u8]| {
+                let value = String::from_utf8_lossy(value);
+                if value.is_empty() { String::new() } else { format!(" {name}={value}") }
+            };
+            readings.push_str(&format!(
+                "\n  {:<28}{}{}{}{}",
+                format!("`{}`", one.prefix.text()),
+                read.fields.session().pid().map_or(String::new(), |pid| format!(" process={pid}")),
+                name("user", read.fields.user),
+                name("database", read.fields.database),
+                name("application", read.fields.application),
+            ));
+        }
+        bail!(
+            "`{}` can be read in several ways; give --prefix as SHOW log_line_prefix prints it. The line `{}` would be:{readings}",
+            self.name,
+            shown(line)
+        );
+    }
+
+    fn unknown(&self) -> Result<LinePrefix> {
+        let first = self.lines.first().copied().unwrap_or_default();
+        bail!(
+            "cannot find out the format of `{}`: it is no csvlog, JSON or syslog, and no known log_line_prefix fits line 1, `{}`; \
+             give --prefix as SHOW log_line_prefix prints it",
+            self.name,
+            shown(first)
+        );
+    }
+}
+
+/// What matters of a reading.
+fn fields<'a>(read: &PrefixedLine<'a>) -> impl PartialEq + use<'a> {
+    let fields = read.fields;
+    (fields.user, fields.database, fields.application, fields.session(), fields.time, fields.transaction, fields.query_id)
+}
+
+/// The candidates with the highest score.
+fn best(lines: &[&[u8]]) -> Vec<Candidate> {
+    let known = PREFIXES.iter().filter_map(|text| LinePrefix::new(text).ok());
+    let mut candidates: Vec<Candidate> = known
+        .map(|prefix| {
+            let readings: Vec<usize> =
+                lines.iter().filter_map(|line| prefix.read(line)).map(|read| read.n_strict).collect();
+            Candidate { prefix, n_lines: readings.len(), n_strict: readings.iter().sum() }
+        })
+        .filter(|candidate| candidate.n_lines > 0)
+        .collect();
+    let highest = candidates.iter().map(Candidate::score).max();
+    candidates.retain(|candidate| Some(candidate.score()) == highest);
+    candidates
+}

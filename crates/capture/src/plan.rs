@@ -1,0 +1,1 @@
+//! What to set on a server so that its log can be captured.
