@@ -38,7 +38,7 @@ pub struct LogFile {
     pub bytes: Box<dyn Read>,
 }
 
-/// How to read logs.
+/// Options of reading.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     /// Format of all files; found out if absent.

@@ -17,7 +17,7 @@ use self::output::Output;
 use self::session::SessionState;
 use self::states::States;
 use super::executed::StatementSink;
-use super::format::record::{Level, LogRecord, SessionKey};
+use super::format::record::{LogRecord, MessageLevel, SessionKey};
 use super::reading::{FileReading, LogReading, SkipReason, TimeResolution};
 use super::source::LogSource;
 
@@ -76,7 +76,7 @@ impl<'a> Combiner<'a> {
         self.output.reading.records += 1;
         let now_us = self.keep_time(record);
         self.expect_same_server(record)?;
-        if record.level == Level::Foreign {
+        if record.level == MessageLevel::Foreign {
             self.skip(SkipReason::OtherLanguage);
             return Ok(());
         }
@@ -86,8 +86,8 @@ impl<'a> Combiner<'a> {
             return Ok(());
         }
         self.output.reading.has_processes |= record.session != SessionKey::Unknown;
-        let said = if record.level == Level::Log { said(&record.message) } else { Said::Other };
-        if record.level == Level::Lower {
+        let said = if record.level == MessageLevel::Log { said(&record.message) } else { Said::Other };
+        if record.level == MessageLevel::Lower {
             self.skip(SkipReason::OtherMessage);
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl<'a> Combiner<'a> {
         };
         let held = state.held_bytes();
         state.describe(record);
-        if record.level == Level::Error {
+        if record.level == MessageLevel::Error {
             self.output.error(state, record, now_us);
         } else {
             take(&mut self.output, state, record, said, now_us);
@@ -125,7 +125,9 @@ impl<'a> Combiner<'a> {
         if time.is_whole {
             reading.resolution = TimeResolution::Second;
         }
-        let back_us = self.latest_us.unwrap_or(time.us) - time.us;
+        let back_us = self.latest_us.unwrap_or(time.us).saturating_sub(time.us);
+        reading.later_lines += u64::from(back_us < 0);
+        reading.earlier_lines += u64::from(back_us > 0);
         if back_us > BACKWARD_US {
             reading.backward_steps += 1;
             reading.backward_us_max = reading.backward_us_max.max(back_us);

@@ -15,10 +15,10 @@ use super::format::prefix::LinePrefix;
 use super::format::syslog;
 use super::source::{Boundary, LogSource};
 
-/// How many lines are looked at. More are only if these do not decide.
+/// Number of lines that are looked at. More are only if these do not decide.
 pub(super) const LINES_LOOKED_AT: usize = 200;
 
-/// How much of a line a message shows.
+/// Characters of a line that a message shows.
 const SHOWN_CHARS: usize = 120;
 
 /// A format that the user can name.
@@ -48,7 +48,7 @@ impl FromStr for FormatName {
     }
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Detected {
     Csv,
@@ -178,7 +178,12 @@ impl Look<'_> {
             return Ok(Some(Detected::Json(shape, None)));
         }
         let lines = json::inner_lines(&objects, shape);
-        ensure!(!lines.is_empty(), "`{}` is {}, but no object has a line of PostgreSQL", self.name, shape.words());
+        ensure!(
+            !lines.is_empty(),
+            "`{}` is {}, but no object has a line of PostgreSQL",
+            self.name,
+            shape.words()
+        );
         let prefix = self.prefix(lines.iter().map(Vec::as_slice).collect())?;
         Ok(Some(Detected::Json(shape, Some(prefix))))
     }
@@ -209,7 +214,7 @@ impl Look<'_> {
     }
 }
 
-/// What the server wrote into a line of syslog, if the line begins a message.
+/// The server's text in a line of syslog, if the line begins a message.
 fn syslog_text(line: &[u8], newest_us: i64) -> Option<Vec<u8>> {
     let header = syslog::header(line, newest_us)?;
     header.envelope.pid?;
@@ -220,7 +225,8 @@ fn syslog_text(line: &[u8], newest_us: i64) -> Option<Vec<u8>> {
 /// The beginning of a line, for a message.
 pub(super) fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    let mut shown: String = text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut shown: String =
+        text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() {
         shown.push('…');
     }

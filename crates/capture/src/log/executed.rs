@@ -19,7 +19,7 @@ pub struct ExecutedStatement {
     pub parse_us: u64,
     /// Time of its `bind` line, 0 if there is none.
     pub bind_us: u64,
-    /// How the client sent it.
+    /// The protocol by which the client sent it.
     pub protocol: Protocol,
     /// The text, as in the log; for EXECUTE of a prepared statement with plain values, the prepared text.
     pub text: String,
@@ -33,7 +33,7 @@ pub struct ExecutedStatement {
     pub query_id: i64,
     /// SQLSTATE if it failed, or [`UNKNOWN_STATE`].
     pub error: Option<[u8; 5]>,
-    /// Its place among several statements of one message; `1 of 1` for most.
+    /// The place among several statements of one message; `1 of 1` for most.
     pub batch: BatchPart,
     /// Whether it fetches more rows of a portal that was executed before.
     pub is_fetch: bool,
@@ -45,7 +45,7 @@ pub struct ExecutedStatement {
 pub struct BatchPart {
     /// From 1.
     pub number: u32,
-    /// How many there are.
+    /// The number of parts.
     pub of: u32,
 }
 
@@ -54,7 +54,7 @@ impl BatchPart {
     pub const ALONE: BatchPart = BatchPart { number: 1, of: 1 };
 }
 
-/// How a client sent a statement.
+/// The protocol by which a client sent a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protocol {
     /// As a simple query.
@@ -85,7 +85,7 @@ pub struct VirtualTransaction {
     pub local: u64,
 }
 
-/// What a log says about a session.
+/// Facts of a log about a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoggedSession {
     /// The role.
@@ -100,7 +100,7 @@ pub struct LoggedSession {
     pub ended_us: Option<i64>,
 }
 
-/// Where readers push statements. Those of a session arrive in their order; across sessions, in the order of the lines that complete
+/// The receiver of statements. Those of a session arrive in their order; across sessions, in the order of the lines that complete
 /// them.
 pub trait StatementSink {
     /// Before the first statement of a session.

@@ -16,7 +16,7 @@ pub enum TimeResolution {
     Second,
 }
 
-/// Why something of the log is in no statement.
+/// The reason why something of the log is in no statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum SkipReason {
@@ -121,14 +121,14 @@ pub struct RecordCounts {
 }
 
 impl RecordCounts {
-    /// Their sum.
+    /// Sum of all.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.statements + self.errors + self.durations + self.parses + self.binds + self.connections
     }
 }
 
-/// What one file was.
+/// One file: its format and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReading {
     /// As it was given.
@@ -141,7 +141,7 @@ pub struct FileReading {
     pub bytes: u64,
 }
 
-/// What was read.
+/// The reading of a whole log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogReading {
     /// The files in their order.
@@ -185,8 +185,12 @@ pub struct LogReading {
     pub last_us: Option<i64>,
     /// The smallest unit of times.
     pub resolution: TimeResolution,
-    /// How often the time went back by more than a second, and by how much at most.
+    /// Number of times that the clock went back by more than a second, and by how much at most.
     pub backward_steps: u64,
+    /// Records later than the one before.
+    pub later_lines: u64,
+    /// Records earlier than the one before.
+    pub earlier_lines: u64,
     /// The largest step back.
     pub backward_us_max: i64,
     /// Messages whose zone has an abbreviation that we do not know; taken as UTC.
@@ -196,7 +200,7 @@ pub struct LogReading {
 }
 
 impl LogReading {
-    /// How many were left out for a reason.
+    /// The number of those left out for a reason.
     #[must_use]
     pub fn skipped(&self, reason: SkipReason) -> u64 {
         self.skipped[reason as usize]
@@ -231,7 +235,7 @@ impl LogReading {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// What the log lacks: the setting, and what can still be made.
+    /// Everything that the log lacks: the setting, and what can still be made.
     #[must_use]
     pub fn lacks(&self) -> Vec<Lack> {
         lack::lacks(self)
@@ -243,7 +247,7 @@ impl LogReading {
         self.resolution == TimeResolution::Millisecond && self.has_processes && self.timed > 0
     }
 
-    /// What a reader of the results should know in addition.
+    /// Facts that a reader of the results should know in addition.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -255,7 +259,10 @@ impl LogReading {
             ));
         }
         if self.unknown_zones > 0 {
-            notes.push(format!("{} times have a zone that is not known; they are taken as UTC", self.unknown_zones));
+            notes.push(format!(
+                "{} times have a zone that is not known; they are taken as UTC",
+                self.unknown_zones
+            ));
         }
         if self.foreign_texts > 0 {
             notes.push(format!("{} texts are not in UTF-8; they are read as Latin-1", self.foreign_texts));
@@ -283,8 +290,14 @@ impl LogReading {
         self.all_skipped().filter(|(reason, _)| !OF_LINES.contains(reason)).map(|(_, n)| n).sum()
     }
 
-    /// An error that says why there is no statement at all.
+    /// An error for a log that is in reverse order, or has no statement at all.
     pub(crate) fn expect_statements(&self) -> Result<()> {
+        if self.earlier_lines > 10 && self.earlier_lines > 2 * self.later_lines {
+            bail!(
+                "the newest lines of the log come first, so that no line can be put together with the ones before: \
+                 reverse them (`tac FILE`), or ask the service for ascending order"
+            );
+        }
         if self.statements > 0 {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::LINE_BYTES_MAX;
 
-/// How much is read at once, and how much of a file is looked at to find out its format.
+/// Bytes that are read at once, and bytes of a file is looked at to find out its format.
 const READ_BYTES: usize = 256 << 10;
 
 /// Largest window of zstd that is accepted, as a power of two: 128 MiB, what `zstd --long` uses.
@@ -30,7 +30,7 @@ impl Boundary for Newline {
 
 /// A piece of a file.
 pub(crate) enum Piece {
-    /// Its place in the buffer, for `bytes`.
+    /// The place in the buffer, for `bytes`.
     Whole(Range<usize>),
     /// More than `LINE_BYTES_MAX`; nothing of it has been taken.
     TooLong,
@@ -41,7 +41,7 @@ pub(crate) struct LogSource {
     name: String,
     input: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// What is not yet taken of `buffer`.
+    /// The part of `buffer` that is not yet taken.
     left: Range<usize>,
     is_at_end: bool,
     /// Lines that are taken.
@@ -63,7 +63,9 @@ impl LogSource {
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
                 Box::new(decoder)
             }
-            [b'B', b'Z', b'h', ..] => bail!("`{name}` is compressed by bzip2: give its output, `bzcat {name}`"),
+            [b'B', b'Z', b'h', ..] => {
+                bail!("`{name}` is compressed by bzip2: give its output, `bzcat {name}`")
+            }
             [0xfd, b'7', b'z', b'X', b'Z', ..] => {
                 bail!("`{name}` is compressed by xz: give its output, `xzcat {name}`")
             }
@@ -270,7 +272,8 @@ mod tests {
         assert_eq!(lines(gzip.finish().unwrap()), expected);
         assert_eq!(lines(zstd::encode_all(&text[..], 1).unwrap()), expected);
         assert_eq!(lines([b"\xef\xbb\xbf", &text[..]].concat()), expected);
-        let open = |bytes: &[u8]| LogSource::open(Box::new(Cursor::new(bytes.to_vec())), "a.bz2").err().unwrap();
+        let open =
+            |bytes: &[u8]| LogSource::open(Box::new(Cursor::new(bytes.to_vec())), "a.bz2").err().unwrap();
         assert_eq!(
             open(b"BZh91AY").to_string(),
             "`a.bz2` is compressed by bzip2: give its output, `bzcat a.bz2`"

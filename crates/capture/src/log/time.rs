@@ -96,7 +96,9 @@ fn zone_length(bytes: &[u8], is_iso: bool) -> usize {
                 .take_while(|b| b.is_ascii_digit() || (is_iso && **b == b':'))
                 .count()
         }
-        [letter, ..] if letter.is_ascii_alphabetic() => bytes.iter().take(8).take_while(|byte| byte.is_ascii_alphabetic()).count(),
+        [letter, ..] if letter.is_ascii_alphabetic() => {
+            bytes.iter().take(8).take_while(|byte| byte.is_ascii_alphabetic()).count()
+        }
         _ => 0,
     }
 }
@@ -223,8 +225,7 @@ fn year(us: i64) -> i64 {
     let days = us.div_euclid(DAY_US) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     era * 400 + year_of_era + i64::from(day_of_year >= 306)
 }

@@ -6,7 +6,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use capture::log::{ExecutedStatement, LogFile, LoggedSession, ReadOptions, SessionId, SkipReason, StatementSink};
+use capture::log::{
+    ExecutedStatement, LogFile, LoggedSession, ReadOptions, SessionId, SkipReason, StatementSink,
+};
 
 /// Memory in use, and the most that there was.
 struct Counting;
@@ -71,9 +73,36 @@ const SEEDS: &[&str] = &[
 ];
 
 const PIECES: &[&[u8]] = &[
-    b"\"", b"\n", b"'", b"\\", b"{", b"}", b",", b"\t", b"\0", b"\xff\xfe", b"$1 = ", b"NULL", b"LOG:  ", b"STATEMENT:  ",
-    b"duration: 99999999999999999999.999 ms", b"duration: 0.001 ms", b"9223372036854775807", b"-1", b"$$", b"/*", b";", b"begin atomic",
-    b"9999-12-31 23:59:60 UTC", b"0000-01-01 00:00:00 +99", b"%", b"[", b"]", b"\r\n", b"ffffffffffffffff.ffffffff", b"4294967296/18446744073709551616",
+    b"\"",
+    b"\n",
+    b"'",
+    b"\\",
+    b"{",
+    b"}",
+    b",",
+    b"\t",
+    b"\0",
+    b"\xff\xfe",
+    b"$1 = ",
+    b"NULL",
+    b"LOG:  ",
+    b"STATEMENT:  ",
+    b"duration: 99999999999999999999.999 ms",
+    b"duration: 0.001 ms",
+    b"9223372036854775807",
+    b"-1",
+    b"$$",
+    b"/*",
+    b";",
+    b"begin atomic",
+    b"9999-12-31 23:59:60 UTC",
+    b"0000-01-01 00:00:00 +99",
+    b"%",
+    b"[",
+    b"]",
+    b"\r\n",
+    b"ffffffffffffffff.ffffffff",
+    b"4294967296/18446744073709551616",
 ];
 
 fn mutated(random: &mut Random) -> Vec<u8> {
@@ -108,7 +137,10 @@ fn mutated(random: &mut Random) -> Vec<u8> {
 }
 
 /// Reads a log; whatever it is, the counts add up.
-fn read(bytes: Box<dyn Read>, options: &ReadOptions) -> Result<(u64, capture::log::LogReading), anyhow::Error> {
+fn read(
+    bytes: Box<dyn Read>,
+    options: &ReadOptions,
+) -> Result<(u64, capture::log::LogReading), anyhow::Error> {
     let mut dropped = Dropped::default();
     let file = LogFile { name: "a".to_string(), bytes };
     let reading = capture::log::read([file], options, &mut dropped)?;
@@ -149,7 +181,10 @@ impl Read for ManySessions {
         self.next -= 1;
         let id = 0x7000_0000 - self.next;
         let text = "x".repeat(self.filling);
-        let line = format!("2026-11-29 19:34:40.613 UTC|a|b|{id:x}.{:x}|LOG:  statement: select '{text}'\n", self.next % 30_000 + 1);
+        let line = format!(
+            "2026-11-29 19:34:40.613 UTC|a|b|{id:x}.{:x}|LOG:  statement: select '{text}'\n",
+            self.next % 30_000 + 1
+        );
         self.line = Cursor::new(line.into_bytes());
         self.line.read(place)
     }
@@ -191,7 +226,8 @@ fn hostile_logs_are_read_or_refused_within_bounds() {
     });
     most_of("a message of 200 MB in short lines", 80, || {
         let head = [prefix.as_slice(), b"select 1\n", prefix, b"a\n"].concat();
-        let long = Endless { piece: [&b"\t"[..], &[b'y'; 1000], b"\n"].concat(), at: 0, left: 200_400 * 1002 };
+        let long =
+            Endless { piece: [&b"\t"[..], &[b'y'; 1000], b"\n"].concat(), at: 0, left: 200_400 * 1002 };
         let tail = [prefix.as_slice(), b"select 2\n"].concat();
         let log = Cursor::new(head).chain(long).chain(Cursor::new(tail));
         let (n, reading) = read(Box::new(log), &ReadOptions::default()).unwrap();
@@ -200,8 +236,11 @@ fn hostile_logs_are_read_or_refused_within_bounds() {
     most_of("a csvlog whose quote is never closed", 80, || {
         let record = SEEDS[0].as_bytes();
         let open = &record[..record.len() - 60];
-        let log = Cursor::new([record, open].concat())
-            .chain(Endless { piece: b"and more text without quotes\n".to_vec(), at: 0, left: 100 << 20 });
+        let log = Cursor::new([record, open].concat()).chain(Endless {
+            piece: b"and more text without quotes\n".to_vec(),
+            at: 0,
+            left: 100 << 20,
+        });
         let (n, _) = read(Box::new(log), &ReadOptions::default()).unwrap();
         assert_eq!(n, 1);
     });

@@ -8,7 +8,8 @@ fn error_with(options: &ReadOptions, log: &str) -> String {
     read_files(vec![file("server.csv", log)], options).unwrap_err()
 }
 
-const STDERR: &str = "2026-11-29 19:34:10.000 UTC [7] shop@shop LOG:  duration: 0.056 ms  statement: select 1\n";
+const STDERR: &str =
+    "2026-11-29 19:34:10.000 UTC [7] shop@shop LOG:  duration: 0.056 ms  statement: select 1\n";
 
 #[test]
 fn a_prefix_that_fits_in_two_ways_is_an_error_that_shows_both() {
@@ -38,7 +39,10 @@ fn a_file_that_is_not_what_the_user_says_names_its_first_line_and_its_format() {
 fn a_prefix_that_no_line_has_is_an_error_with_one_that_fits() {
     let options = ReadOptions { prefix: Some("%t %u ".to_string()), ..ReadOptions::default() };
     let error = error_with(&options, STDERR);
-    assert!(error.starts_with("no line of `server.csv` begins with the prefix `%t %u `: line 1 is `2026"), "{error}");
+    assert!(
+        error.starts_with("no line of `server.csv` begins with the prefix `%t %u `: line 1 is `2026"),
+        "{error}"
+    );
     assert!(error.ends_with("its lines fit `%m [%p] %q%u@%d `"), "{error}");
     let options = ReadOptions { prefix: Some("%m [%k] ".to_string()), ..ReadOptions::default() };
     assert!(error_with(&options, STDERR).contains("has %k, which PostgreSQL does not know"));
@@ -59,7 +63,10 @@ fn strangers_are_named() {
         let error = try_read(log).unwrap_err();
         assert!(error.contains(expected), "{error}");
     };
-    check("2018-09-12 16:09:05.313 3394 LOG C-0x562376c014e0: a/b@127.0.0.1:43866 login attempt\n", "is a log of PgBouncer");
+    check(
+        "2018-09-12 16:09:05.313 3394 LOG C-0x562376c014e0: a/b@127.0.0.1:43866 login attempt\n",
+        "is a log of PgBouncer",
+    );
     check("hello\nworld\n", "cannot find out the format of `a.log`");
     check("a\0b\n", "is no text");
     check("", "the log has 0 messages but no statement");

@@ -45,7 +45,10 @@ pub(crate) fn file(name: &str, bytes: impl Into<Vec<u8>>) -> LogFile {
 }
 
 /// Reads files; every record has to be accounted for.
-pub(crate) fn read_files(files: Vec<LogFile>, options: &ReadOptions) -> Result<(Collected, LogReading), String> {
+pub(crate) fn read_files(
+    files: Vec<LogFile>,
+    options: &ReadOptions,
+) -> Result<(Collected, LogReading), String> {
     let mut collected = Collected::default();
     let reading = capture::log::read(files, options, &mut collected).map_err(|error| format!("{error:#}"))?;
     assert_eq!(reading.records, reading.counts.sum() + reading.records_skipped(), "{reading:?}");

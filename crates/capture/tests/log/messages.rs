@@ -47,7 +47,10 @@ fn steps_of_the_extended_protocol_are_one_statement() {
     assert_eq!(found.texts(), ["select $1"; 3]);
     let first = &found.statements[0];
     assert_eq!((first.parse_us, first.bind_us, first.duration_us), (100, 20, Some(3)));
-    assert_eq!((&first.protocol, &first.parameters[..]), (&Protocol::Named("S_1".to_string()), &[text("a")][..]));
+    assert_eq!(
+        (&first.protocol, &first.parameters[..]),
+        (&Protocol::Named("S_1".to_string()), &[text("a")][..])
+    );
     let fetches: Vec<bool> = found.statements.iter().map(|one| one.is_fetch).collect();
     assert_eq!(fetches, [false, false, true]);
 }
@@ -68,7 +71,13 @@ fn durations_of_log_duration_belong_to_the_steps() {
     assert_eq!((first.parse_us, first.bind_us, first.duration_us), (100, 20, Some(3)));
     assert_eq!(first.protocol, Protocol::Extended);
     assert_eq!(found.statements[1].duration_us, Some(5));
-    assert_eq!((reading.skipped(SkipReason::DurationWithoutText), reading.skipped_us(SkipReason::DurationWithoutText)), (1, 300));
+    assert_eq!(
+        (
+            reading.skipped(SkipReason::DurationWithoutText),
+            reading.skipped_us(SkipReason::DurationWithoutText)
+        ),
+        (1, 300)
+    );
 }
 
 #[test]
@@ -79,7 +88,10 @@ fn values_of_parameters_may_have_lines_and_quotes_and_be_cut() {
                2021-12-03 07:14:48.595 UTC [4913] user=u,db=d DETAIL:  parameters: $1 = 'it''s', $2 = '0123456789...'\n";
     let (found, _) = read(log);
     assert_eq!(found.statements[0].parameters, [text("nj\nhello"), LoggedValue::Null]);
-    assert_eq!(found.statements[1].parameters, [text("it's"), LoggedValue::Truncated("0123456789".to_string())]);
+    assert_eq!(
+        found.statements[1].parameters,
+        [text("it's"), LoggedValue::Truncated("0123456789".to_string())]
+    );
 }
 
 #[test]
@@ -104,7 +116,10 @@ fn errors_belong_to_their_statements() {
     assert_eq!(errors, [*b"22012", *b"42601", *b"23505", UNKNOWN_STATE]);
     assert_eq!(found.statements[2].protocol, Protocol::Named("P_1".to_string()));
     assert_eq!(found.statements[2].parameters, [text("7")]);
-    assert_eq!((&found.statements[3].protocol, &found.statements[3].parameters[..]), (&Protocol::Extended, &[text("x")][..]));
+    assert_eq!(
+        (&found.statements[3].protocol, &found.statements[3].parameters[..]),
+        (&Protocol::Extended, &[text("x")][..])
+    );
     assert_eq!(reading.skipped(SkipReason::ErrorWithoutStatement), 1);
     assert_eq!(reading.counts.errors, 1);
 }
@@ -181,11 +196,22 @@ fn what_a_log_lacks_is_said_with_the_setting() {
         reading.lacks().iter().map(|lack| format!("{lack}\n")).collect()
     };
     let statement_alone = lacks(&log(&["LOG:  statement: select 1"]));
-    assert!(statement_alone.contains("no durations: set log_min_duration_statement = 0; without them, mix"), "{statement_alone}");
-    assert!(statement_alone.contains("no virtual transaction ids: set log_line_prefix with %v"), "{statement_alone}");
-    let rds = lacks("2020-03-11 20:40:43 CET:[local]:u@d:[7]:LOG:  duration: 0.1 ms  execute a: select $1\n2020-03-11 20:40:43 CET:[local]:u@d:[7]:LOG:  duration: 0.100 ms  execute a: select $1\n");
+    assert!(
+        statement_alone.contains("no durations: set log_min_duration_statement = 0; without them, mix"),
+        "{statement_alone}"
+    );
+    assert!(
+        statement_alone.contains("no virtual transaction ids: set log_line_prefix with %v"),
+        "{statement_alone}"
+    );
+    let rds = lacks(
+        "2020-03-11 20:40:43 CET:[local]:u@d:[7]:LOG:  duration: 0.1 ms  execute a: select $1\n2020-03-11 20:40:43 CET:[local]:u@d:[7]:LOG:  duration: 0.100 ms  execute a: select $1\n",
+    );
     assert!(rds.contains("times in whole seconds: set log_line_prefix with %m instead of %t; a model can be made, but no trace"), "{rds}");
-    assert!(rds.contains("1 of 1 statements with parameters have no values: set log_parameter_max_length"), "{rds}");
+    assert!(
+        rds.contains("1 of 1 statements with parameters have no values: set log_parameter_max_length"),
+        "{rds}"
+    );
     let without_process = lacks("LOG:  duration: 0.100 ms  statement: select 1\n");
     assert!(without_process.contains("no session or process in any line"), "{without_process}");
 }

@@ -102,7 +102,9 @@ fn dates_of_syslog_get_the_year_before_the_newest_instant() {
 #[test]
 fn a_line_that_syslog_has_cut_is_put_together() {
     let line = |chunk: u32, text: &str| {
-        format!("Nov 29 19:34:40 db1 postgres[7]: [3-{chunk}] {text}\nNov 29 19:34:40 db1 postgres[8]: [3-1] user=a,db=a LOG:  x\n")
+        format!(
+            "Nov 29 19:34:40 db1 postgres[7]: [3-{chunk}] {text}\nNov 29 19:34:40 db1 postgres[8]: [3-1] user=a,db=a LOG:  x\n"
+        )
     };
     let log = [
         line(1, "user=shop,db=shop LOG:  duration: 1.500 ms  statement: select 1,"),
@@ -118,7 +120,8 @@ fn a_line_that_syslog_has_cut_is_put_together() {
 fn compressed_files_and_several_formats_are_read_in_order() {
     let csv = "2026-11-29 19:34:40.613 UTC,\"shop\",\"shop\",7,\"[local]\",6b0c7e50.7,3,\"SELECT\",2026-11-29 19:34:40 UTC,3/4,0,LOG,00000,\
                \"duration: 1.500 ms  statement: begin\",,,,,,,,,\"psql\"\n";
-    let stderr = "2026-11-29 19:34:41.613 UTC|shop|shop|6b0c7e50.7|LOG:  duration: 1.500 ms  statement: commit\n";
+    let stderr =
+        "2026-11-29 19:34:41.613 UTC|shop|shop|6b0c7e50.7|LOG:  duration: 1.500 ms  statement: commit\n";
     let zipped = zstd::encode_all(csv.as_bytes(), 1).unwrap();
     let files = vec![file("a.csv.zst", zipped), file("empty", ""), file("b.log", stderr)];
     let (collected, reading) = read_files(files, &ReadOptions::default()).unwrap();
@@ -152,7 +155,16 @@ fn torn_records_are_counted_and_the_next_ones_read() {
         )
     };
     let torn = "2026-11-29 19:34:40.613 UTC,\"shop\",\"shop\",7,\"[local]\",6b0c7e50.7,3,\"SEL\n";
-    let log = [record("one").as_str(), torn, &record("two"), "junk\n", &record("three"), "\n", &record("four")[..50]].concat();
+    let log = [
+        record("one").as_str(),
+        torn,
+        &record("two"),
+        "junk\n",
+        &record("three"),
+        "\n",
+        &record("four")[..50],
+    ]
+    .concat();
     let (collected, reading) = read(log);
     assert_eq!(collected.texts(), ["one", "two", "three"]);
     assert_eq!(reading.skipped(SkipReason::Torn), 2);
@@ -162,9 +174,14 @@ fn torn_records_are_counted_and_the_next_ones_read() {
 
 #[test]
 fn two_servers_in_one_log_are_an_error() {
-    let line = |host: &str| format!("Nov 29 19:34:40 {host} postgres[7]: [3-1] user=a,db=b LOG:  statement: select 1\n");
+    let line = |host: &str| {
+        format!("Nov 29 19:34:40 {host} postgres[7]: [3-1] user=a,db=b LOG:  statement: select 1\n")
+    };
     let error = try_read([line("db1"), line("db2")].concat()).unwrap_err();
-    assert_eq!(error, "`a.log`, line 2 is of the server `db2`, the lines before of `db1`: give the log of one server");
+    assert_eq!(
+        error,
+        "`a.log`, line 2 is of the server `db2`, the lines before of `db1`: give the log of one server"
+    );
 
     let line = |id: &str| format!("2026-11-29 19:34:40.613 UTC|a|b|{id}|LOG:  statement: select 1\n");
     let error = try_read([line("6b0c7e50.7"), line("6b0c7e60.7"), line("6b0c7e50.7")].concat()).unwrap_err();

@@ -13,6 +13,13 @@ pub const NUMERIC_LOG_TIME: Feature = since(90_600);
 /// `max_parallel_workers_per_gather` (9.6).
 pub const PARALLEL_QUERY: Feature = since(90_600);
 
+/// `log_transaction_sample_rate`, which logs whole transactions (12).
+pub const SAMPLED_TRANSACTIONS: Feature = since(120_000);
+/// `log_parameter_max_length`, which can cut or drop values in the log (13).
+pub const LOGGED_VALUES_LENGTH: Feature = since(130_000);
+/// `compute_query_id`, and `%Q` of `log_line_prefix` (14).
+pub const QUERY_ID_SETTING: Feature = since(140_000);
+
 /// The level of WAL that replication needs (9.6).
 pub const WAL_LEVEL: Renamed = renamed(90_600, "hot_standby", "replica");
 /// `wal_keep_segments`, the WAL that is kept for standbys (13).

@@ -1,6 +1,7 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
 pub(crate) mod agents;
+pub(crate) mod capture;
 pub(crate) mod ceilings;
 pub(crate) mod changes;
 pub(crate) mod compare;
@@ -26,6 +27,7 @@ use model::experiment::driver::inventory::DriverSection;
 use self::keys::KeyOptions;
 use crate::front::ask::AllowedCommands;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, ListAgentsArgs, NatsArgs};
+use crate::front::cli::capture::CaptureCommand;
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
@@ -113,6 +115,9 @@ pub(crate) enum Command {
     /// List, show, write and check workloads: the built-in ones, and directories that say without a line of Rust what a workload is.
     #[command(subcommand)]
     Workload(WorkloadCommand),
+    /// Make a workload directory of what a server logs and counts.
+    #[command(subcommand)]
+    Capture(CaptureCommand),
     /// Act as pgbench: same options, scripts, output and exit codes (also when called as `pgbench`).
     #[command(disable_version_flag = true, disable_help_flag = true)]
     Pgbench {

@@ -14,6 +14,7 @@ mod archives;
 mod bad_input;
 mod belongings;
 mod builds;
+mod capture_plan;
 mod checkpoints;
 mod ci;
 mod clusters;

@@ -27,7 +27,10 @@ pub(super) fn statements(text: &str) -> Vec<&str> {
             byte if byte.is_ascii_alphabetic() => {
                 let word = word(&bytes[at..]);
                 let follows = |expected: &[u8]| {
-                    bytes[at + word.len()..].trim_ascii_start().get(..expected.len()).is_some_and(|next| next.eq_ignore_ascii_case(expected))
+                    bytes[at + word.len()..]
+                        .trim_ascii_start()
+                        .get(..expected.len())
+                        .is_some_and(|next| next.eq_ignore_ascii_case(expected))
                 };
                 if word.eq_ignore_ascii_case(b"begin") && follows(b"atomic") {
                     bodies += 1;
@@ -159,9 +162,15 @@ mod tests {
         check("begin; select 1; end;", &["begin", "select 1", "end"]);
         check(
             "create function f() returns int begin atomic select case when true then 1 end; select 2; end; select 3",
-            &["create function f() returns int begin atomic select case when true then 1 end; select 2; end", "select 3"],
+            &[
+                "create function f() returns int begin atomic select case when true then 1 end; select 2; end",
+                "select 3",
+            ],
         );
-        check("create rule r as on insert to t do (select 1; select 2); x", &["create rule r as on insert to t do (select 1; select 2)", "x"]);
+        check(
+            "create rule r as on insert to t do (select 1; select 2); x",
+            &["create rule r as on insert to t do (select 1; select 2)", "x"],
+        );
         check("select 1; -- done", &["select 1; -- done"]);
         check("select 'unclosed; a", &["select 'unclosed; a"]);
         check("é; ü", &["é", "ü"]);

@@ -62,7 +62,7 @@ pub(super) fn said(message: &[u8]) -> Said<'_> {
     }
 }
 
-/// What follows `duration: `.
+/// The rest of a message after `duration: `.
 fn after_duration(text: &[u8]) -> Said<'_> {
     let Some((duration_us, rest)) = milliseconds(text) else { return Said::Other };
     let rest = rest.trim_ascii_start();
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn messages_are_recognized() {
-        let check = |message: &str, expected: Said| assert_eq!(said(message.as_bytes()), expected, "{message}");
+        let check =
+            |message: &str, expected: Said| assert_eq!(said(message.as_bytes()), expected, "{message}");
         let step = |step, name: &'static str, text: &'static str, duration_us| Said::Step {
             step,
             name: name.as_bytes(),
@@ -142,7 +143,10 @@ mod tests {
         };
         check("duration: 0.056 ms", Said::Duration(56));
         check("duration: 688786.283 ms", Said::Duration(688_786_283));
-        check("duration: 1.500 ms  statement: select 1", Said::Statement { text: b"select 1", duration_us: Some(1500) });
+        check(
+            "duration: 1.500 ms  statement: select 1",
+            Said::Statement { text: b"select 1", duration_us: Some(1500) },
+        );
         check("statement: select 1", Said::Statement { text: b"select 1", duration_us: None });
         check("duration: 0.001 ms  parse <unnamed>: a: b", step(Step::Parse, "<unnamed>", "a: b", Some(1)));
         check("duration: 0.001 ms  bind S_1/C_2: a", step(Step::Bind, "S_1", "a", Some(1)));
@@ -154,7 +158,10 @@ mod tests {
         check("Dauer: 0.056 ms  Anweisung: select 1", Said::OtherLanguage);
         check("durée : 0.056 ms, instruction : select 1", Said::OtherLanguage);
         check("checkpoint complete: wrote 34 buffers (0.0%)", Said::Other);
-        check("process 4882 still waiting for ShareLock on transaction 259635360 after 1000.119 ms", Said::Other);
+        check(
+            "process 4882 still waiting for ShareLock on transaction 259635360 after 1000.119 ms",
+            Said::Other,
+        );
         check("", Said::Other);
         check("duration: ", Said::Other);
     }

@@ -300,7 +300,7 @@ impl<'a> Output<'a> {
         for (number, text) in (1..).zip(parts) {
             let part = ExecutedStatement {
                 text: text.to_string(),
-                duration_us: statement.duration_us.filter(|_| number == 1),
+                duration_us: if number == 1 { statement.duration_us } else { None },
                 batch: BatchPart { number, of },
                 ..statement.clone()
             };

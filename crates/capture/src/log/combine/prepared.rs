@@ -119,7 +119,11 @@ mod tests {
         };
         check("execute p(1,'x'';y');", "p", Some(vec![text("1"), text("x';y")]));
         check("EXECUTE p", "p", Some(vec![]));
-        check("execute p (-1.5e3, null, TRUE, 'a'::text, 7::numeric)", "p", Some(vec![text("-1.5e3"), LoggedValue::Null, text("true"), text("a"), text("7")]));
+        check(
+            "execute p (-1.5e3, null, TRUE, 'a'::text, 7::numeric)",
+            "p",
+            Some(vec![text("-1.5e3"), LoggedValue::Null, text("true"), text("a"), text("7")]),
+        );
         check("execute p(1+1, null)", "p", None);
         check("execute p(now())", "p", None);
         assert_eq!(executed("select 1"), None);

@@ -58,9 +58,10 @@ pub(super) struct SessionState {
 impl SessionState {
     /// Bytes of texts that it holds.
     pub(super) fn held_bytes(&self) -> usize {
-        let pending = self.pending.as_ref().map_or(0, |pending| {
-            2 * pending.statement.text.len() + pending.statement.parameters.len() * 32
-        });
+        let pending = self
+            .pending
+            .as_ref()
+            .map_or(0, |pending| 2 * pending.statement.text.len() + pending.statement.parameters.len() * 32);
         let bound = self.bound.as_ref().map_or(0, |bound| bound.detail.len());
         let parses: usize = self.parses.iter().map(|(name, _)| name.len()).sum();
         pending + bound + parses + self.prepared_bytes

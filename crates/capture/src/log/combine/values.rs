@@ -13,7 +13,11 @@ pub(super) struct Cut {
 }
 
 /// The values of a list, in the order of their numbers; `None` if the text is no such list.
-pub(super) fn values(text: &[u8], cut: &mut Cut, decode: &mut dyn FnMut(&[u8]) -> String) -> Option<Vec<LoggedValue>> {
+pub(super) fn values(
+    text: &[u8],
+    cut: &mut Cut,
+    decode: &mut dyn FnMut(&[u8]) -> String,
+) -> Option<Vec<LoggedValue>> {
     let mut values = Vec::new();
     let mut rest = text;
     loop {
@@ -55,7 +59,7 @@ fn value<'a>(
     Some((value, rest))
 }
 
-/// What is within single quotes, whether quotes in it are doubled, and what follows.
+/// The text within single quotes, whether quotes in it are doubled, and the rest.
 pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let inside = text.strip_prefix(b"'")?;
     let mut end = 0;
@@ -95,7 +99,8 @@ pub(super) fn list_of_context(context: &[u8]) -> Option<&[u8]> {
             && memchr::memmem::find(line, WITH).is_some()
     })?;
     // The values may contain newlines, so the list goes on to the end of the context.
-    let begin = line.as_ptr() as usize - context.as_ptr() as usize + memchr::memmem::find(line, WITH)? + WITH.len();
+    let begin =
+        line.as_ptr() as usize - context.as_ptr() as usize + memchr::memmem::find(line, WITH)? + WITH.len();
     context.get(begin..)
 }
 
@@ -111,7 +116,8 @@ mod tests {
     #[test]
     fn values_are_read_as_the_server_writes_them() {
         let text = |text: &str| LoggedValue::Text(text.to_string());
-        let check = |list: &str, expected: Option<Vec<LoggedValue>>| assert_eq!(read(list), expected, "{list}");
+        let check =
+            |list: &str, expected: Option<Vec<LoggedValue>>| assert_eq!(read(list), expected, "{list}");
         check("$1 = '5'", Some(vec![text("5")]));
         check(
             "$1 = 'a''b', $2 = NULL, $3 = '', $4 = 'x, $5 = ''y'''",

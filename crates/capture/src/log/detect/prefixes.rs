@@ -37,7 +37,12 @@ impl Sample<'_> {
             Ok(found) => format!("its lines fit `{}`", found.text()),
             Err(_) => "compare it with SHOW log_line_prefix".to_string(),
         };
-        bail!("no line of `{}` begins with the prefix `{}`: line 1 is `{}`; {better}", self.name, given.text(), shown(first));
+        bail!(
+            "no line of `{}` begins with the prefix `{}`: line 1 is `{}`; {better}",
+            self.name,
+            given.text(),
+            shown(first)
+        );
     }
 
     /// The known prefix that explains most lines.
@@ -105,10 +110,18 @@ impl Sample<'_> {
     }
 }
 
-/// What matters of a reading.
+/// The fields of a reading that matter.
 fn fields<'a>(read: &PrefixedLine<'a>) -> impl PartialEq + use<'a> {
     let fields = read.fields;
-    (fields.user, fields.database, fields.application, fields.session(), fields.time, fields.transaction, fields.query_id)
+    (
+        fields.user,
+        fields.database,
+        fields.application,
+        fields.session(),
+        fields.time,
+        fields.transaction,
+        fields.query_id,
+    )
 }
 
 /// The candidates with the highest score.

@@ -8,14 +8,14 @@ use crate::log::LINE_BYTES_MAX;
 use crate::log::combine::Combiner;
 use crate::log::executed::VirtualTransaction;
 use crate::log::format::prefix::{LineKind, PrefixedLine};
-use crate::log::format::record::{Level, LogRecord, SessionKey};
+use crate::log::format::record::{LogRecord, MessageLevel, SessionKey};
 use crate::log::reading::SkipReason;
 use crate::log::time::LogTime;
 
 /// Bytes of all messages that are open at once.
 const OPEN_BYTES_MAX: usize = 4 * LINE_BYTES_MAX;
 
-/// How lines of several processes follow each other.
+/// The order of lines of several processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interleaving {
     /// A message's lines follow each other, as the server's collector writes them.
@@ -25,7 +25,7 @@ pub(crate) enum Interleaving {
 }
 
 impl Interleaving {
-    /// How many messages may be open.
+    /// The number of messages that may be open.
     fn open_max(self) -> usize {
         match self {
             Interleaving::Whole => 1,
@@ -34,7 +34,7 @@ impl Interleaving {
     }
 }
 
-/// What an envelope (syslog, an export) says about a line.
+/// Facts of an envelope (syslog, an export) about a line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Envelope<'a> {
     pub(crate) time: Option<LogTime>,
@@ -68,7 +68,7 @@ struct OpenMessage {
     tag: Vec<u8>,
     process_kind: Vec<u8>,
     is_worker: bool,
-    level: Level,
+    level: MessageLevel,
     state: Option<[u8; 5]>,
     server: Vec<u8>,
     message: Vec<u8>,
@@ -106,10 +106,10 @@ impl Assembly {
         };
         let (level, part) = match found.kind {
             LineKind::Primary(level) => (level, Open::Message),
-            LineKind::Detail => (Level::Log, Open::Detail),
-            LineKind::Context => (Level::Log, Open::Context),
-            LineKind::Statement => (Level::Log, Open::Statement),
-            LineKind::Other => (Level::Log, Open::Other),
+            LineKind::Detail => (MessageLevel::Log, Open::Detail),
+            LineKind::Context => (MessageLevel::Log, Open::Context),
+            LineKind::Statement => (MessageLevel::Log, Open::Statement),
+            LineKind::Other => (MessageLevel::Log, Open::Other),
         };
         let same = self.open.iter().position(|message| message.session == session);
         if part != Open::Message {
@@ -134,7 +134,13 @@ impl Assembly {
     }
 
     /// A line that continues the text before: after a newline, or where syslog has cut a long line.
-    pub(crate) fn continued(&mut self, text: &[u8], after: &[u8], pid: Option<u32>, combiner: &mut Combiner) -> Result<()> {
+    pub(crate) fn continued(
+        &mut self,
+        text: &[u8],
+        after: &[u8],
+        pid: Option<u32>,
+        combiner: &mut Combiner,
+    ) -> Result<()> {
         let is_same = |message: &OpenMessage| pid.is_none() || message.session.pid() == pid;
         let Some(at) = self.open.iter().rposition(is_same) else {
             combiner.skip(SkipReason::Orphan);
@@ -174,7 +180,8 @@ impl Assembly {
 
     /// Closes messages that are too large together, the oldest first.
     fn bound(&mut self, combiner: &mut Combiner) -> Result<()> {
-        while self.open.len() > 1 && self.open.iter().map(|open| open.n_bytes).sum::<usize>() > OPEN_BYTES_MAX {
+        while self.open.len() > 1 && self.open.iter().map(|open| open.n_bytes).sum::<usize>() > OPEN_BYTES_MAX
+        {
             self.open.remove(0).finish(combiner)?;
         }
         Ok(())
@@ -182,7 +189,13 @@ impl Assembly {
 }
 
 impl OpenMessage {
-    fn new(found: &PrefixedLine, session: SessionKey, level: Level, envelope: Envelope, line: u64) -> OpenMessage {
+    fn new(
+        found: &PrefixedLine,
+        session: SessionKey,
+        level: MessageLevel,
+        envelope: Envelope,
+        line: u64,
+    ) -> OpenMessage {
         let fields = found.fields;
         // `log_error_verbosity = verbose` writes `ERROR:  42P01: message`.
         let (state, text) = match found.text {

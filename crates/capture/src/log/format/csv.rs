@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::log::combine::Combiner;
 use crate::log::format::record::{
-    Level, LogRecord, SessionKey, level, signed, sql_state, virtual_transaction,
+    LogRecord, MessageLevel, SessionKey, level, signed, sql_state, virtual_transaction,
 };
 use crate::log::reading::SkipReason;
 use crate::log::source::{Boundary, LogSource, Piece};
@@ -96,7 +96,8 @@ pub(crate) fn record(line: &[u8], number: u64) -> Option<LogRecord<'_>> {
     let fields = fields(line)?;
     let raw = |n: usize| fields[n].bare();
     let (stamp, length) = time::stamp(raw(0))?;
-    let is_severity = !raw(11).is_empty() && !raw(11).iter().any(|byte| byte.is_ascii_lowercase() || *byte == b' ');
+    let is_severity =
+        !raw(11).is_empty() && !raw(11).iter().any(|byte| byte.is_ascii_lowercase() || *byte == b' ');
     if length != raw(0).len() || !is_severity {
         return None;
     }
@@ -120,7 +121,7 @@ pub(crate) fn record(line: &[u8], number: u64) -> Option<LogRecord<'_>> {
         tag: raw(7),
         process_kind: raw(23),
         is_worker: !matches!(raw(24), b"" | b"0"),
-        level: level(raw(11)).unwrap_or(Level::Foreign),
+        level: level(raw(11)).unwrap_or(MessageLevel::Foreign),
         state: sql_state(raw(12)),
         message: fields[13].text(),
         detail: fields[14].text(),
@@ -212,7 +213,10 @@ mod tests {
     fn a_record_has_its_fields() {
         let record = record(WHOLE.as_bytes(), 3).unwrap();
         assert_eq!(record.session, SessionKey::Id(0x6b0c_7e50, 0x2943));
-        assert_eq!((record.user, record.database, record.application), (&b"shop"[..], &b"shop db"[..], &b"psql"[..]));
+        assert_eq!(
+            (record.user, record.database, record.application),
+            (&b"shop"[..], &b"shop db"[..], &b"psql"[..])
+        );
         assert_eq!((record.xid, record.query_id, record.state), (77, -12, None));
         assert_eq!(record.message, &b"duration: 0.5 ms  statement: select \"a\"\n, 1"[..]);
     }
@@ -220,7 +224,10 @@ mod tests {
     #[test]
     fn releases_have_between_22_and_26_columns() {
         let columns = |n: usize| {
-            let line = format!("2010-12-31 10:59:26.155 UTC,,,16040,,4d1db78e.3ea8,1,,2010-12-31 10:59:26 UTC,,0,LOG,XX000,m{}", ",".repeat(n - 14));
+            let line = format!(
+                "2010-12-31 10:59:26.155 UTC,,,16040,,4d1db78e.3ea8,1,,2010-12-31 10:59:26 UTC,,0,LOG,XX000,m{}",
+                ",".repeat(n - 14)
+            );
             record(line.as_bytes(), 1).is_some()
         };
         let found: Vec<usize> = (14..30).filter(|n| columns(*n)).collect();

@@ -3,13 +3,13 @@
 use anyhow::{Result, bail, ensure};
 
 use crate::log::executed::VirtualTransaction;
-use crate::log::format::record::{Level, SessionKey, level, signed, sql_state, virtual_transaction};
+use crate::log::format::record::{MessageLevel, SessionKey, level, signed, sql_state, virtual_transaction};
 use crate::log::time::{self, LogTime};
 
 /// Longest part of a line that a name in a prefix may fill; host names have up to 1,025 bytes, all others up to 63.
 const NAME_BYTES_MAX: usize = 256;
 
-/// How many places of names are tried in one line: a prefix of names alone would need a number that grows with each name.
+/// Number of places of names that are tried in one line: a prefix of names alone would need a number that grows with each name.
 const TRIES_MAX: u32 = 200;
 
 /// Longest severity, in another language.
@@ -30,11 +30,11 @@ enum Part {
     Quit,
 }
 
-/// What the lines of a message are.
+/// Kinds of lines of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
     /// The message itself.
-    Primary(Level),
+    Primary(MessageLevel),
     /// A part of the message before.
     Detail,
     Context,
@@ -75,7 +75,7 @@ impl PrefixFields<'_> {
 pub(crate) struct PrefixedLine<'a> {
     pub(crate) fields: PrefixFields<'a>,
     pub(crate) kind: LineKind,
-    /// What follows the severity.
+    /// The text after the severity.
     pub(crate) text: &'a [u8],
     /// Bytes of the prefix that only this pattern explains: literals and fields with a syntax of their own.
     pub(crate) n_strict: usize,
@@ -100,7 +100,9 @@ impl LinePrefix {
             while escape.is_some_and(|byte| byte == b'-' || byte.is_ascii_digit()) {
                 escape = bytes.next();
             }
-            let Some(escape) = escape else { bail!("the prefix `{text}` ends in %: write it as SHOW log_line_prefix prints it") };
+            let Some(escape) = escape else {
+                bail!("the prefix `{text}` ends in %: write it as SHOW log_line_prefix prints it")
+            };
             if escape == b'%' {
                 literal.push(b'%');
                 continue;
@@ -220,7 +222,11 @@ impl<'a> Attempt<'a> {
         let n = match escape {
             b't' | b'm' | b's' => {
                 let (time, n) = time::stamp(rest)?;
-                if escape == b's' { self.fields.started = Some(time) } else { self.fields.time = Some(time) }
+                if escape == b's' {
+                    self.fields.started = Some(time)
+                } else {
+                    self.fields.time = Some(time)
+                }
                 (time.is_whole != (escape == b'm')).then_some(n)?
             }
             b'n' => {
@@ -278,7 +284,8 @@ fn remote(text: &[u8]) -> usize {
     if text.starts_with(b"[local]") {
         return 7;
     }
-    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b':' | b'-' | b'_' | b'%');
+    let is_host =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b':' | b'-' | b'_' | b'%');
     let host = text.iter().take(NAME_BYTES_MAX).take_while(|byte| is_host(byte)).count();
     let Some(port) = text[host..].strip_prefix(b"(") else { return 0 };
     let digits = port.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -304,7 +311,7 @@ fn severity(text: &[u8]) -> Option<(LineKind, usize)> {
         word => match level(word) {
             Some(level) => LineKind::Primary(level),
             // `FEHLER:  `, `ОШИБКА:  `.
-            None if n_blanks == 2 && is_foreign_severity(word) => LineKind::Primary(Level::Foreign),
+            None if n_blanks == 2 && is_foreign_severity(word) => LineKind::Primary(MessageLevel::Foreign),
             None => return None,
         },
     };
@@ -328,25 +335,61 @@ mod tests {
         let check = |prefix: &str, line: &str, user: &str, database: &str, pid: Option<u32>| {
             let found = read(prefix, line).unwrap_or_else(|| panic!("{prefix}: {line}"));
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            assert_eq!((text(found.fields.user), text(found.fields.database)), (user.to_string(), database.to_string()), "{line}");
+            assert_eq!(
+                (text(found.fields.user), text(found.fields.database)),
+                (user.to_string(), database.to_string()),
+                "{line}"
+            );
             assert_eq!(found.fields.session().pid(), pid, "{line}");
             assert_eq!(text(found.text), "a: b", "{line}");
         };
         check("%m [%p] ", "2026-11-29 19:34:40.613 UTC [10550] LOG:  a: b", "", "", Some(10550));
         check("%m [%p] %q%u@%d ", "2026-11-29 19:34:40.613 UTC [10550] LOG:  a: b", "", "", Some(10550));
-        check("%m [%p] %q%u@%d ", "2026-11-29 19:34:40.613 UTC [7] shop@my db LOG:  a: b", "shop", "my db", Some(7));
-        check("%t:%r:%u@%d:[%p]:", "2020-03-11 20:40:43 CET:10.0.0.1(4):me@db:[12760]:LOG:  a: b", "me", "db", Some(12760));
+        check(
+            "%m [%p] %q%u@%d ",
+            "2026-11-29 19:34:40.613 UTC [7] shop@my db LOG:  a: b",
+            "shop",
+            "my db",
+            Some(7),
+        );
+        check(
+            "%t:%r:%u@%d:[%p]:",
+            "2020-03-11 20:40:43 CET:10.0.0.1(4):me@db:[12760]:LOG:  a: b",
+            "me",
+            "db",
+            Some(12760),
+        );
         check("%t:%r:%u@%d:[%p]:", "2020-03-11 20:40:43 CET::@:[12760]:LOG:  a: b", "", "", Some(12760));
-        check("%t:%r:%u@%d:[%p]:", "2020-03-11 20:40:43 UTC:::1(4):me@db:[1]:LOG:  a: b", "me", "db", Some(1));
+        check(
+            "%t:%r:%u@%d:[%p]:",
+            "2020-03-11 20:40:43 UTC:::1(4):me@db:[1]:LOG:  a: b",
+            "me",
+            "db",
+            Some(1),
+        );
         check("%t-%c-", "2020-06-21 22:37:10 UTC-5eefe116.22f4-LOG:  a: b", "", "", Some(0x22f4));
         check(
             "%m [%p] %q[user=%u,db=%d,app=%a] ",
             "2018-09-27 06:57:02.779 UTC [20194] [user=u,db=d,app=sidekiq 1.2 q[0 of 50]] LOG:  a: b",
-            "u", "d", Some(20194),
+            "u",
+            "d",
+            Some(20194),
         );
-        check("%m [%p] %c %v %x %q%u@%d ", "2026-11-29 19:34:40.613 UTC [7] 6b0c7e50.7  0 LOG:  a: b", "", "", Some(7));
+        check(
+            "%m [%p] %c %v %x %q%u@%d ",
+            "2026-11-29 19:34:40.613 UTC [7] 6b0c7e50.7  0 LOG:  a: b",
+            "",
+            "",
+            Some(7),
+        );
         check("%n %5p %-6u|%d %%", "1669575482.096    17 me    |db %ERROR:  a: b", "me", "db", Some(17));
-        check("%m|%u|%d|%c|", "2019-02-25 15:08:27.232 GMT|[unknown]|[unknown]|5c7404eb.d6bd|LOG:  a: b", "", "", Some(0xd6bd));
+        check(
+            "%m|%u|%d|%c|",
+            "2019-02-25 15:08:27.232 GMT|[unknown]|[unknown]|5c7404eb.d6bd|LOG:  a: b",
+            "",
+            "",
+            Some(0xd6bd),
+        );
     }
 
     #[test]
@@ -363,6 +406,6 @@ mod tests {
     #[test]
     fn severities_of_other_languages_are_recognized() {
         let found = read("%m [%p] ", "2026-11-29 19:34:40.613 UTC [1] FEHLER:  Division durch Null").unwrap();
-        assert_eq!(found.kind, LineKind::Primary(Level::Foreign));
+        assert_eq!(found.kind, LineKind::Primary(MessageLevel::Foreign));
     }
 }

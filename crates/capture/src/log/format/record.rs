@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::log::executed::VirtualTransaction;
 use crate::log::time::{self, LogTime};
 
-/// What a message is, as its severity says.
+/// The severity of a message, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Level {
+pub(crate) enum MessageLevel {
     /// LOG.
     #[default]
     Log,
@@ -95,12 +95,12 @@ pub(crate) struct LogRecord<'a> {
     pub(crate) transaction: Option<VirtualTransaction>,
     pub(crate) xid: u64,
     pub(crate) query_id: i64,
-    /// What the process does, as `ps` shows it: `BIND`, `SELECT`.
+    /// The activity that `ps` shows: `BIND`, `SELECT`.
     pub(crate) tag: &'a [u8],
     /// `client backend`, `checkpointer`.
     pub(crate) process_kind: &'a [u8],
     pub(crate) is_worker: bool,
-    pub(crate) level: Level,
+    pub(crate) level: MessageLevel,
     pub(crate) state: Option<[u8; 5]>,
     pub(crate) message: Cow<'a, [u8]>,
     pub(crate) detail: Cow<'a, [u8]>,
@@ -111,12 +111,12 @@ pub(crate) struct LogRecord<'a> {
 }
 
 /// A severity as the server writes it in English.
-pub(crate) fn level(word: &[u8]) -> Option<Level> {
+pub(crate) fn level(word: &[u8]) -> Option<MessageLevel> {
     Some(match word {
-        b"LOG" => Level::Log,
-        b"ERROR" | b"FATAL" | b"PANIC" => Level::Error,
-        b"INFO" | b"NOTICE" | b"WARNING" | b"DEBUG" => Level::Lower,
-        [b'D', b'E', b'B', b'U', b'G', b'1'..=b'5'] => Level::Lower,
+        b"LOG" => MessageLevel::Log,
+        b"ERROR" | b"FATAL" | b"PANIC" => MessageLevel::Error,
+        b"INFO" | b"NOTICE" | b"WARNING" | b"DEBUG" => MessageLevel::Lower,
+        [b'D', b'E', b'B', b'U', b'G', b'1'..=b'5'] => MessageLevel::Lower,
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ pub(crate) struct SyslogLine<'a> {
     pub(crate) envelope: Envelope<'a>,
     /// Which part of the message it is, from 1; also 1 if the server does not number them.
     pub(crate) chunk: u64,
-    /// What the server wrote.
+    /// The server's own text.
     pub(crate) text: &'a [u8],
 }
 
@@ -63,7 +63,8 @@ fn rfc5424(rest: &[u8]) -> Option<SyslogLine<'_>> {
         _ => return None,
     };
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let pid = time::number(pid).and_then(|pid| u32::try_from(pid).ok()).filter(|_| is_server(program));
+    let pid =
+        if is_server(program) { time::number(pid).and_then(|pid| u32::try_from(pid).ok()) } else { None };
     Some(numbered(Some(time::stamp(time)?.0), pid, host, text))
 }
 
@@ -78,7 +79,9 @@ fn process(program: &[u8]) -> Option<u32> {
 /// Whether a program's name is one that `syslog_ident` has; PgBouncer is no server.
 fn is_server(program: &[u8]) -> bool {
     memchr::memmem::find(program, b"bouncer").is_none()
-        && [&b"postgres"[..], b"pg", b"edb", b"postmaster"].iter().any(|part| memchr::memmem::find(program, part).is_some())
+        && [&b"postgres"[..], b"pg", b"edb", b"postmaster"]
+            .iter()
+            .any(|part| memchr::memmem::find(program, part).is_some())
 }
 
 /// `app[postgres.4882]: [GREEN] text`, with or without a drain before it and a colon: process, colour of the database, text.
@@ -154,12 +157,30 @@ mod tests {
                 "{line}"
             );
         };
-        check("Feb 11 13:15:39 test-pc postgres[10808]: [3-2] LOG:  a: b", Some(10808), "test-pc", 2, "LOG:  a: b");
+        check(
+            "Feb 11 13:15:39 test-pc postgres[10808]: [3-2] LOG:  a: b",
+            Some(10808),
+            "test-pc",
+            2,
+            "LOG:  a: b",
+        );
         check("<134>Feb 11 13:15:39 h postgres[7]: LOG:  a", Some(7), "h", 1, "LOG:  a");
         check("2020-02-11T13:15:39.123456+01:00 h postgresql-15[7]: [1-1] x", Some(7), "h", 1, "x");
         check("<134>1 2020-02-11T13:15:39.1Z h postgres 77 - - [1-3] x y", Some(77), "h", 3, "x y");
-        check("2019-03-14T00:22:56+00:00 app[postgres.4882]: [GREEN] [15-2]  sql_error_code = 00000 LOG:  a", Some(4882), "GREEN", 2, " sql_error_code = 00000 LOG:  a");
-        check("2021-09-07T04:01:27+00:00 d.af28 app[postgres.5925] [AQUA] [9-2] x", Some(5925), "AQUA", 2, "x");
+        check(
+            "2019-03-14T00:22:56+00:00 app[postgres.4882]: [GREEN] [15-2]  sql_error_code = 00000 LOG:  a",
+            Some(4882),
+            "GREEN",
+            2,
+            " sql_error_code = 00000 LOG:  a",
+        );
+        check(
+            "2021-09-07T04:01:27+00:00 d.af28 app[postgres.5925] [AQUA] [9-2] x",
+            Some(5925),
+            "AQUA",
+            2,
+            "x",
+        );
         check("Feb 11 13:15:39 h sshd[9]: accepted", None, "h", 1, "accepted");
         for line in ["2020-02-11 13:15:39 UTC [7] LOG:  a: b", "", "Feb 11 13:15:39"] {
             assert!(header(line.as_bytes(), newest).is_none(), "{line}");

@@ -10,7 +10,11 @@ use crate::log::reading::SkipReason;
 use crate::log::source::{LogSource, Piece};
 
 /// Reads the rest of a file of stderr.
-pub(super) fn read_stderr(source: &mut LogSource, prefix: &LinePrefix, combiner: &mut Combiner) -> Result<()> {
+pub(super) fn read_stderr(
+    source: &mut LogSource,
+    prefix: &LinePrefix,
+    combiner: &mut Combiner,
+) -> Result<()> {
     let mut assembly = Assembly::new(Interleaving::Whole);
     while let Some(piece) = source.line_of_text()? {
         let Piece::Whole(range) = piece else {

@@ -5,11 +5,11 @@ use super::{LogReading, SkipReason, TimeResolution};
 /// Something that a log lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// What is missing, with its extent.
+    /// The missing thing, with its extent.
     pub what: String,
     /// The setting that adds it.
     pub setting: &'static str,
-    /// What can still be made.
+    /// Results that are possible without it.
     pub still: &'static str,
 }
 

@@ -128,7 +128,8 @@ fn read_object(
             }
         }
     }
-    let detail = object.properties.as_ref().map(|found| found.detail.bytes()).filter(|detail| !detail.is_empty());
+    let detail =
+        object.properties.as_ref().map(|found| found.detail.bytes()).filter(|detail| !detail.is_empty());
     if let Some(detail) = detail {
         assembly.detail(detail, session);
     }

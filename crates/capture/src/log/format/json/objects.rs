@@ -6,7 +6,7 @@ use crate::log::reading::SkipReason;
 /// Keys of arrays that contain an export's records.
 const ARRAYS: [&[u8]; 2] = [b"\"events\"", b"\"records\""];
 
-/// What became of a line.
+/// The result of a line.
 pub(super) enum Fed<'a> {
     /// It completes an object.
     Object(&'a [u8]),
@@ -116,7 +116,7 @@ fn balance(text: &[u8]) -> i64 {
     balance
 }
 
-/// What follows the end of a string.
+/// The rest after the end of a string.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         if rest[at] == b'"' {
@@ -153,7 +153,11 @@ mod tests {
         };
         check("{\"a\":1}\n{\"a\":{}}\n", &["{\"a\":1}", "{\"a\":{}}"], 0);
         check("[\n{\"a\":1},\n{\"a\":2}\n]", &["{\"a\":1}", "{\"a\":2}"], 0);
-        check("[\n  {\n    \"a\": \"}{\\\"\"\n  },\n  {\n \"b\": {}\n}\n]", &["{\"a\": \"}{\\\"\"}", "{\"b\": {}}"], 0);
+        check(
+            "[\n  {\n    \"a\": \"}{\\\"\"\n  },\n  {\n \"b\": {}\n}\n]",
+            &["{\"a\": \"}{\\\"\"}", "{\"b\": {}}"],
+            0,
+        );
         check("{\n  \"events\": [\n    {\n      \"a\": 1\n    }\n  ],\n  \"next\": 1\n}", &["{\"a\": 1}"], 1);
         check("{\"a\":\"torn\n{\"a\":1}\njunk\n", &["{\"a\":1}"], 2);
         check("{\"a\":1}\n{\"a\":", &["{\"a\":1}"], 1);

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 
 use anyhow::Result;
-use serde::de::{Deserializer, Error, Visitor};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, Visitor};
 
 use crate::log::combine::Combiner;
 use crate::log::format::json::JsonShape;
-use crate::log::format::record::{Level, LogRecord, SessionKey, level, signed, sql_state, virtual_transaction};
+use crate::log::format::record::{
+    LogRecord, MessageLevel, SessionKey, level, signed, sql_state, virtual_transaction,
+};
 use crate::log::reading::SkipReason;
 use crate::log::time;
 
@@ -162,7 +164,7 @@ fn take(record: &JsonRecord, server: &[u8], line: u64, combiner: &mut Combiner) 
         tag: record.ps.bytes(),
         process_kind: record.backend_type.bytes(),
         is_worker: !matches!(record.leader_pid.bytes(), b"" | b"0"),
-        level: level(record.error_severity.bytes()).unwrap_or(Level::Foreign),
+        level: level(record.error_severity.bytes()).unwrap_or(MessageLevel::Foreign),
         state: sql_state(record.state_code.bytes()),
         message: Cow::Borrowed(record.message.bytes()),
         detail: Cow::Borrowed(record.detail.bytes()),
