@@ -7,6 +7,7 @@ pub mod acid;
 pub mod check;
 pub mod clearance;
 pub mod directory;
+pub mod inquiry;
 pub mod kind;
 pub mod layout;
 pub mod load;

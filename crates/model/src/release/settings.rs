@@ -49,3 +49,6 @@ pub const VACUUM_LOGGING: [Given<&str>; 2] = [
     // 19: "`log_autovacuum_min_duration` now only controls logging of automatic vacuum operations".
     given(since(190_000), "log_autoanalyze_min_duration"),
 ];
+
+/// `plan_cache_mode`, which can force the generic plan of a prepared statement (12).
+pub const GENERIC_PLANS: Feature = since(120_000);
