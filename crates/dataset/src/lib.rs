@@ -17,5 +17,4 @@ pub mod schema;
 pub mod session;
 pub mod state;
 pub mod streams;
-pub mod tpcb;
 pub mod verify;

@@ -1,6 +1,7 @@
 //! Loads the tables of a dataset, whichever it is.
 
 pub mod by_table;
+pub mod tpcb;
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +11,6 @@ use wire::session::Session;
 use workload::catalogue::{self, Filling};
 
 use crate::load::{LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
-use crate::tpcb;
 
 /// Loads the tables, marked as unfinished until they are complete.
 ///

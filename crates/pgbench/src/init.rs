@@ -145,7 +145,7 @@ impl Init<'_> {
     }
 
     fn copy(&mut self, table: TpcbTable) -> Result<()> {
-        let copy = dataset::tpcb::copy::copy(table, self.plan.scale, self.takes_freeze(table)?);
+        let copy = dataset::loading::tpcb::copy::copy(table, self.plan.scale, self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
         let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
         let mut progress = Progress::new(table, n_rows, self.plan.is_quiet, names_table);

@@ -14,10 +14,10 @@ use crate::clearance::Clearance;
 use crate::kind;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest};
+use crate::loading::tpcb::copy::locking;
 use crate::streams::marked;
 use crate::streams::tablespace;
 use crate::streams::{Copy, JobStep, StreamJob, Streams, TransactionPart};
-use crate::tpcb::copy::locking;
 
 /// Loads the tables, which are marked as unfinished until they are complete.
 ///

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use dataset::loading::tpcb::copy::TpcbLoad;
 use dataset::streams::{SentTotal, StreamError, StreamJob, Streams};
-use dataset::tpcb::copy::TpcbLoad;
 use model::release::pgbench;
 use wire::session::Session;
 use workload::tpcb::{self, TpcbTable};

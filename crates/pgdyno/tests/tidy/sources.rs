@@ -36,7 +36,7 @@ const NAME_WORKLOADS: &[(&str, &str)] = &[
     ("crates/workload/src/catalogue.rs", "their SQL and code"),
     ("crates/workload/src/emulator/builtins.rs", "the transactions that are code"),
     ("crates/workload/src/tpcb.rs", "pgbench's three scripts, which are workloads too"),
-    ("crates/dataset/src/tpcb/", "the loader and the checks of these tables alone"),
+    ("crates/dataset/src/loading/tpcb/", "the loader and the checks of these tables alone"),
     ("crates/dataset/src/tpcc/", "the checks of these tables alone"),
     ("crates/dataset/src/acid", "tests of TPC-C's ACID properties, on these tables alone"),
     ("crates/pgdyno/src/commands/data/acid.rs", "the same tests"),

@@ -11,9 +11,9 @@ use workload::tpcb::{self, TpcbOptions};
 use crate::clearance::Clearance;
 use crate::layout::{self, all_tables, lacks_partitions, layout_facts, partitioning, tablespace_fact};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
+use crate::loading::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 use crate::streams::tablespace;
 use crate::streams::{SentTotal, Streams};
-use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
 /// Loads the TPC-B-like tables as pgbench does.
 ///
