@@ -24,21 +24,21 @@ pub struct Described {
     pub reads_only: Option<bool>,
     /// Why the server does not take it, with the SQLSTATE: an object that is missing, a parameter without a type. Such a statement cannot
     /// be run here.
-    pub refused: Option<Refused>,
+    pub refused: Option<StatementRefusal>,
     /// What is not known of it, and why.
     pub unknown: Vec<String>,
 }
 
 /// Why a server does not take a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct StatementRefusal {
     /// Five characters, such as `42P01`.
     pub sqlstate: String,
     /// The server's message.
     pub message: String,
 }
 
-/// What is known of a parameter.
+/// A parameter, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterFacts {
     /// Type, as `format_type` writes it: `integer`, `timestamp with time zone`, `app.mood`, `bigint[]`.

@@ -255,3 +255,20 @@ fn a_role_without_rights_learns_types_and_the_rest_is_unknown() {
     assert!(described.unknown[0].contains("permission denied"), "{described:?}");
     pg.execute(&database, "drop owned by reader; drop role reader");
 }
+
+#[test]
+fn every_release_says_types_and_those_without_generic_plans_say_that_they_have_none() {
+    let pg = Pg::shared();
+    let database = pg.database_of("postgres");
+    pg.execute(&database, "create table plain (id int primary key, name text)");
+    let mut session = pg.admin(&database);
+    let described = describe(&mut session, "select * from plain where id = $1 and name = $2").unwrap();
+    let types: Vec<&str> = described.parameters.iter().map(|one| one.type_name.as_str()).collect();
+    assert_eq!(types, ["integer", "text"]);
+    if session.server_version_num() < 120_000 {
+        assert!(described.unknown[0].contains("since PostgreSQL 12") && described.reads_only.is_none());
+    } else {
+        assert!(described.parameters[0].column.is_some() && described.reads_only == Some(true));
+    }
+    assert_eq!(describe(&mut session, "select $1 + $2").unwrap().parameters[0].type_name, "bigint");
+}

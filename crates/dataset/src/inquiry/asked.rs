@@ -8,8 +8,8 @@ use model::release::settings::GENERIC_PLANS;
 use serde_json::Value;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, quote_literal};
 
-use super::columns::{Columns, undone_if_failed};
-use super::plan::{self, PlanFacts, Use};
+use super::columns::{KnownColumns, undone_if_failed};
+use super::plan::{self, ParameterUse, PlanFacts};
 use super::prepared;
 use super::{Described, InquiryLimits, ParameterFacts};
 
@@ -31,7 +31,7 @@ pub fn describe(session: &mut Session, sql: &str) -> Result<Described> {
 pub struct Inquiry<'s> {
     session: &'s mut Session,
     limits: InquiryLimits,
-    columns: Columns,
+    columns: KnownColumns,
     /// The search path of the user's statements.
     path: SearchPath,
     n_asked: u64,
@@ -61,7 +61,7 @@ impl Inquiry<'_> {
             }
         };
         session.execute(EMPTY_LOCAL_SQL)?;
-        Ok(Inquiry { session, limits, columns: Columns::default(), path, n_asked: 0 })
+        Ok(Inquiry { session, limits, columns: KnownColumns::default(), path, n_asked: 0 })
     }
 
     /// Asks about a statement. A parameter without a type gets the first one that the server takes.
@@ -233,12 +233,10 @@ impl Inquiry<'_> {
     }
 
     /// Gives each parameter its column: of several, the one that says most.
-    fn attach(&mut self, uses: &[Use], described: &mut Described) -> Result<()> {
+    fn attach(&mut self, uses: &[ParameterUse], described: &mut Described) -> Result<()> {
         for (index, parameter) in described.parameters.iter_mut().enumerate() {
             for one in uses.iter().filter(|one| one.parameter == index + 1) {
-                let table = (one.schema.as_str(), one.table.as_str());
-                let Some(mut column) = self.columns.find(self.session, table, &one.column, self.limits)?
-                else {
+                let Some(mut column) = self.columns.find(self.session, one, self.limits)? else {
                     continue;
                 };
                 (column.reads, column.is_bare) = (one.reads, one.is_bare);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 use wire::session::{Rows, Session, SessionError, quote_ident};
 
-use super::plan::ColumnName;
+use super::plan::{ColumnName, ParameterUse};
 use super::{ColumnFacts, ColumnUse, InquiryLimits};
 
 /// A column of the topmost table of a partition, with its uniqueness. An index over some of the rows, or on expressions, makes nothing unique.
@@ -33,20 +33,20 @@ group by 1, 2, 3, 4, 8, a.attnum";
 
 /// The columns that were asked for.
 #[derive(Debug, Default)]
-pub(super) struct Columns {
+pub(super) struct KnownColumns {
     known: HashMap<(String, String, String), Option<ColumnFacts>>,
 }
 
-impl Columns {
+impl KnownColumns {
     /// A column, as a parameter meets it that does nothing with it; `None` if the server does not know it. The transaction goes on.
     pub(super) fn find(
         &mut self,
         session: &mut Session,
-        (schema, table): (&str, &str),
-        column: &ColumnName,
+        used: &ParameterUse,
         limits: InquiryLimits,
     ) -> Result<Option<ColumnFacts>> {
-        let (name, number) = match column {
+        let (schema, table) = (used.schema.as_str(), used.table.as_str());
+        let (name, number) = match &used.column {
             ColumnName::Name(name) => (name.clone(), "0".to_string()),
             ColumnName::Number(number) => (String::new(), number.min(&2000).to_string()),
         };

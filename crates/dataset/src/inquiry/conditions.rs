@@ -3,7 +3,7 @@
 //! Pure. PostgreSQL writes each operator with its operands in parentheses of its own, and, with VERBOSE, each column with its table's alias.
 
 use super::ColumnUse;
-use super::texts::{Token, TokenKind, group_end, is_bare, items, tokens};
+use super::texts::{SqlToken, SqlTokenKind, group_end, is_bare, items, tokens};
 
 /// A parameter that is compared with a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub(super) fn compared(condition: &str) -> Vec<Compared> {
 }
 
 /// Looks at one level of parentheses, and at those within it.
-fn visit(tokens: &[Token], found: &mut Vec<Compared>) {
+fn visit(tokens: &[SqlToken], found: &mut Vec<Compared>) {
     if let Some(at) = operator(tokens) {
         let (left, right) = (&tokens[..at], &tokens[at + 1..]);
         let is_all = right.first().is_some_and(|token| token.is_word("all"));
         let reads = match &tokens[at].kind {
-            TokenKind::Operator(operator) if !is_all => used(operator),
+            SqlTokenKind::Operator(operator) if !is_all => used(operator),
             _ => ColumnUse::None,
         };
         compare_rows(left, right, reads, found);
@@ -53,12 +53,12 @@ fn used(operator: &str) -> ColumnUse {
 }
 
 /// The operator of this level, if there is one.
-fn operator(tokens: &[Token]) -> Option<usize> {
+fn operator(tokens: &[SqlToken]) -> Option<usize> {
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at].kind {
-            TokenKind::Operator(operator) if operator != "::" => return (at > 0).then_some(at),
-            TokenKind::Symbol('(' | '[') => at = group_end(tokens, at),
+            SqlTokenKind::Operator(operator) if operator != "::" => return (at > 0).then_some(at),
+            SqlTokenKind::Symbol('(' | '[') => at = group_end(tokens, at),
             _ => {}
         }
         at += 1;
@@ -67,7 +67,7 @@ fn operator(tokens: &[Token]) -> Option<usize> {
 }
 
 /// Compares `ROW(a, b)` with `ROW($1, $2)` member by member, anything else as it is.
-fn compare_rows(left: &[Token], right: &[Token], reads: ColumnUse, found: &mut Vec<Compared>) {
+fn compare_rows(left: &[SqlToken], right: &[SqlToken], reads: ColumnUse, found: &mut Vec<Compared>) {
     match (members(left), members(right)) {
         (Some(left), Some(right)) if left.len() == right.len() => {
             for (left, right) in left.into_iter().zip(right) {
@@ -82,16 +82,16 @@ fn compare_rows(left: &[Token], right: &[Token], reads: ColumnUse, found: &mut V
     }
 }
 
-fn members(side: &[Token]) -> Option<Vec<&[Token]>> {
+fn members(side: &[SqlToken]) -> Option<Vec<&[SqlToken]>> {
     let [row, open, inner @ .., _close] = side else { return None };
     (row.is_word("row") && open.is_symbol('(')).then(|| items(inner))
 }
 
 /// Adds the parameters of one side if the other one is about one column.
-fn compare(side: &[Token], other: &[Token], reads: ColumnUse, found: &mut Vec<Compared>) {
+fn compare(side: &[SqlToken], other: &[SqlToken], reads: ColumnUse, found: &mut Vec<Compared>) {
     let Some((alias, column, is_plain)) = column(side) else { return };
     let is_bare = is_plain && is_bare(other);
-    let numbers = other.iter().filter_map(Token::parameter);
+    let numbers = other.iter().filter_map(SqlToken::parameter);
     found.extend(numbers.map(|parameter| Compared {
         parameter,
         alias: alias.to_string(),
@@ -102,17 +102,17 @@ fn compare(side: &[Token], other: &[Token], reads: ColumnUse, found: &mut Vec<Co
 }
 
 /// The only column of an expression, and whether it is nothing else but that column, with casts.
-fn column(side: &[Token]) -> Option<(&str, &str, bool)> {
+fn column(side: &[SqlToken]) -> Option<(&str, &str, bool)> {
     let mut found = None;
-    let mut plain: Vec<Token> = Vec::new();
+    let mut plain: Vec<SqlToken> = Vec::new();
     let mut at = 0;
     while at < side.len() {
         let is_after_cast = at > 0 && side[at - 1].is_operator("::");
         match &side[at..] {
             [
-                Token { kind: TokenKind::Word(alias), start },
+                SqlToken { kind: SqlTokenKind::Word(alias), start },
                 dot,
-                Token { kind: TokenKind::Word(column), .. },
+                SqlToken { kind: SqlTokenKind::Word(column), .. },
                 after @ ..,
             ] if dot.is_symbol('.')
                 && !is_after_cast
@@ -122,7 +122,7 @@ fn column(side: &[Token]) -> Option<(&str, &str, bool)> {
                     return None;
                 }
                 found = Some((alias.as_str(), column.as_str()));
-                plain.push(Token { kind: TokenKind::Literal, start: *start });
+                plain.push(SqlToken { kind: SqlTokenKind::Literal, start: *start });
                 at += 3;
             }
             _ => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ColumnUse;
 use super::conditions::compared;
-use super::texts::{Token, TokenKind, assignments, is_bare, tokens, values};
+use super::texts::{SqlToken, SqlTokenKind, assignments, is_bare, tokens, values};
 
 /// Deepest node that is looked at; the server's own limit of nesting is its stack.
 const DEPTH_MAX: usize = 200;
@@ -26,21 +26,21 @@ const CONDITIONS: [&str; 10] = [
     "Conflict Filter",
 ];
 
-/// What a plan shows.
+/// Facts that a plan shows.
 #[derive(Debug, Default)]
 pub(super) struct PlanFacts {
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<ParameterUse>,
     /// Whether it changes or locks rows.
     pub(super) writes: bool,
     /// Functions that it names: schema, if it is there, and name.
     pub(super) functions: BTreeSet<(Option<String>, String)>,
-    /// Parameters that cannot be told from the executor's own.
+    /// Parameters that look like the executor's own.
     pub(super) hidden: BTreeSet<usize>,
 }
 
-/// What a parameter meets.
+/// A column that a parameter meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Use {
+pub(super) struct ParameterUse {
     pub(super) parameter: usize,
     pub(super) schema: String,
     pub(super) table: String,
@@ -80,7 +80,7 @@ pub(super) fn read(plan: &Value, sql: &str, n_parameters: usize) -> PlanFacts {
     for condition in nodes.iter().flat_map(|node| CONDITIONS.iter().filter_map(|key| text(node, key))) {
         for one in compared(&condition) {
             if let Some((schema, table)) = aliases.get(&one.alias) {
-                facts.uses.push(Use {
+                facts.uses.push(ParameterUse {
                     parameter: one.parameter,
                     schema: schema.clone(),
                     table: table.clone(),
@@ -103,7 +103,7 @@ pub(super) fn read(plan: &Value, sql: &str, n_parameters: usize) -> PlanFacts {
         if text(change, "Operation").as_deref() == Some("Insert") {
             insert(change, sql, &target, &mut facts);
         }
-        facts.uses.extend(assignments(&tokens(sql)).into_iter().map(|one| Use {
+        facts.uses.extend(assignments(&tokens(sql)).into_iter().map(|one| ParameterUse {
             parameter: one.parameter,
             schema: target.0.clone(),
             table: target.1.clone(),
@@ -129,7 +129,7 @@ fn collect<'a>(node: &'a Value, depth: usize, nodes: &mut Vec<&'a Value>) {
 /// The executor's parameters that a subplan sets: `InitPlan 1 (returns $0,$1)`, and from 17 on none.
 fn returned(subplan: &str) -> Vec<usize> {
     let returns = subplan.split_once("returns ").map_or("", |(_, returns)| returns);
-    tokens(returns).iter().filter_map(Token::parameter).collect()
+    tokens(returns).iter().filter_map(SqlToken::parameter).collect()
 }
 
 /// The expressions of a node.
@@ -150,7 +150,7 @@ fn node_texts(node: &Value) -> impl Iterator<Item = &str> {
 fn functions(expression: &str) -> Vec<(Option<String>, String)> {
     let tokens = tokens(expression);
     let word = |at: usize| match tokens.get(at).map(|token| &token.kind) {
-        Some(TokenKind::Word(word)) => Some(word.clone()),
+        Some(SqlTokenKind::Word(word)) => Some(word.clone()),
         _ => None,
     };
     let mut found = Vec::new();
@@ -166,7 +166,7 @@ fn functions(expression: &str) -> Vec<(Option<String>, String)> {
 /// Adds what an INSERT puts into the columns of its table: the plan below it has one expression for each column, in their order.
 fn insert(change: &Value, sql: &str, target: &(String, String), facts: &mut PlanFacts) {
     let mut put = |parameter: usize, number: usize, is_bare: bool| {
-        facts.uses.push(Use {
+        facts.uses.push(ParameterUse {
             parameter,
             schema: target.0.clone(),
             table: target.1.clone(),
@@ -179,7 +179,7 @@ fn insert(change: &Value, sql: &str, target: &(String, String), facts: &mut Plan
     for (index, expression) in below(change, 0).into_iter().enumerate() {
         let tokens = tokens(expression);
         let is_bare = is_bare(&tokens);
-        for parameter in tokens.iter().filter_map(Token::parameter).filter(|n| !facts.hidden.contains(n)) {
+        for parameter in tokens.iter().filter_map(SqlToken::parameter).filter(|n| !facts.hidden.contains(n)) {
             put(parameter, index + 1, is_bare);
         }
         // Of several rows, the plan shows only the number of the column in the list.
@@ -206,9 +206,9 @@ fn below(node: &Value, depth: usize) -> Vec<&str> {
 }
 
 /// The number in `"*VALUES*".column2`, and whether nothing is done with it but casts.
-fn column_of_values(tokens: &[Token]) -> Option<(usize, bool)> {
+fn column_of_values(tokens: &[SqlToken]) -> Option<(usize, bool)> {
     let at = tokens.iter().position(|token| token.is_word("*VALUES*"))?;
-    let Some(TokenKind::Word(column)) = tokens.get(at + 2).map(|token| &token.kind) else { return None };
+    let Some(SqlTokenKind::Word(column)) = tokens.get(at + 2).map(|token| &token.kind) else { return None };
     let mut others = tokens.to_vec();
     others.drain(at..at + 3);
     Some((column.strip_prefix("column")?.parse().ok()?, is_bare(&others)))

@@ -7,8 +7,8 @@ use wire::ServerError;
 use wire::session::{Session, SessionError};
 
 use super::columns::undone_if_failed;
-use super::texts::{Token, near, tokens};
-use super::{Refused, TYPES_TRIED};
+use super::texts::{SqlToken, near, tokens};
+use super::{StatementRefusal, TYPES_TRIED};
 
 /// Most attempts for one statement.
 const ATTEMPTS_MAX: usize = 40;
@@ -27,11 +27,11 @@ pub(super) fn prepare(
     name: &str,
     sql: &str,
     fits: Fits<'_>,
-) -> Result<std::result::Result<Vec<usize>, Refused>> {
+) -> Result<std::result::Result<Vec<usize>, StatementRefusal>> {
     let all = tokens(sql);
-    let n_parameters = all.iter().filter_map(Token::parameter).max().unwrap_or(0);
+    let n_parameters = all.iter().filter_map(SqlToken::parameter).max().unwrap_or(0);
     if n_parameters > PARAMETERS_MAX {
-        return Ok(Err(Refused {
+        return Ok(Err(StatementRefusal {
             sqlstate: "54000".into(),
             message: format!("more than {PARAMETERS_MAX} parameters"),
         }));
@@ -48,13 +48,15 @@ pub(super) fn prepare(
         };
         let suspects = suspects(&error, &text);
         let is_mendable = MENDED_BY_TYPES.contains(&error.sqlstate.as_str()) && n_parameters > 0;
-        first_refusal.get_or_insert(Refused { sqlstate: error.sqlstate, message: error.message });
+        first_refusal.get_or_insert(StatementRefusal { sqlstate: error.sqlstate, message: error.message });
         if !is_mendable || !give_a_type(&suspects, &mut given, fits) {
             break;
         }
     }
-    Ok(Err(first_refusal
-        .unwrap_or_else(|| Refused { sqlstate: String::new(), message: "no attempt was made".into() })))
+    Ok(Err(first_refusal.unwrap_or_else(|| StatementRefusal {
+        sqlstate: String::new(),
+        message: "no attempt was made".into(),
+    })))
 }
 
 /// PREPARE as text needs the extended protocol, which takes one statement: none may follow that would be executed.
@@ -76,7 +78,7 @@ fn with_types(name: &str, sql: &str, n_parameters: usize, given: &BTreeMap<usize
 
 /// The parameters that an error is about: those that it names, or those around its place.
 fn suspects(error: &ServerError, text: &str) -> Vec<usize> {
-    let named: Vec<usize> = tokens(&error.message).iter().filter_map(Token::parameter).collect();
+    let named: Vec<usize> = tokens(&error.message).iter().filter_map(SqlToken::parameter).collect();
     if !named.is_empty() {
         return named;
     }

@@ -5,14 +5,14 @@
 
 /// A token and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
+pub(super) struct SqlToken {
+    pub(super) kind: SqlTokenKind,
     /// Characters before it.
     pub(super) start: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(super) enum SqlTokenKind {
     /// A name or a keyword: folded to lower case, or as quoted.
     Word(String),
     /// `$1`.
@@ -25,21 +25,21 @@ pub(super) enum TokenKind {
     Symbol(char),
 }
 
-impl Token {
+impl SqlToken {
     pub(super) fn is_word(&self, word: &str) -> bool {
-        matches!(&self.kind, TokenKind::Word(found) if found == word)
+        matches!(&self.kind, SqlTokenKind::Word(found) if found == word)
     }
 
     pub(super) fn is_symbol(&self, symbol: char) -> bool {
-        self.kind == TokenKind::Symbol(symbol)
+        self.kind == SqlTokenKind::Symbol(symbol)
     }
 
     pub(super) fn is_operator(&self, operator: &str) -> bool {
-        matches!(&self.kind, TokenKind::Operator(found) if found == operator)
+        matches!(&self.kind, SqlTokenKind::Operator(found) if found == operator)
     }
 
     pub(super) fn parameter(&self) -> Option<usize> {
-        if let TokenKind::Parameter(number) = self.kind { Some(number) } else { None }
+        if let SqlTokenKind::Parameter(number) = self.kind { Some(number) } else { None }
     }
 
     fn opens(&self) -> bool {
@@ -55,7 +55,7 @@ impl Token {
 const OPERATOR: &str = "+-*/<>=~!@#%^&|`?:";
 
 /// The tokens of a text; what follows a string that does not end is part of it.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<SqlToken> {
     let chars: Vec<char> = text.chars().collect();
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(c) = chars.get(at) {
@@ -65,29 +65,29 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             _ if c.is_whitespace() => (1, None),
             '-' if rest.starts_with(&['-', '-']) => (until(rest, '\n'), None),
             '/' if rest.starts_with(&['/', '*']) => (comment(rest), None),
-            '\'' => (quoted(rest, '\'', false), Some(TokenKind::Literal)),
+            '\'' => (quoted(rest, '\'', false), Some(SqlTokenKind::Literal)),
             'e' | 'E' if rest.get(1) == Some(&'\'') => {
-                (1 + quoted(&rest[1..], '\'', true), Some(TokenKind::Literal))
+                (1 + quoted(&rest[1..], '\'', true), Some(SqlTokenKind::Literal))
             }
             '"' => {
                 let length = quoted(rest, '"', false);
                 let name: String = rest[1..length.max(2) - 1].iter().collect();
-                (length, Some(TokenKind::Word(name.replace("\"\"", "\""))))
+                (length, Some(SqlTokenKind::Word(name.replace("\"\"", "\""))))
             }
             '$' => dollar(rest),
-            _ if c.is_ascii_digit() => (number(rest), Some(TokenKind::Literal)),
+            _ if c.is_ascii_digit() => (number(rest), Some(SqlTokenKind::Literal)),
             _ if is_of_word(*c) => {
                 let length = rest.iter().take_while(|c| is_of_word(**c) || **c == '$').count();
                 let name: String = rest[..length].iter().collect();
-                (length, Some(TokenKind::Word(name.to_lowercase())))
+                (length, Some(SqlTokenKind::Word(name.to_lowercase())))
             }
             _ if OPERATOR.contains(*c) => {
                 let length = rest.iter().take_while(|c| OPERATOR.contains(**c)).count();
-                (length, Some(TokenKind::Operator(rest[..length].iter().collect())))
+                (length, Some(SqlTokenKind::Operator(rest[..length].iter().collect())))
             }
-            _ => (1, Some(TokenKind::Symbol(*c))),
+            _ => (1, Some(SqlTokenKind::Symbol(*c))),
         };
-        found.extend(kind.map(|kind| Token { kind, start }));
+        found.extend(kind.map(|kind| SqlToken { kind, start }));
         at += length.max(1);
     }
     found
@@ -146,22 +146,22 @@ fn quoted(rest: &[char], quote: char, has_escapes: bool) -> usize {
 }
 
 /// A parameter, or a string in dollar quotes.
-fn dollar(rest: &[char]) -> (usize, Option<TokenKind>) {
+fn dollar(rest: &[char]) -> (usize, Option<SqlTokenKind>) {
     let length = 1 + rest[1..].iter().take_while(|c| is_of_word(**c)).count();
     let word: String = rest[1..length].iter().collect();
     if let Ok(number) = word.parse() {
-        return (length, Some(TokenKind::Parameter(number)));
+        return (length, Some(SqlTokenKind::Parameter(number)));
     }
     if rest.get(length) != Some(&'$') {
-        return (1, Some(TokenKind::Symbol('$')));
+        return (1, Some(SqlTokenKind::Symbol('$')));
     }
     let tag = &rest[..=length];
     let end = rest[tag.len()..].windows(tag.len()).position(|window| window == tag);
-    (end.map_or(rest.len(), |end| end + 2 * tag.len()), Some(TokenKind::Literal))
+    (end.map_or(rest.len(), |end| end + 2 * tag.len()), Some(SqlTokenKind::Literal))
 }
 
 /// The end of the group that begins at `open`: the index of what closes it, or the end of the tokens.
-pub(super) fn group_end(tokens: &[Token], open: usize) -> usize {
+pub(super) fn group_end(tokens: &[SqlToken], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         if token.opens() {
@@ -177,7 +177,7 @@ pub(super) fn group_end(tokens: &[Token], open: usize) -> usize {
 }
 
 /// The parts between commas outside parentheses.
-pub(super) fn items(tokens: &[Token]) -> Vec<&[Token]> {
+pub(super) fn items(tokens: &[SqlToken]) -> Vec<&[SqlToken]> {
     let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
     while at < tokens.len() {
         if tokens[at].opens() {
@@ -193,17 +193,18 @@ pub(super) fn items(tokens: &[Token]) -> Vec<&[Token]> {
 }
 
 /// The parameters that an error at this character is about: the operands of an operator, the arguments of a function, else all.
-pub(super) fn near(tokens: &[Token], character: usize) -> Vec<usize> {
-    let numbers = |tokens: &[Token]| -> Vec<usize> { tokens.iter().filter_map(Token::parameter).collect() };
+pub(super) fn near(tokens: &[SqlToken], character: usize) -> Vec<usize> {
+    let numbers =
+        |tokens: &[SqlToken]| -> Vec<usize> { tokens.iter().filter_map(SqlToken::parameter).collect() };
     let at = tokens.iter().rposition(|token| token.start <= character).unwrap_or(0);
     let mut found = Vec::new();
-    if matches!(tokens.get(at).map(|token| &token.kind), Some(TokenKind::Operator(_))) {
+    if matches!(tokens.get(at).map(|token| &token.kind), Some(SqlTokenKind::Operator(_))) {
         found.extend(numbers(&tokens[before(tokens, at)..at]));
     }
     let after = &tokens[(at + 1).min(tokens.len())..];
     let n_words = after
         .iter()
-        .take_while(|token| matches!(token.kind, TokenKind::Word(_) | TokenKind::Symbol('.')))
+        .take_while(|token| matches!(token.kind, SqlTokenKind::Word(_) | SqlTokenKind::Symbol('.')))
         .count();
     match after.get(n_words) {
         Some(token) if token.opens() => found.extend(numbers(&after[n_words..group_end(after, n_words)])),
@@ -214,7 +215,7 @@ pub(super) fn near(tokens: &[Token], character: usize) -> Vec<usize> {
 }
 
 /// Where the operand that ends before `at` begins.
-fn before(tokens: &[Token], at: usize) -> usize {
+fn before(tokens: &[SqlToken], at: usize) -> usize {
     let mut start = at.saturating_sub(1);
     let mut depth = 0_usize;
     while start > 0 && (tokens[start].closes() || depth > 0) {
@@ -241,7 +242,7 @@ pub(super) struct InValues {
 }
 
 /// The parameters in the rows of the first VALUES list.
-pub(super) fn values(tokens: &[Token]) -> Vec<InValues> {
+pub(super) fn values(tokens: &[SqlToken]) -> Vec<InValues> {
     let mut found = Vec::new();
     let Some(mut at) = tokens.iter().position(|token| token.is_word("values")).map(|at| at + 1) else {
         return found;
@@ -250,7 +251,7 @@ pub(super) fn values(tokens: &[Token]) -> Vec<InValues> {
         let end = group_end(tokens, at);
         for (index, item) in items(&tokens[at + 1..end]).into_iter().enumerate() {
             let is_bare = is_bare(item);
-            let numbers = item.iter().filter_map(Token::parameter);
+            let numbers = item.iter().filter_map(SqlToken::parameter);
             found.extend(numbers.map(|parameter| InValues { parameter, column: index + 1, is_bare }));
         }
         at = end + 1;
@@ -271,7 +272,7 @@ pub(super) struct InSet {
 }
 
 /// The parameters in the assignments of the first SET.
-pub(super) fn assignments(tokens: &[Token]) -> Vec<InSet> {
+pub(super) fn assignments(tokens: &[SqlToken]) -> Vec<InSet> {
     const ENDS: [&str; 4] = ["where", "from", "returning", "when"];
     let Some(start) = tokens.iter().position(|token| token.is_word("set")) else { return Vec::new() };
     let rest = &tokens[start + 1..];
@@ -287,10 +288,10 @@ pub(super) fn assignments(tokens: &[Token]) -> Vec<InSet> {
     }
     let mut found = Vec::new();
     for item in items(&rest[..end]) {
-        let [Token { kind: TokenKind::Word(column), .. }, equals, value @ ..] = item else { continue };
+        let [SqlToken { kind: SqlTokenKind::Word(column), .. }, equals, value @ ..] = item else { continue };
         if equals.is_operator("=") {
             let is_bare = is_bare(value);
-            let numbers = value.iter().filter_map(Token::parameter);
+            let numbers = value.iter().filter_map(SqlToken::parameter);
             found.extend(numbers.map(|parameter| InSet { parameter, column: column.clone(), is_bare }));
         }
     }
@@ -298,17 +299,17 @@ pub(super) fn assignments(tokens: &[Token]) -> Vec<InSet> {
 }
 
 /// Whether these tokens are nothing but values: parameters and literals, in lists and arrays, with casts.
-pub(super) fn is_bare(tokens: &[Token]) -> bool {
+pub(super) fn is_bare(tokens: &[SqlToken]) -> bool {
     const LISTS: [&str; 4] = ["any", "some", "array", "row"];
     let mut rest = tokens;
     while let [token, after @ ..] = rest {
         match &token.kind {
-            TokenKind::Operator(operator) if operator == "::" => {
+            SqlTokenKind::Operator(operator) if operator == "::" => {
                 rest = after_type(after);
                 continue;
             }
-            TokenKind::Operator(_) => return false,
-            TokenKind::Word(word) if !LISTS.contains(&word.as_str()) => return false,
+            SqlTokenKind::Operator(_) => return false,
+            SqlTokenKind::Word(word) if !LISTS.contains(&word.as_str()) => return false,
             _ => rest = after,
         }
     }
@@ -316,13 +317,13 @@ pub(super) fn is_bare(tokens: &[Token]) -> bool {
 }
 
 /// What follows the name of a type.
-fn after_type(tokens: &[Token]) -> &[Token] {
+fn after_type(tokens: &[SqlToken]) -> &[SqlToken] {
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let is_length = token.is_symbol('(') && at > 0;
         match token.kind {
-            TokenKind::Word(_) | TokenKind::Symbol('.') => at += 1,
-            TokenKind::Symbol('[') => at = group_end(tokens, at) + 1,
+            SqlTokenKind::Word(_) | SqlTokenKind::Symbol('.') => at += 1,
+            SqlTokenKind::Symbol('[') => at = group_end(tokens, at) + 1,
             _ if is_length => at = group_end(tokens, at) + 1,
             _ => break,
         }
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn parameters_are_seen_outside_strings_and_comments() {
         let check = |text: &str, expected: &[usize]| {
-            let found: Vec<usize> = tokens(text).iter().filter_map(Token::parameter).collect();
+            let found: Vec<usize> = tokens(text).iter().filter_map(SqlToken::parameter).collect();
             assert_eq!(found, expected, "{text}");
         };
         check(
