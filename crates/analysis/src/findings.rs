@@ -146,6 +146,7 @@ pub const CATALOGUE: &[Rule] = &[
     load::TOO_FEW_TRANSACTIONS,
     scripts::NO_STATEMENTS,
     scripts::ROWS_MISSED,
+    scripts::fidelity::NOT_YOUR_WORKLOAD,
     scripts::pages::FEW_PAGES,
     scripts::SCRIPTS_SET,
     scripts::COLUMNS_UNKNOWN,

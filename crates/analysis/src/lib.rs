@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod cost;
 pub mod doctor;
 pub mod explain;
+pub mod fidelity;
 pub mod finding;
 pub mod findings;
 pub mod history;

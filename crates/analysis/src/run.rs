@@ -2,6 +2,7 @@
 
 pub mod capacity;
 pub(crate) mod counters;
+pub(crate) mod fidelity;
 pub mod imports;
 pub(crate) mod limiter;
 pub mod marks;

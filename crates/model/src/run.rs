@@ -4,6 +4,7 @@ pub mod ceilings;
 pub mod concurrent;
 pub mod driver;
 pub mod eyes;
+pub mod fidelity;
 pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
@@ -30,6 +31,7 @@ use crate::run::ceilings::Ceilings;
 use crate::run::concurrent::ConcurrentRun;
 use crate::run::driver::DriverRecord;
 use crate::run::eyes::HostObserverRecord;
+use crate::run::fidelity::ReplayRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
@@ -136,6 +138,9 @@ pub struct RunRecord {
     /// Statements that telemetry names, by identifier: their text without literals and comments.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statements: BTreeMap<String, String>,
+    /// The statements of a captured workload, at its source and in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<ReplayRecord>>,
     /// Telemetry that was not available, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -183,6 +188,7 @@ impl RunRecord {
             hooks: Vec::new(),
             concurrent: Vec::new(),
             statements: BTreeMap::new(),
+            replay: None,
             telemetry_unavailable: BTreeMap::new(),
         }
     }

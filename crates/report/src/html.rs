@@ -209,6 +209,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
         Section { id: "scripts", name: "Transactions", body: scripts::section(study, axis) },
+        Section { id: "fidelity", name: "Fidelity to the source", body: scripts::fidelity::section(study) },
         Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },
         Section { id: "runs", name: "Runs", body: tables::runs(study, axis) },
         Section { id: "disclosure", name: "Disclosure", body: disclosure::section(input) },

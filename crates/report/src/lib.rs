@@ -120,6 +120,16 @@ pub fn limiter_standing(limiter: &analysis::summary::limiter::Limiter) -> String
     format!("{} ({})", limiter.name.as_str(), prose::limiter::standing(limiter))
 }
 
+/// How faithful the replay of a captured workload is, of each case the run that is furthest from its source; empty for other workloads.
+pub fn fidelity(study: &Study) -> String {
+    prose::scripts::fidelity::text(study)
+}
+
+/// The same of one replay.
+pub fn fidelity_of(fidelity: &analysis::fidelity::Fidelity) -> String {
+    prose::scripts::fidelity::one(fidelity)
+}
+
 /// The answer in a sentence, as every form of the report begins.
 pub fn headline(study: &Study) -> String {
     prose::headline::sentence(study)

@@ -13,6 +13,7 @@ use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
 use crate::run::counters;
+use crate::run::fidelity;
 use crate::run::imports;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
@@ -79,11 +80,13 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         top_statements: line.measured_span().map_or(Vec::new(), |span| {
             top_statements::of_run(&usage, span, &record.statements, &record.telemetry_unavailable)
         }),
+        fidelity: None,
         fairness: record.done.as_ref().and_then(fairness),
         bounds: Vec::new(),
         findings: Vec::new(),
         grade: Grade::Valid,
     };
+    summary.fidelity = fidelity::of_run(record, &summary.seconds);
     summary.limiter = limiter_of(data, &line, &usage, &summary);
     let context = RunContext {
         data,

@@ -19,6 +19,7 @@ use super::resources::ResourceUsage;
 use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use super::uncertainty::DisturbanceBounds;
+use crate::fidelity::Fidelity;
 use crate::finding::{Finding, Grade, Severity};
 use crate::summary::run::script::{MeasureSummary, ScriptSummary};
 
@@ -115,6 +116,9 @@ pub struct RunSummary {
     /// The statements that it spent its time in, as the server saw it; those with the most sessions first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_statements: Vec<TopStatement>,
+    /// How faithful it is to the source of its workload, if that was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
     /// What disturbances can have done to its figures, as far as the budget of the uncertainty bounds it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<DisturbanceBounds>,

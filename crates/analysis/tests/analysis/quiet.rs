@@ -243,6 +243,7 @@ fn record(spec: RunSpec) -> RunRecord {
         touched: BTreeMap::new(),
         survey: None,
         statements: BTreeMap::new(),
+        replay: None,
         telemetry_unavailable: BTreeMap::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! The scripts of a load: how often each ran, how long its transactions took, and for disclosure their source.
 
+pub(super) mod fidelity;
+
 use analysis::comparison::CaseComparison;
 use analysis::summary::{CaseSummary, Study};
 use model::experiment::script::CaseData;

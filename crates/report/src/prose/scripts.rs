@@ -1,6 +1,7 @@
 //! The scripts of a load as rows of text, for every form of the report: the transactions of a workload directory are its scripts.
 
 pub(crate) mod compared;
+pub(crate) mod fidelity;
 
 use analysis::summary::{CaseSummary, LatencySummary, MeasureSummary, ScriptSummary, Study};
 

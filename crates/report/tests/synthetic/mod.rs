@@ -228,6 +228,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
             .to_vec(),
         fairness: Some(0.9991),
         grade: Grade::from_findings(&findings),
+        fidelity: None,
         bounds: Vec::new(),
         findings,
     }

@@ -83,6 +83,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         .map(|(table, n)| (table.to_string(), n))
         .into(),
         statements: BTreeMap::new(),
+        replay: None,
         telemetry_unavailable: BTreeMap::from([(
             "host.psi.io.some".to_string(),
             "the kernel was built without pressure stall information".to_string(),

@@ -60,6 +60,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         fairness: None,
         limiter: None,
         top_statements: Vec::new(),
+        fidelity: None,
         bounds: Vec::new(),
         findings: Vec::new(),
         grade: analysis::finding::Grade::Valid,
