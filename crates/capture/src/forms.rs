@@ -1,0 +1,150 @@
+//! All forms of statements of a log, each once, with what is counted about it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::balance::{Reason, Share};
+use crate::log::Protocol;
+use crate::statement::identity::Fnv;
+use crate::statement::kind::AdvisoryLocks;
+use crate::statement::lexer::{Backslash, tokens};
+use crate::statement::{Form, StatementRole, Value};
+use crate::template::hot::HotValues;
+use crate::template::sketch::DistinctSketch;
+
+/// Most forms; statements beyond them are left out.
+const FORMS_MAX: usize = 20_000;
+/// Bytes of all texts.
+const BYTES_MAX: usize = 256 << 20;
+/// Longest text of a statement that is taken apart.
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Slots whose hottest values are counted.
+const HOT_SLOTS_MAX: usize = 500;
+
+/// A form, and what was counted.
+#[derive(Debug)]
+pub struct KnownForm {
+    /// The form.
+    pub form: Form,
+    /// All executions, those that are left out included.
+    pub share: Share,
+    /// Executions as simple queries, as unnamed statements, and as prepared ones.
+    pub by_protocol: [u64; 3],
+    /// Distinct values of each slot.
+    pub distinct: Vec<DistinctSketch>,
+    /// The hottest values of each slot, as long as there is room.
+    pub hot: Vec<Option<HotValues>>,
+    /// Query ids of the source's server; 0 if unknown.
+    pub query_id: i64,
+    /// Advisory locks of the session that it takes or releases.
+    pub locks: AdvisoryLocks,
+    /// Whether it declares, reads or closes a cursor.
+    pub is_cursor: bool,
+}
+
+/// All forms.
+#[derive(Debug, Default)]
+pub struct Forms {
+    by_key: HashMap<u64, u32>,
+    /// The forms by their numbers.
+    pub all: Vec<KnownForm>,
+    n_bytes: usize,
+    n_hot: usize,
+    /// What is left out, by reason and form.
+    pub left_out: BTreeMap<(Reason, u32), Share>,
+}
+
+impl Forms {
+    /// The number of a form, with its values counted. All that there is no room for is one form, whose role says so.
+    pub(crate) fn count(
+        &mut self,
+        mut form: Form,
+        values: &[Value],
+        protocol: &Protocol,
+        query_id: i64,
+        share: Share,
+    ) -> u32 {
+        let key = form.key();
+        let number = match self.by_key.get(&key) {
+            Some(number) => *number,
+            None => {
+                let bytes: usize = form.numbered().len() + form.slots.len() * 64;
+                if self.all.len() >= FORMS_MAX || self.n_bytes + bytes > BYTES_MAX {
+                    form = rest();
+                    if let Some(number) = self.by_key.get(&form.key()).copied() {
+                        self.all[number as usize].share.add(share);
+                        return number;
+                    }
+                }
+                self.n_bytes += bytes;
+                self.insert(form)
+            }
+        };
+        let known = &mut self.all[number as usize];
+        known.share.add(share);
+        known.by_protocol[place(protocol)] += share.calls;
+        known.query_id = if known.query_id == 0 { query_id } else { known.query_id };
+        let values = if share.calls > 0 { values } else { &[] };
+        for (n, value) in values.iter().enumerate().take(known.distinct.len()) {
+            if let Value::Text(text) = value {
+                let mut hash = Fnv::new();
+                hash.add(text.as_bytes());
+                known.distinct[n].add(hash.0);
+                if let Some(hot) = &mut known.hot[n] {
+                    hot.add(hash.0);
+                }
+            }
+        }
+        number
+    }
+
+    fn insert(&mut self, mut form: Form) -> u32 {
+        // A pattern may find a secret in words that a form has, never in its values, which are not there.
+        let text = form.numbered();
+        if matches!(model::secret::hide_text(&text), std::borrow::Cow::Owned(_)) {
+            form = Form { role: StatementRole::Refused(Reason::Secret), ..form };
+        }
+        let first_word = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.by_key.insert(form.key(), number);
+        let n = form.slots.len();
+        let is_work = matches!(form.role, StatementRole::Work(_));
+        let n_hot = if is_work { n.min(HOT_SLOTS_MAX.saturating_sub(self.n_hot)) } else { 0 };
+        self.n_hot += n_hot;
+        let hot = (0..n).map(|at| if at < n_hot { Some(HotValues::default()) } else { None });
+        self.all.push(KnownForm {
+            hot: hot.collect(),
+            distinct: if is_work { vec![DistinctSketch::default(); n] } else { Vec::new() },
+            form,
+            share: Share::default(),
+            by_protocol: [0; 3],
+            query_id: 0,
+            locks: AdvisoryLocks::new(&text, &tokens(&text, Backslash::Plain)),
+            is_cursor: ["declare", "fetch", "move", "close"].contains(&first_word.as_str()),
+        });
+        number
+    }
+
+    /// Counts an execution that is left out.
+    pub(crate) fn leave_out(&mut self, reason: Reason, form: u32, share: Share) {
+        self.left_out.entry((reason, form)).or_default().add(share);
+    }
+
+    /// A form by its number.
+    pub fn form(&self, number: u32) -> &Form {
+        &self.all[number as usize].form
+    }
+}
+
+/// Index of a protocol in [`KnownForm::by_protocol`].
+fn place(protocol: &Protocol) -> usize {
+    match protocol {
+        Protocol::Simple => 0,
+        Protocol::Extended => 1,
+        Protocol::Named(_) => 2,
+    }
+}
+
+/// Stands for all that there is no room for.
+fn rest() -> Form {
+    Form { identity: 0, role: StatementRole::Refused(Reason::Rare), pieces: Vec::new(), slots: Vec::new() }
+}

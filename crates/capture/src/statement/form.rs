@@ -1,0 +1,535 @@
+//! A statement without its values: the text that a script has, and where its values come from.
+
+use crate::log::LoggedValue;
+use crate::statement::identity::{Fnv, identity_of};
+use crate::statement::kind::StatementRole;
+use crate::statement::lexer::{Backslash, Token, TokenKind};
+use crate::statement::lists::{InList, list};
+use crate::statement::literal::text_value;
+use crate::statement::places::{Hint, Places, Use};
+
+/// Most values of a statement: pgbench's scripts take no more under the extended protocol.
+pub const VALUES_MAX: usize = 255;
+
+/// A value of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// A text.
+    Text(Box<str>),
+    /// The beginning of one.
+    Truncated(Box<str>),
+    /// The elements of a long list.
+    List(Box<[Option<Box<str>>]>),
+}
+
+impl Value {
+    /// The value if it is a whole text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Bytes that it has in memory, about.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let text = match self {
+            Value::Null => 0,
+            Value::Text(text) | Value::Truncated(text) => text.len(),
+            Value::List(all) => all.iter().flatten().map(|one| one.len() + 16).sum(),
+        };
+        text + size_of::<Value>()
+    }
+}
+
+/// A part of a statement's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it is.
+    Text(String),
+    /// A value, by the number of its slot.
+    Slot(u16),
+}
+
+/// Where a value stood in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A literal in quotes.
+    Text,
+    /// A number in the text.
+    Number,
+    /// A parameter.
+    Parameter,
+    /// A long list, which becomes an array.
+    Array,
+}
+
+/// A place for a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Where it stood.
+    pub origin: Origin,
+    /// The surroundings.
+    pub hint: Hint,
+}
+
+/// A statement without its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Identity of the statement, which pg_stat_statements' texts have too.
+    pub identity: u64,
+    /// The kind.
+    pub role: StatementRole,
+    /// Text.
+    pub pieces: Vec<Piece>,
+    /// Values.
+    pub slots: Vec<Slot>,
+}
+
+impl Form {
+    /// The text with `$1` and the following ones.
+    pub fn numbered(&self) -> String {
+        self.pieces.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(plain) => text + plain,
+            Piece::Slot(n) => text + &format!("${}", n + 1),
+        })
+    }
+
+    /// What distinguishes this form from others.
+    pub(crate) fn key(&self) -> u64 {
+        let mut hash = Fnv::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => hash.add(text.as_bytes()),
+                Piece::Slot(n) => {
+                    let origin = self.slots[usize::from(*n)].origin as u8;
+                    hash.add(&[0, origin]);
+                    hash.add(&n.to_le_bytes());
+                }
+            }
+        }
+        hash.0
+    }
+}
+
+/// A statement taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Without its values.
+    pub form: Form,
+    /// The values, one for each slot.
+    pub values: Vec<Value>,
+    /// Whether it has parameters whose values are not known.
+    pub lacks_parameters: bool,
+}
+
+/// Takes a statement apart; `parameters` are those of its `$1` and the following ones.
+pub fn take(
+    text: &str,
+    tokens: &[Token],
+    role: StatementRole,
+    parameters: &[LoggedValue],
+    backslash: Backslash,
+) -> Taken {
+    let end = tokens.iter().rposition(|token| token.kind != TokenKind::Semicolon).map_or(0, |last| last + 1);
+    let tokens = &tokens[..end];
+    // Of what is not replayed, no literal is kept.
+    let has_slots = !matches!(role, StatementRole::Fixed | StatementRole::Begin | StatementRole::End { .. });
+    let keeps_literals = matches!(role, StatementRole::Work(_));
+    let mut taker = Taker {
+        text,
+        tokens,
+        places: Places::new(text, tokens),
+        parameters,
+        is_escaped: backslash == Backslash::Escape,
+        keeps_literals,
+        pieces: Vec::new(),
+        slots: Vec::new(),
+        values: Vec::new(),
+        by_number: Vec::new(),
+        lacks_parameters: false,
+    };
+    if role == StatementRole::Fixed && taker.set_local() {
+        let form =
+            Form { identity: identity_of(text, tokens), role, pieces: taker.pieces, slots: taker.slots };
+        return Taken { form, values: taker.values, lacks_parameters: false };
+    }
+    let mut at = 0;
+    let mut end_before = tokens.first().map_or(0, |token| token.start);
+    while at < tokens.len() {
+        taker.gap(end_before, tokens[at].start);
+        at = if has_slots { taker.token(at) } else { taker.plain(at) };
+        end_before = tokens[at - 1].end;
+    }
+    let form = Form { identity: identity_of(text, tokens), role, pieces: taker.pieces, slots: taker.slots };
+    Taken { form, values: taker.values, lacks_parameters: taker.lacks_parameters }
+}
+
+struct Taker<'a> {
+    text: &'a str,
+    tokens: &'a [Token],
+    places: Places<'a>,
+    parameters: &'a [LoggedValue],
+    is_escaped: bool,
+    /// Whether literals stay where no value may stand.
+    keeps_literals: bool,
+    pieces: Vec<Piece>,
+    slots: Vec<Slot>,
+    values: Vec<Value>,
+    /// The slot of each parameter, by its number.
+    by_number: Vec<(u16, u16)>,
+    lacks_parameters: bool,
+}
+
+impl Taker<'_> {
+    fn push(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_string())),
+        }
+    }
+
+    /// `SET LOCAL name = 'value'` as a call of `set_config`, which takes the value as a parameter: applications tell policies by it who
+    /// the user is. Returns whether it is such a statement.
+    fn set_local(&mut self) -> bool {
+        let word = |at: usize| self.tokens.get(at).map_or("", |token| &self.text[token.start..token.end]);
+        let is = |at: usize, expected: &str| word(at).eq_ignore_ascii_case(expected);
+        if !is(0, "set") || !is(1, "local") {
+            return false;
+        }
+        let mut name = word(2).to_lowercase();
+        let mut at = 3;
+        while word(at) == "." {
+            name = format!("{name}.{}", word(at + 1).to_lowercase());
+            at += 2;
+        }
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+        let is_last = self.tokens.len() == at + 2;
+        if !is_plain || !is_last || !(is(at, "=") || is(at, "to")) {
+            return false;
+        }
+        let Some(token) = self.tokens.get(at + 1) else { return false };
+        let value = match token.kind {
+            TokenKind::Text => text_value(word(at + 1), self.is_escaped),
+            TokenKind::Number => Some(word(at + 1).to_string()),
+            _ => None,
+        };
+        let Some(value) = value else { return false };
+        self.push(&format!("select set_config('{name}', "));
+        let column = name.rsplit('.').next().map(str::to_string);
+        self.add(Origin::Text, Hint { usage: Use::Other, column }, Value::Text(value.into()));
+        self.push(", true)");
+        true
+    }
+
+    /// What stands between two tokens: blanks as they are, comments as a blank, hints of pg_hint_plan as they are.
+    fn gap(&mut self, from: usize, to: usize) {
+        let between = &self.text[from..to];
+        if between.is_empty() {
+            return;
+        }
+        if between.bytes().all(|byte| byte.is_ascii_whitespace()) || between.trim_start().starts_with("/*+") {
+            self.push(between);
+        } else if between.contains('\n') {
+            self.push("\n");
+        } else {
+            self.push(" ");
+        }
+    }
+
+    /// Takes a token as it is. A name after a colon would be a variable of a script.
+    fn plain(&mut self, at: usize) -> usize {
+        let token = &self.tokens[at];
+        let word = &self.text[token.start..token.end];
+        let ends_in_colon = matches!(self.pieces.last(), Some(Piece::Text(text)) if text.ends_with(':'));
+        if ends_in_colon && token.kind != TokenKind::Operator {
+            let is_cast = at > 0 && self.tokens[at - 1].kind == TokenKind::Operator;
+            self.push(if is_cast { "" } else { " " });
+        }
+        match token.kind {
+            TokenKind::Parameter(_) => self.lacks_parameters = true,
+            // Where values cannot stand, a literal with a colon would be read as one with a variable.
+            TokenKind::Text if word.contains(':') && !word.starts_with(['u', 'U']) => {
+                if let Some(value) = text_value(word, self.is_escaped) {
+                    let quoted = without_colons(&value);
+                    self.push(&quoted);
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        self.push(word);
+        at + 1
+    }
+
+    /// Takes what begins at a token, and returns the token after it.
+    fn token(&mut self, at: usize) -> usize {
+        if let Some(list) = list(self.text, self.tokens, at) {
+            return self.list(list);
+        }
+        self.single(at, at).unwrap_or_else(|| self.plain(at))
+    }
+
+    /// Takes a single value.
+    fn single(&mut self, at: usize, up_to: usize) -> Option<usize> {
+        let token = self.tokens[at];
+        let (origin, value) = self.value(&token)?;
+        if self.keeps_literals && origin != Origin::Parameter && self.places.is_fixed(at) {
+            return None;
+        }
+        let number = if let TokenKind::Parameter(number) = token.kind { Some(number) } else { None };
+        let known = number.and_then(|number| self.by_number.iter().find(|known| known.0 == number));
+        if let Some((_, slot)) = known.copied() {
+            self.slot(slot);
+            return Some(at + 1);
+        }
+        let hint = self.places.hint(at, up_to);
+        let slot = self.add(origin, hint, value);
+        self.by_number.extend(number.map(|number| (number, slot)));
+        Some(at + 1)
+    }
+
+    fn value(&mut self, token: &Token) -> Option<(Origin, Value)> {
+        let word = &self.text[token.start..token.end];
+        match token.kind {
+            TokenKind::Text => {
+                let value = text_value(word, self.is_escaped)?;
+                Some((Origin::Text, Value::Text(value.into())))
+            }
+            TokenKind::Number => Some((Origin::Number, Value::Text(word.into()))),
+            TokenKind::Parameter(number) => {
+                let found = usize::from(number).checked_sub(1).and_then(|at| self.parameters.get(at));
+                self.lacks_parameters |= found.is_none();
+                let value = match found {
+                    None | Some(LoggedValue::Null) => Value::Null,
+                    Some(LoggedValue::Text(text)) => Value::Text(text.as_str().into()),
+                    Some(LoggedValue::Truncated(text)) => Value::Truncated(text.as_str().into()),
+                };
+                Some((Origin::Parameter, value))
+            }
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, origin: Origin, hint: Hint, value: Value) -> u16 {
+        let slot = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
+        self.slots.push(Slot { origin, hint });
+        self.values.push(value);
+        self.slot(slot);
+        slot
+    }
+
+    /// Puts a slot into the text: never directly after a letter, where a variable would be a part of a name, nor after a colon.
+    fn slot(&mut self, slot: u16) {
+        let is_glued = matches!(self.pieces.last(), Some(Piece::Text(text))
+            if text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | ':' | '-')));
+        if is_glued || matches!(self.pieces.last(), Some(Piece::Slot(_))) {
+            self.push(" ");
+        }
+        self.pieces.push(Piece::Slot(slot));
+    }
+
+    fn list(&mut self, list: InList) -> usize {
+        let column = self.places.name_before(if list.is_not { list.word - 1 } else { list.word });
+        let hint = Hint { usage: if list.is_not { Use::Other } else { Use::Equality }, column };
+        let elements: Vec<(Origin, Value)> = (list.open + 1..list.close)
+            .step_by(2)
+            .filter_map(|at| {
+                let token = self.tokens[at];
+                self.value(&token)
+            })
+            .collect();
+        if elements.len() != list.len() {
+            // A literal that makes no text stays, and so does its list.
+            return self.plain(list.word);
+        }
+        if list.is_array() {
+            if list.is_not
+                && let Some(Piece::Text(text)) = self.pieces.last_mut()
+            {
+                let kept = text.trim_end().len().saturating_sub("not".len());
+                text.truncate(kept);
+            }
+            self.push(if list.is_not { "<> all (" } else { "= any (" });
+            let one = |(_, value): (Origin, Value)| match value {
+                Value::Text(text) | Value::Truncated(text) => Some(text),
+                Value::Null | Value::List(_) => None,
+            };
+            let values = Value::List(elements.into_iter().map(one).collect());
+            self.add(Origin::Array, hint, values);
+        } else {
+            self.push(&self.text[self.tokens[list.word].start..self.tokens[list.open].end]);
+            let padding = elements.last().cloned();
+            let n = list.padded() - elements.len();
+            let all = elements.into_iter().chain(padding.into_iter().cycle().take(n));
+            for (at, (origin, value)) in all.enumerate() {
+                if at > 0 {
+                    self.push(", ");
+                }
+                self.add(origin, hint.clone(), value);
+            }
+        }
+        self.push(")");
+        list.close + 1
+    }
+}
+
+/// A literal without colons, which would begin variables.
+fn without_colons(value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('\'', "''").replace(':', "\\x3a");
+    format!("E'{escaped}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::kind::role;
+    use crate::statement::lexer::tokens;
+
+    fn taken(text: &str, parameters: &[LoggedValue]) -> Taken {
+        let tokens = tokens(text, Backslash::Plain);
+        take(text, &tokens, role(text, &tokens), parameters, Backslash::Plain)
+    }
+
+    fn texts(values: &[Value]) -> Vec<&str> {
+        values.iter().map(|value| value.text().unwrap_or("-")).collect()
+    }
+
+    fn check(text: &str, expected: &str, values: &[&str]) {
+        let taken = taken(text, &[]);
+        assert_eq!(taken.form.numbered(), expected, "{text}");
+        assert_eq!(texts(&taken.values), values, "{text}");
+    }
+
+    #[test]
+    fn literals_become_slots_where_values_may_stand() {
+        check(
+            "SELECT * FROM t WHERE id=5 AND a = 'it''s';",
+            "SELECT * FROM t WHERE id=$1 AND a = $2",
+            &["5", "it's"],
+        );
+        check("update t set a = a + -5 where b=-1", "update t set a = a + $1 where b=$2", &["-5", "-1"]);
+        check("select 1 -- x\n, /* y */ 2", "select $1\n, $2", &["1", "2"]);
+        check("select * from t limit 10 offset 20", "select * from t limit $1 offset $2", &["10", "20"]);
+        check("select 'a'::date, x[1:n]", "select $1::date, x[$2: n]", &["a", "1"]);
+        check("/*+ IndexScan(t) */ select 1", "select $1", &["1"]);
+        check("select /*+ IndexScan(t) */ 1", "select /*+ IndexScan(t) */ $1", &["1"]);
+    }
+
+    #[test]
+    fn literals_stay_where_they_must() {
+        for text in [
+            "select interval '1 day', date '2024-01-01'",
+            "select a::numeric(10, 2), cast(b as varchar(20))",
+            "select a, b from t order by 1, 2 desc",
+            "select a from t group by 1 having true",
+            "select timestamp with time zone '2024-01-01', B'01'",
+            "fetch 10 from c",
+            "select U&'\\0061'",
+        ] {
+            check(text, text, &[]);
+        }
+        check("notes 'a:b'", "notes $1", &["a:b"]);
+        check("lock table x in mode 'a:b'", "lock table x in mode E'a\\x3ab'", &[]);
+        check("SET LOCAL app.user = 'a:b'", "select set_config('app.user', $1, true)", &["a:b"]);
+        check("set local work_mem to '64MB'", "select set_config('work_mem', $1, true)", &["64MB"]);
+        check("set local enable_seqscan = off", "set local enable_seqscan = off", &[]);
+    }
+
+    #[test]
+    fn a_parameter_used_twice_is_one_slot() {
+        let found = taken("select $2, $1, $2", &[LoggedValue::Text("a".into()), LoggedValue::Null]);
+        assert_eq!(found.form.numbered(), "select $1, $2, $1");
+        assert_eq!(found.values, [Value::Null, Value::Text("a".into())]);
+        assert!(!found.lacks_parameters);
+        assert!(taken("select $1", &[]).lacks_parameters);
+    }
+
+    #[test]
+    fn lists_have_lengths_of_powers_of_two_or_are_arrays() {
+        check(
+            "select 1 from t where id in (1,2,3)",
+            "select $1 from t where id in ($2, $3, $4, $5)",
+            &["1", "1", "2", "3", "3"],
+        );
+        let many: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        let found = taken(&format!("delete from t where id not in ({})", many.join(", ")), &[]);
+        assert_eq!(found.form.numbered(), "delete from t where id <> all ($1)");
+        assert!(matches!(&found.values[..], [Value::List(all)] if all.len() == 40));
+        check("select a from t where a in (select 1)", "select a from t where a in (select $1)", &["1"]);
+    }
+
+    #[test]
+    fn neighbours_say_what_a_value_is_for() {
+        let hints = |text: &str| -> Vec<(Use, Option<String>)> {
+            let found = taken(text, &[]);
+            found.form.slots.into_iter().map(|slot| (slot.hint.usage, slot.hint.column)).collect()
+        };
+        let column = |name: &str| Some(name.to_string());
+        assert_eq!(
+            hints("select a from t where t.id = 5 and 3 < b"),
+            [(Use::Equality, column("id")), (Use::Range, column("b")),]
+        );
+        assert_eq!(
+            hints("insert into t (a, b) values (1, 'x'), (2, f('y'))"),
+            [
+                (Use::Inserted, column("a")),
+                (Use::Inserted, column("b")),
+                (Use::Inserted, column("a")),
+                (Use::Other, None),
+            ]
+        );
+        assert_eq!(
+            hints("update t set a = 1, b = b + 2 where c = 3"),
+            [(Use::Assigned, column("a")), (Use::Assigned, column("b")), (Use::Equality, column("c")),]
+        );
+        assert_eq!(
+            hints("select * from t where d between 1 and 2 and e = any('{1}') limit 3"),
+            [
+                (Use::Range, column("d")),
+                (Use::Range, column("d")),
+                (Use::Equality, column("e")),
+                (Use::Limit, column("limit")),
+            ]
+        );
+    }
+
+    #[test]
+    fn any_text_is_taken_apart() {
+        let pieces = [
+            "in",
+            "(",
+            ")",
+            ",",
+            "1",
+            "'a'",
+            "not",
+            "select",
+            "insert into t (",
+            "values",
+            "$1",
+            ":",
+            "::",
+            "by",
+            "order",
+            "-",
+            "x",
+            "--",
+            "\n",
+            "'",
+        ];
+        let mut state = 1u64;
+        for _ in 0..4000 {
+            let text: Vec<&str> = (0..14)
+                .map(|_| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    pieces[(state >> 33) as usize % pieces.len()]
+                })
+                .collect();
+            let found = taken(&format!("select {}", text.join(" ")), &[]);
+            assert_eq!(found.form.slots.len(), found.values.len());
+        }
+    }
+}

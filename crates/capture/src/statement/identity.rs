@@ -1,0 +1,144 @@
+//! The identity of a statement across protocols, releases and tools: a hash of its tokens.
+//!
+//! Literals, parameters and the constants `true`, `false` and `null` are alike, as pg_stat_statements has them; lists of them are one,
+//! and so are rows of lists; comments and the case of words do not matter. A server's own query id differs by protocol and release.
+
+use crate::statement::lexer::{Backslash, Token, TokenKind, tokens};
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv).
+const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+/// The identity of a statement.
+pub fn identity(text: &str) -> u64 {
+    identity_of(text, &tokens(text, Backslash::Plain))
+}
+
+/// A hash of bytes that can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fnv(pub(crate) u64);
+
+impl Fnv {
+    pub(crate) fn new() -> Fnv {
+        Fnv(FNV_BASIS)
+    }
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        }
+    }
+}
+
+/// The identity of a text with these tokens.
+pub(crate) fn identity_of(text: &str, tokens: &[Token]) -> u64 {
+    let mut hash = Fnv::new();
+    for word in collapsed(words(text, tokens)) {
+        hash.add(word.as_bytes());
+        hash.add(&[0]);
+    }
+    hash.0
+}
+
+/// Placeholder of everything that is a value.
+const VALUE: &str = "$";
+
+fn words(text: &str, tokens: &[Token]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let text = &text[token.start..token.end];
+        let word = match token.kind {
+            TokenKind::Text | TokenKind::Bits | TokenKind::Number | TokenKind::Parameter(_) => {
+                VALUE.to_string()
+            }
+            TokenKind::Word => {
+                let word = text.to_lowercase();
+                let is_constant = matches!(word.as_str(), "null" | "true" | "false");
+                if is_constant && !follows_is(&words) { VALUE.to_string() } else { word }
+            }
+            _ => text.to_string(),
+        };
+        words.push(word);
+    }
+    while words.last().is_some_and(|word| word == ";") {
+        words.pop();
+    }
+    words
+}
+
+/// Whether the next word is that of `is null`, `is not true`.
+fn follows_is(words: &[String]) -> bool {
+    match words {
+        [.., is, not] if is == "is" && not == "not" => true,
+        [.., is] => is == "is",
+        [] => false,
+    }
+}
+
+/// Words with each list of values in parentheses or brackets as one value, and rows of such lists as one row.
+fn collapsed(words: Vec<String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::with_capacity(words.len());
+    for word in words {
+        if matches!(word.as_str(), ")" | "]") {
+            close_list(&mut found);
+        }
+        found.push(word);
+        let is_row = matches!(found.as_slice(), [.., a, b, c, comma, d, e, f]
+            if comma == "," && a == "(" && b == VALUE && c == ")" && d == "(" && e == VALUE && f == ")");
+        if is_row {
+            found.truncate(found.len() - 4);
+        }
+    }
+    found
+}
+
+/// Makes one value of a list of values that ends here.
+fn close_list(found: &mut Vec<String>) {
+    let mut n_values = 0;
+    let mut rest = found.as_slice();
+    while let [before @ .., comma, value] = rest
+        && comma == ","
+        && value == VALUE
+    {
+        n_values += 1;
+        rest = before;
+    }
+    let is_list = matches!(rest, [.., open, value] if value == VALUE && matches!(open.as_str(), "(" | "["));
+    if is_list {
+        found.truncate(found.len() - 2 * n_values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_only_in_values_is_the_same() {
+        for (one, other) in [
+            ("SELECT a FROM t WHERE id = 5", "select a from t where id = $1;"),
+            ("select a from t where id in (1, 2, 3)", "select a from t where id in ($1 /*, ... */)"),
+            ("insert into t values (1, 'a'), (2, 'b')", "insert into t values ($1, $2)"),
+            ("update t set a = a + -5", "UPDATE t SET a = a + $1"),
+            ("select /* hint */ 1 -- x\n", "select 2"),
+            ("select true, null, x is not null", "select $1, $2, x is not null"),
+            ("select interval '1 day', E'x', $$y$$", "select interval $1, $2, $3"),
+            ("select array[1,2]", "select array[$1]"),
+        ] {
+            assert_eq!(identity(one), identity(other), "{one} | {other}");
+        }
+    }
+
+    #[test]
+    fn what_differs_in_words_is_not() {
+        for (one, other) in [
+            ("select a from t", "select b from t"),
+            ("select \"A\" from t", "select a from t"),
+            ("select x is null", "select x is true"),
+            ("select f(1, 2, a)", "select f(1, a)"),
+            ("select a - 5", "select a + 5"),
+        ] {
+            assert_ne!(identity(one), identity(other), "{one} | {other}");
+        }
+    }
+}
