@@ -7,5 +7,6 @@ pub mod plan;
 pub mod reader;
 pub mod session;
 pub mod statement;
+pub mod statistics;
 pub mod template;
 pub mod transaction;
