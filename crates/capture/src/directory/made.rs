@@ -1,0 +1,484 @@
+//! From what was read to the files of a directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, bail};
+
+use crate::balance::{Balance, Reason, Share};
+use crate::directory::draws;
+use crate::directory::lines::{self, Reproduced};
+use crate::directory::manifest::{self, Entry, SourceFacts};
+use crate::directory::names::name;
+use crate::directory::readme;
+use crate::directory::rest::{self, Rest};
+use crate::directory::script::Script;
+use crate::directory::summary::{FILE, ShownTemplate, ShownVariable, Summary};
+use crate::privacy::{Mask, Privacy};
+use crate::reader::Read;
+use crate::role::times::shown;
+use crate::role::variables::{Maker, Variables};
+use crate::role::view::View;
+use crate::role::{FormFacts, ValueRole};
+use crate::session::classes::classes;
+use crate::template::store::Template;
+use crate::weight::scaling::{Scaled, Weighed, scale};
+
+/// Most transactions of a directory: pgbench takes 128 scripts, and a directory 256 files.
+const TEMPLATES_MAX: usize = 100;
+/// Shares of time and of transactions that are enough.
+const TIME_ENOUGH: f64 = 0.99;
+const TRANSACTIONS_ENOUGH: f64 = 0.95;
+/// Bytes of one file of captured rows, and of all of them, before they are packed.
+const DRAWS_BYTES_MAX: usize = 60 << 20;
+const ALL_DRAWS_BYTES_MAX: usize = 240 << 20;
+/// Longest script.
+const SCRIPT_BYTES_MAX: usize = 1 << 20;
+/// A correction of a rate that is shown as a warning.
+const CORRECTION_MAX: f64 = 2.0;
+/// Share of the time below which a statement's exact count corrects nothing.
+const CORRECTING_SHARE: f64 = 0.005;
+
+/// What a directory is made from, next to the log.
+pub struct Making<'a> {
+    /// The name of the workload.
+    pub name: &'a str,
+    /// How much of the values is written.
+    pub privacy: Privacy,
+    /// The key of masks.
+    pub key: [u8; 32],
+    /// What a server says of forms, by their numbers.
+    pub facts: &'a BTreeMap<u32, FormFacts>,
+    /// Exact executions per second of statements, by identity; empty if there are no statistics.
+    pub exact: &'a BTreeMap<u64, f64>,
+    /// Release of the source.
+    pub server: Option<&'a str>,
+    /// Cluster.
+    pub system_identifier: Option<&'a str>,
+    /// The form of the log, in words.
+    pub log: &'a str,
+}
+
+/// A directory that is made.
+#[derive(Debug)]
+pub struct MadeDirectory {
+    /// Files by names with `/`.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The summary.
+    pub summary: Summary,
+}
+
+/// A template that becomes a transaction.
+struct Chosen<'a> {
+    name: String,
+    template: &'a Template,
+    variables: Variables,
+    script: String,
+}
+
+/// Makes the directory.
+///
+/// # Errors
+/// A log of which nothing can be replayed, which is said with the reasons; or counts that do not add up, which is a fault of this program.
+pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
+    let Some(span) = read.span else {
+        bail!(
+            "the window has no statement ({} are outside of it); choose another with --window",
+            read.n_outside
+        );
+    };
+    let length_s = (span.to_us.saturating_sub(span.from_us)) as f64 / 1e6;
+    let forgotten = std::mem::take(&mut read.templates.forgotten);
+    for (form, share) in forgotten {
+        read.forms.leave_out(Reason::Rare, form, share);
+        read.balance.leave_out(Reason::Rare, share);
+    }
+    let is_simple = is_mostly_simple(read);
+    let mut mask = Mask::new(making.privacy, making.key);
+    let templates = std::mem::take(&mut read.templates.all);
+    let (mut chosen, refused) = choose(read, making, &templates, is_simple, &mut mask);
+    let (rest, refused) = rest(read, making, &templates, refused, is_simple, &mut mask);
+    let of_rest = rest.template();
+    if !rest.is_empty() {
+        chosen.push(Chosen {
+            name: rest::NAME.to_string(),
+            template: &of_rest,
+            variables: rest.variables(),
+            script: rest.script(),
+        });
+    }
+    for (reason, at) in refused {
+        for (form, share) in &templates[at].shares {
+            read.forms.leave_out(reason, *form, *share);
+            read.balance.leave_out(reason, *share);
+        }
+    }
+    if chosen.is_empty() {
+        bail!("nothing of the log can be replayed: {}", reasons(&read.balance));
+    }
+    let reproduced = reproduced(&chosen);
+    for share in reproduced.shares.values() {
+        read.balance.reproduced.add(*share);
+    }
+    let difference = read.balance.difference();
+    if difference != (0, 0) {
+        bail!(
+            "{} statements and {} µs are neither reproduced nor left out; this is a fault of pgdyno",
+            difference.0,
+            difference.1
+        );
+    }
+    let scaled = scaled(read, making, &chosen, length_s);
+    let mut summary = summarize(read, making, &chosen, &scaled, length_s);
+    summary.protocol = protocol(read);
+    let mut files = BTreeMap::new();
+    if !rest.is_empty() {
+        files.insert(format!("draws/{}.zst", rest::NAME), rest.file(&mut mask)?);
+    }
+    add_transactions(&mut files, &chosen, &mut mask)?;
+    let kinds = classes(&read.sessions, &chosen.iter().map(|one| one.template).collect::<Vec<_>>());
+    summary.association = kinds.association;
+    summary.classes = kinds.kinds.iter().map(|kind| kind.name.clone()).collect();
+    summary.n_masked = (mask.n_masked, mask.n_secrets);
+    let settings = read.settings.common(read.sessions.len());
+    if !rest.is_empty() {
+        summary.notes.push(format!("`rest` is {} rare kinds of transactions in one", rest.n_shapes()));
+    }
+    summary.notes.extend(notes(&summary, &chosen, &scaled, making, read));
+    let (statements, left_out) = lines::files(&read.forms, &reproduced, making.facts);
+    let entries: Vec<Entry<'_>> = chosen
+        .iter()
+        .zip(&scaled.rates)
+        .map(|(one, rate)| Entry {
+            name: &one.name,
+            rate: *rate,
+            variables: &one.variables,
+            error: one.template.error,
+        })
+        .collect();
+    let source =
+        SourceFacts { server: making.server, system_identifier: making.system_identifier, log: making.log };
+    let mut add = |name: &str, text: String| files.insert(name.to_string(), text.into_bytes());
+    add("workload.toml", manifest::text(&summary, &source, &entries, &kinds.kinds, &settings));
+    add("statements.jsonl", statements);
+    add("left-out.jsonl", left_out);
+    add("README.md", readme::text(&summary));
+    add(FILE, summary.file());
+    Ok(MadeDirectory { files, summary })
+}
+
+/// Templates by time until enough is covered, and for each of the others why it is left out.
+fn choose<'a>(
+    read: &Read,
+    making: &Making<'_>,
+    templates: &'a [Template],
+    is_simple: bool,
+    mask: &mut Mask,
+) -> (Vec<Chosen<'a>>, Vec<(Reason, usize)>) {
+    let total = templates.iter().fold(Share::default(), |mut sum, one| {
+        sum.add(one.share());
+        sum
+    });
+    let n_total: u64 = templates.iter().map(|one| one.n).sum();
+    let mut order: Vec<usize> = (0..templates.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse((templates[*at].share().time_us, templates[*at].n)));
+    let (mut chosen, mut refused) = (Vec::new(), Vec::new());
+    let mut names = BTreeSet::new();
+    let (mut covered, mut n_covered) = (Share::default(), 0);
+    for at in order {
+        let template = &templates[at];
+        let is_enough = covered.time_us as f64 >= TIME_ENOUGH * total.time_us as f64
+            && n_covered as f64 >= TRANSACTIONS_ENOUGH * n_total as f64;
+        if is_enough || chosen.len() >= TEMPLATES_MAX {
+            refused.push((Reason::Rare, at));
+            continue;
+        }
+        match one(read, making, template, is_simple, mask) {
+            Ok((variables, script)) => {
+                covered.add(template.share());
+                n_covered += template.n;
+                chosen.push(Chosen {
+                    name: name(template, &read.forms, &mut names),
+                    template,
+                    variables,
+                    script,
+                });
+            }
+            Err(reason) => refused.push((reason, at)),
+        }
+    }
+    (chosen, refused)
+}
+
+/// What is too rare for a transaction of its own, as one, and for each of the others why it is left out.
+fn rest<'a>(
+    read: &Read,
+    making: &Making<'_>,
+    templates: &'a [Template],
+    refused: Vec<(Reason, usize)>,
+    is_simple: bool,
+    mask: &mut Mask,
+) -> (Rest<'a>, Vec<(Reason, usize)>) {
+    let mut rest = Rest::default();
+    let mut left_out = Vec::new();
+    for (reason, at) in refused {
+        if reason != Reason::Rare {
+            left_out.push((reason, at));
+            continue;
+        }
+        let template = &templates[at];
+        let view = View::new(template);
+        let maker = Maker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
+        match maker.variables(mask) {
+            Err(reason) => left_out.push((reason, at)),
+            Ok(variables) => {
+                if !rest.add(template, view, variables, &read.forms, is_simple) {
+                    left_out.push((Reason::Rare, at));
+                }
+            }
+        }
+    }
+    (rest, left_out)
+}
+
+fn one(
+    read: &Read,
+    making: &Making<'_>,
+    template: &Template,
+    is_simple: bool,
+    mask: &mut Mask,
+) -> Result<(Variables, String), Reason> {
+    let view = View::new(template);
+    if view.rows.is_empty() {
+        return Err(Reason::TooLong);
+    }
+    let maker = Maker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
+    let variables = maker.variables(mask)?;
+    let script = Script {
+        view: &view,
+        forms: &read.forms,
+        variables: &variables,
+        is_block: template.is_block,
+        is_simple,
+    };
+    let text = script.text();
+    if text.len() > SCRIPT_BYTES_MAX {
+        return Err(Reason::TooLong);
+    }
+    Ok((variables, text))
+}
+
+fn add_transactions(
+    files: &mut BTreeMap<String, Vec<u8>>,
+    chosen: &[Chosen<'_>],
+    mask: &mut Mask,
+) -> Result<()> {
+    let bytes_max = DRAWS_BYTES_MAX.min(ALL_DRAWS_BYTES_MAX / chosen.len().max(1));
+    for one in chosen {
+        files.insert(format!("transactions/{}.sql", one.name), one.script.clone().into_bytes());
+        let view = View::new(one.template);
+        // The rows of the rest are of several templates.
+        if view.rows.is_empty() {
+            continue;
+        }
+        for (name, bytes) in draws::files(&one.name, &view, &one.variables, mask, bytes_max)? {
+            files.insert(format!("draws/{name}.zst"), bytes);
+        }
+    }
+    Ok(())
+}
+
+fn is_mostly_simple(read: &Read) -> bool {
+    protocol(read) == "simple"
+}
+
+/// The protocol of most executions.
+fn protocol(read: &Read) -> &'static str {
+    let mut sums = [0u64; 3];
+    for known in &read.forms.all {
+        sums.iter_mut().zip(known.by_protocol).for_each(|(sum, n)| *sum += n);
+    }
+    let most = (0..3).max_by_key(|at| (sums[*at], 3 - at)).unwrap_or(0);
+    ["simple", "extended", "prepared"][most]
+}
+
+fn reproduced(chosen: &[Chosen<'_>]) -> Reproduced {
+    let mut found = Reproduced::default();
+    for one in chosen {
+        for (form, share) in &one.template.shares {
+            found.shares.entry(*form).or_default().add(*share);
+            let per_transaction = share.calls as f64 / one.template.n.max(1) as f64;
+            found.per_transaction.entry(*form).or_default().insert(one.name.clone(), per_transaction);
+        }
+    }
+    found
+}
+
+/// Rates, corrected to the exact counts of the statements that take time.
+fn scaled(read: &Read, making: &Making<'_>, chosen: &[Chosen<'_>], length_s: f64) -> Scaled {
+    let weighed: Vec<Weighed> = chosen
+        .iter()
+        .map(|one| {
+            let mut calls = BTreeMap::new();
+            for (form, share) in &one.template.shares {
+                let n = share.calls as f64 / one.template.n.max(1) as f64;
+                *calls.entry(read.forms.form(*form).identity).or_default() += n;
+            }
+            Weighed { rate: one.template.n as f64 / length_s.max(1e-6), calls }
+        })
+        .collect();
+    let mut times: BTreeMap<u64, u64> = BTreeMap::new();
+    for known in &read.forms.all {
+        *times.entry(known.form.identity).or_default() += known.share.time_us;
+    }
+    let least = CORRECTING_SHARE * read.balance.total.time_us as f64;
+    let counts = making.exact.iter().filter(|(id, _)| times.get(id).is_none_or(|time| *time as f64 >= least));
+    scale(&weighed, &counts.map(|(id, n)| (*id, *n)).collect())
+}
+
+fn summarize(
+    read: &Read,
+    making: &Making<'_>,
+    chosen: &[Chosen<'_>],
+    scaled: &Scaled,
+    length_s: f64,
+) -> Summary {
+    let template = |(one, rate): (&Chosen<'_>, &f64)| {
+        let view = View::new(one.template);
+        let sampled = one.template.n as f64 / length_s.max(1e-6);
+        ShownTemplate {
+            name: one.name.clone(),
+            rate: *rate,
+            n: one.template.n,
+            time_us: one.template.share().time_us,
+            statements: view.steps.iter().map(|step| lines::shown(&read.forms, step.form)).collect(),
+            variables: shown_variables(read, making, one, &view),
+            correction: if making.exact.is_empty() { None } else { Some(rate / (sampled * scaled.factor)) },
+        }
+    };
+    Summary {
+        name: making.name.to_string(),
+        privacy: making.privacy.to_string(),
+        began: read.span.map(|span| shown(span.from_us)).unwrap_or_default(),
+        length_s,
+        rate: scaled.rates.iter().sum(),
+        dispersion: read.arrivals.dispersion(),
+        n_sessions: read.sessions.len(),
+        n_clients: read.arrivals.sessions_max(),
+        active: read.arrivals.active(length_s),
+        templates: chosen.iter().zip(&scaled.rates).map(template).collect(),
+        balance: read.balance.clone(),
+        has_durations: read.has_durations,
+        ..Summary::default()
+    }
+}
+
+fn shown_variables(
+    read: &Read,
+    making: &Making<'_>,
+    one: &Chosen<'_>,
+    view: &View<'_>,
+) -> Vec<ShownVariable> {
+    let shown = |variable: &crate::role::variables::Variable| {
+        let number = view.steps[variable.place.step].form;
+        let known = &read.forms.all[number as usize];
+        let slot = known.form.slots.get(variable.place.slot);
+        let of_server = making.facts.get(&number).and_then(|facts| facts.slots.get(variable.place.slot));
+        let of_server = of_server.and_then(|facts| facts.column.as_ref());
+        let of_server = of_server.map(|column| format!("{}.{}", column.table, column.column));
+        ShownVariable {
+            name: variable.name.clone(),
+            role: variable.role.word(),
+            column: of_server.or_else(|| slot.and_then(|slot| slot.hint.column.clone())),
+            distinct: variable.distinct.0,
+            n: variable.distinct.1,
+            unseen: if let ValueRole::Key { unseen } = variable.role { Some(unseen) } else { None },
+            exponent: known
+                .hot
+                .get(variable.place.slot)
+                .and_then(|hot| hot.as_ref())
+                .and_then(|hot| hot.exponent()),
+            distinct_in_window: known.distinct.get(variable.place.slot).map_or(0, |sketch| sketch.distinct()),
+        }
+    };
+    one.variables.all.iter().filter(|variable| variable.place.slot != usize::MAX).map(shown).collect()
+}
+
+fn notes(
+    summary: &Summary,
+    chosen: &[Chosen<'_>],
+    scaled: &Scaled,
+    making: &Making<'_>,
+    read: &Read,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for one in &summary.templates {
+        if let Some(factor) = one.correction
+            && !(1.0 / CORRECTION_MAX..=CORRECTION_MAX).contains(&factor)
+        {
+            notes.push(format!("exact counts changed the rate of `{}` by a factor of {factor:.2}", one.name));
+        }
+    }
+    if making.exact.is_empty() {
+        notes.push(
+            "rates are those of the log; if it is a sample of the transactions, --stats gives the source's"
+                .to_string(),
+        );
+    } else {
+        notes.push(format!(
+            "the log has about {:.2} % of the executions that the statistics count",
+            100.0 / scaled.factor
+        ));
+    }
+    if !making.exact.is_empty() && scaled.deviation > 0.05 {
+        notes.push(format!(
+            "rates miss the exact counts by up to {:.0} %: they contradict each other",
+            100.0 * scaled.deviation
+        ));
+    }
+    if !scaled.unseen.is_empty() {
+        notes.push(format!(
+            "{} statements of the statistics are in no transaction of the log",
+            scaled.unseen.len()
+        ));
+    }
+    if !read.has_durations {
+        notes.push(
+            "the log has no durations (log_min_duration_statement): shares are of executions".to_string(),
+        );
+    }
+    let n_unseen = chosen.iter().flat_map(|one| &one.variables.all).filter(|one| {
+        let is_missed = matches!(one.role, ValueRole::Key { unseen } if unseen > 0.1);
+        is_missed && one.expression.as_ref().is_some_and(|text| !text.contains("near("))
+    });
+    let n_unseen = n_unseen.count();
+    if n_unseen > 0 {
+        notes.push(format!(
+            "{n_unseen} of the keys repeat those that were captured, though many others exist: the cache is warmer than the source's. \
+             `--server` lets pgdyno draw others"
+        ));
+    }
+    if chosen.iter().any(|one| one.variables.deals_once) {
+        notes.push(
+            "some rows are dealt once; when they run out, they begin again, which the run reports"
+                .to_string(),
+        );
+    }
+    if read.n_fetches > 0 {
+        notes.push(format!(
+            "{} fetches of parts of a result are left out; their statements are read whole",
+            read.n_fetches
+        ));
+    }
+    notes
+}
+
+fn reasons(balance: &Balance) -> String {
+    let mut all: Vec<_> = balance.left_out.iter().collect();
+    all.sort_by_key(|(_, share)| std::cmp::Reverse(share.calls));
+    let words: Vec<String> = all
+        .iter()
+        .take(3)
+        .map(|(reason, share)| format!("{} ({} statements)", reason.about(), share.calls))
+        .collect();
+    if words.is_empty() { "it has no statement".to_string() } else { words.join("; ") }
+}

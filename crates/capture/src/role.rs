@@ -1,0 +1,123 @@
+//! The role of each value of a template: what a replay puts in its place.
+
+pub mod numbers;
+pub mod planned;
+pub mod rules;
+pub mod text_class;
+pub mod times;
+pub mod variables;
+pub mod view;
+
+use crate::statement::places::Use;
+
+/// What a server says of a slot of a form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotFacts {
+    /// The type, as `format_type` writes it.
+    pub type_name: String,
+    /// What it does with which column, if with one.
+    pub column: Option<SlotColumn>,
+}
+
+/// A column that a value meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotColumn {
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The use of the value there.
+    pub usage: Use,
+    /// Whether it alone is unique.
+    pub is_unique: bool,
+    /// Whether an index begins with it.
+    pub is_indexed: bool,
+    /// Whether it has a default.
+    pub has_default: bool,
+    /// Smallest value.
+    pub least: Option<i64>,
+    /// Largest value.
+    pub most: Option<i64>,
+}
+
+/// Answers of a server about a form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormFacts {
+    /// Of each slot, in order; empty if nothing is known.
+    pub slots: Vec<SlotFacts>,
+}
+
+impl SlotFacts {
+    /// Whether the type holds texts that people write.
+    pub fn is_text(&self) -> bool {
+        let name = self.type_name.trim_end_matches("[]");
+        let name = name.split('(').next().unwrap_or_default().trim();
+        matches!(
+            name,
+            "text"
+                | "character varying"
+                | "character"
+                | "name"
+                | "citext"
+                | "json"
+                | "jsonb"
+                | "xml"
+                | "bytea"
+        )
+    }
+
+    /// Largest value of a whole number of this type.
+    pub fn int_max(&self) -> i64 {
+        match self.type_name.as_str() {
+            "smallint" => i16::MAX.into(),
+            "integer" => i32::MAX.into(),
+            _ => i64::MAX / 2,
+        }
+    }
+}
+
+/// The role of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValueRole {
+    /// The same in all executions.
+    Constant,
+    /// Equal to a value before it.
+    Link,
+    /// A value that an INSERT returned.
+    Returned,
+    /// A value that must be new.
+    Fresh,
+    /// The time of the execution, and a difference.
+    Clock,
+    /// One end of a range.
+    Range,
+    /// The key of a row that exists, and the share of keys that the sample cannot have seen.
+    Key {
+        /// Values seen once by values (Good 1953).
+        unseen: f64,
+    },
+    /// The key of a row that is gone afterwards.
+    Consumed,
+    /// Too long to be kept, or cut off.
+    Opaque,
+    /// Anything else.
+    Value,
+}
+
+impl ValueRole {
+    /// The word in files.
+    pub fn word(&self) -> &'static str {
+        match self {
+            ValueRole::Constant => "constant",
+            ValueRole::Link => "link",
+            ValueRole::Returned => "returned",
+            ValueRole::Fresh => "fresh",
+            ValueRole::Clock => "clock",
+            ValueRole::Range => "range",
+            ValueRole::Key { .. } => "key",
+            ValueRole::Consumed => "consumed",
+            ValueRole::Opaque => "opaque",
+            ValueRole::Value => "value",
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Rates of templates that meet exact counts of statements.
+
+pub mod scaling;
