@@ -1,6 +1,10 @@
-//! `pgdyno capture`: from what a server logs and counts to a workload directory.
+//! `pgdyno capture`: from what a production server logs and counts to a workload of one's own.
 
+mod asked;
+mod log;
 mod plan;
+mod show;
+mod window;
 
 use anyhow::Result;
 
@@ -11,5 +15,7 @@ use crate::front::cli::capture::CaptureCommand;
 pub(crate) fn capture(command: &CaptureCommand) -> Result<Exit> {
     match command {
         CaptureCommand::Plan(args) => plan::plan(args),
+        CaptureCommand::Log(args) => log::log(args),
+        CaptureCommand::Show(args) => show::show(args),
     }
 }

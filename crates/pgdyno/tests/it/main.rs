@@ -15,6 +15,7 @@ mod bad_input;
 mod belongings;
 mod builds;
 mod capture_plan;
+mod captures;
 mod checkpoints;
 mod ci;
 mod clusters;

@@ -1,0 +1,190 @@
+//! `pgdyno capture log`: a workload directory from a server's logs.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use ::capture::directory::{MadeDirectory, Making, make};
+use ::capture::log::{LogFile, LogReading, ReadOptions, SkipReason, read};
+use ::capture::privacy::Privacy;
+use ::capture::reader::{Read, Reader, WindowChoice};
+use ::capture::statement::identity;
+use ::capture::statistics::SourceStatistics;
+use anyhow::{Context, Result, bail, ensure};
+use model::secret;
+
+use crate::commands::capture::{asked, show, window};
+use crate::front::cli::capture::log::{CaptureLogArgs, PrivacyChoice};
+use crate::front::{setup, shell};
+use crate::{Exit, print, print_exact, say};
+
+/// Only the user reads what may be personal.
+const MODE: u32 = 0o600;
+/// Name of a workload whose directory has none that could be one.
+const DEFAULT_NAME: &str = "captured";
+
+/// Reads the logs, and writes the directory.
+pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
+    expect_empty(&args.output)?;
+    let choice = args.window.as_deref().map_or(Ok(WindowChoice::All), window::window)?;
+    let exact = args.stats.as_deref().map_or_else(|| Ok(BTreeMap::new()), exact_counts)?;
+    let (mut read, reading) = read_files(args, choice)?;
+    said(&reading);
+    let mut facts = BTreeMap::new();
+    let mut system_identifier = None;
+    if let Some(target) = &args.server {
+        let asked = asked::asked(&setup::resolve_to_look(target)?, &read.forms)?;
+        if let Some(first) = &asked.refused {
+            say(&format!(
+                "note: the server does not take {} statements; the first: {first}",
+                asked.n_refused
+            ));
+        }
+        system_identifier = asked.system_identifier;
+        facts = asked.facts;
+    }
+    let formats: Vec<&str> = reading.files.iter().map(|file| file.format.as_str()).collect();
+    let making = Making {
+        name: &name(&args.output),
+        privacy: match args.privacy {
+            PrivacyChoice::Values => Privacy::Values,
+            PrivacyChoice::Hashed => Privacy::Hashed,
+            PrivacyChoice::Shape => Privacy::Shape,
+        },
+        key: key()?,
+        facts: &facts,
+        exact: &exact,
+        server: None,
+        system_identifier: system_identifier.as_deref(),
+        log: formats.first().copied().unwrap_or("log"),
+    };
+    let made = make(&mut read, &making)?;
+    written(&args.output, &made)?;
+    let summary = made.summary.json();
+    if args.json {
+        print_exact(&format!("{}\n", secret::hide_json(&summary.to_string())))?;
+        return Ok(Exit::Done);
+    }
+    print(&show::text(&summary, false))?;
+    let dir = shell::quoted(&shown_path(&args.output));
+    print(&format!(
+        "\nwrote {} files to {dir}\n  pgdyno capture show {dir} --verbose\n  pgdyno run -w {dir}\n",
+        made.files.len()
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn read_files(args: &CaptureLogArgs, choice: WindowChoice) -> Result<(Read, LogReading)> {
+    let mut sink = Reader::new(choice);
+    // One file is open at a time; one that is missing is said before any is read.
+    for path in &args.files {
+        ensure!(path.exists(), "there is no file `{}`", path.display());
+    }
+    let files = args.files.iter().map(|path| LogFile {
+        name: path.display().to_string(),
+        bytes: Box::new(OpenedLater { path: path.clone(), file: None }),
+    });
+    let options = ReadOptions { prefix: args.prefix.clone(), ..ReadOptions::default() };
+    let reading = read(files, &options, &mut sink)?;
+    Ok((sink.finish(), reading))
+}
+
+/// A file that is opened when it is read.
+struct OpenedLater {
+    path: std::path::PathBuf,
+    file: Option<File>,
+}
+
+impl std::io::Read for OpenedLater {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(File::open(&self.path)?),
+        };
+        file.read(buffer)
+    }
+}
+
+/// What was read, what was not, and what the log lacks.
+fn said(reading: &LogReading) {
+    for reason in SkipReason::ALL {
+        let n = reading.skipped(reason);
+        if n > 0 && !matches!(reason, SkipReason::OtherMessage | SkipReason::Empty) {
+            say(&format!("note: not read: {n} {}", reason.words()));
+        }
+    }
+    for lack in reading.lacks() {
+        say(&format!("note: {lack}"));
+    }
+}
+
+/// Executions per second of the statements of a file of statistics.
+fn exact_counts(path: &Path) -> Result<BTreeMap<u64, f64>> {
+    let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let statistics = SourceStatistics::read(file).with_context(|| format!("`{}`", path.display()))?;
+    let figures = statistics.figures(identity);
+    ensure!(figures.length_s > 0.0, "`{}` has less than two readings", path.display());
+    let one = |(id, counted): (&String, &model::run::fidelity::CountedStatement)| {
+        let id = u64::from_str_radix(id, 16).ok()?;
+        Some((id, counted.figures.calls as f64 / figures.length_s))
+    };
+    Ok(figures.statements.iter().filter_map(one).collect())
+}
+
+/// The key of masks: that of this user, so that equal values are equal in all that they capture.
+fn key() -> Result<[u8; 32]> {
+    let text = match secret::seal("masks of captured values", &[]) {
+        Some(text) => text,
+        // Without a key of the user, equal values are equal in one directory only.
+        None => files::random_hex(32)?,
+    };
+    let mut key = [0; 32];
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2).unwrap_or("00"), 16).unwrap_or(0);
+    }
+    Ok(key)
+}
+
+/// A name that a workload can have, from that of its directory.
+fn name(dir: &Path) -> String {
+    let last = dir.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let last = last.strip_suffix(".workload").unwrap_or(&last);
+    let name: String =
+        last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
+    let name = name.trim_matches('-');
+    if name.is_empty() { DEFAULT_NAME.to_string() } else { name.to_string() }
+}
+
+/// The path with a `/`, by which a workload is known as a directory.
+fn shown_path(dir: &Path) -> String {
+    let text = dir.display().to_string();
+    if text.contains('/') { text } else { format!("./{text}") }
+}
+
+fn expect_empty(dir: &Path) -> Result<()> {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) if entries.next().is_some() => {
+            bail!("directory `{}` is not empty; choose another one, or remove it", dir.display())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            bail!("`{}` is no directory; choose another name", dir.display())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn written(dir: &Path, made: &MadeDirectory) -> Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        files::trust::check_output(dir)?;
+    }
+    for (name, bytes) in &made.files {
+        let path = dir.join(name);
+        let parent = path.parent().unwrap_or(dir);
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("cannot create the directory `{}`", parent.display()))?;
+        let written = files::create_new(&path, MODE).and_then(|mut file| file.write_all(bytes));
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
+}
