@@ -5,6 +5,7 @@
 //! nothing themselves. A metric that cannot be observed is reported once ([`Observation::Unavailable`]); lost samples are
 //! events. Nothing here judges the observations.
 
+pub mod counted;
 mod gather;
 pub mod host;
 pub mod http;

@@ -35,7 +35,7 @@ use crate::run::load::profile::Profiler;
 use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::run_checks;
-use crate::run::telemetry::{images, import};
+use crate::run::telemetry::{images, import, replayed};
 use crate::site::progress::Watch;
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
@@ -355,9 +355,14 @@ impl Ground for Live<'_> {
         let names: Vec<&str> = tables.iter().map(String::as_str).collect();
         let cluster = self.stage.cluster().cloned();
         let position = images::position_before(self.session()?, cluster.as_ref());
+        let case = self.run.case;
+        let counted = replayed::Before::read(case, self.session()?)?;
         let before = self.touched_before(&names);
         self.session = None;
         self.run.load(self, record, watch)?;
+        if let Some(counted) = counted {
+            record.replay = Some(Box::new(counted.since(self.another_session())));
+        }
         images::add(
             record,
             position,

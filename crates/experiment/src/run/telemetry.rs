@@ -2,6 +2,7 @@
 
 pub(crate) mod images;
 pub(crate) mod import;
+pub(crate) mod replayed;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
