@@ -91,7 +91,6 @@ fn conduct(command: Command) -> ExitCode {
         Command::Calibrate(args) => crate::commands::calibrate::calibrate(&args),
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),
-        Command::Capture(command) => crate::commands::capture::capture(&command),
         Command::Workload(command) => crate::commands::data::workload::workload(&command),
         Command::Capture(command) => crate::commands::capture::capture(&command),
         // Taken before options are parsed, above.

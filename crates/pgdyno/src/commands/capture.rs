@@ -1,9 +1,11 @@
 //! `pgdyno capture`: from what a production server logs and counts to a workload of one's own.
 
 mod asked;
+mod fidelity;
 mod log;
 mod plan;
 mod show;
+mod stats;
 mod window;
 
 use anyhow::Result;
@@ -15,7 +17,9 @@ use crate::front::cli::capture::CaptureCommand;
 pub(crate) fn capture(command: &CaptureCommand) -> Result<Exit> {
     match command {
         CaptureCommand::Plan(args) => plan::plan(args),
+        CaptureCommand::Stats(args) => stats::stats(args),
         CaptureCommand::Log(args) => log::log(args),
         CaptureCommand::Show(args) => show::show(args),
+        CaptureCommand::Fidelity(args) => fidelity::fidelity(args),
     }
 }

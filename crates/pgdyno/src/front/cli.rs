@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// List, show, write and check workloads: the built-in ones, and directories that say without a line of Rust what a workload is.
     #[command(subcommand)]
     Workload(WorkloadCommand),
-    /// Make a workload of your own application from what its server logs and counts, and show what one has.
+    /// Make a workload of your own application from what its server logs and counts, and say how faithful its replay is.
     #[command(subcommand)]
     Capture(CaptureCommand),
     /// Act as pgbench: same options, scripts, output and exit codes (also when called as `pgbench`).

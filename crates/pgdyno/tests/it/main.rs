@@ -32,6 +32,7 @@ mod embedded;
 mod exporter;
 mod eyes;
 mod faults;
+mod fidelity;
 mod formats;
 mod hands;
 mod harm;
