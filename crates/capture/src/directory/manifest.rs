@@ -52,7 +52,8 @@ pub(super) fn text(
             "\n# {}\n[[session]]\nname = \"class{}\"\nshare = {:.4}\nweights = {{{}}}\n",
             one_line(&kind.name),
             n + 1,
-            kind.share,
+            // Rounded down: the shares are at most 1 together.
+            ((kind.share * 1e4).floor() / 1e4).max(1e-4),
             weights.join(", ")
         ));
         out.push_str(&settings_text(settings));

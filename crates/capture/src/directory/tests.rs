@@ -199,6 +199,30 @@ fn links_and_returned_values_are_variables_of_what_comes_before() {
 }
 
 #[test]
+fn what_an_insert_returned_is_used_in_the_rounds_of_a_loop() {
+    let mut reader = Reader::new(WindowChoice::All);
+    for n in 0..40i64 {
+        let id = (100 + n).to_string();
+        let mut at = n * 1_000_000;
+        let mut send = |text: &str, values: &[&str]| {
+            at += 200;
+            reader.executed(statement(text, values, at));
+        };
+        send("begin", &[]);
+        send("insert into t (a) values ($1) returning id", &["x"]);
+        for line in 0..1 + n % 3 {
+            send("insert into u (t, n) values ($1, $2)", &[&id, &line.to_string()]);
+        }
+        send("commit", &[]);
+    }
+    let mut read = reader.finish();
+    let found = made(&mut read, &BTreeMap::new()).unwrap();
+    let script = String::from_utf8(found.files["transactions/insert-u.sql"].clone()).unwrap();
+    let expected = "returning id \\gset s2_\n\\repeat loop1 :loop1_rounds\ninsert into u (t, n) values (:s2_id, :n);\n\\endrepeat\n";
+    assert!(script.contains(expected), "{script}");
+}
+
+#[test]
 fn what_lacks_values_is_left_out() {
     for (texts, value, reason) in [
         (["select a from t where id = $1"], "abc...", Reason::Truncated),

@@ -117,17 +117,9 @@ pub fn is_link(view: &View<'_>, place: SlotPlace, earlier: SlotPlace) -> bool {
     n_values > 0
 }
 
-/// The role of a slot that is neither constant nor a link.
-pub fn role(
-    view: &View<'_>,
-    slot: &SlotView<'_>,
-    values: &SlotValues<'_>,
-    returning: Option<usize>,
-) -> ValueRole {
+/// The role of a slot that is neither constant, nor a link, nor returned.
+pub fn role(view: &View<'_>, slot: &SlotView<'_>, values: &SlotValues<'_>) -> ValueRole {
     let usage = slot.usage();
-    if returning.is_some() && values.grows() && usage != Use::Limit {
-        return ValueRole::Returned;
-    }
     let is_unique_column = slot.facts.and_then(|facts| facts.column.as_ref()).map(|column| column.is_unique);
     if usage == Use::Inserted && values.is_unique() && is_fresh(is_unique_column, values) {
         return ValueRole::Fresh;

@@ -132,6 +132,22 @@ impl Maker<'_> {
         form.slots.iter().any(|slot| slot.origin == Origin::Parameter)
     }
 
+    /// The values of a slot, one for each execution; `None` if they differ between the rounds of a loop.
+    fn once_per_execution(&self, place: SlotPlace) -> Option<SlotValues<'_>> {
+        let mut values = Vec::new();
+        let mut first = None;
+        for cell in self.view.cells(place.step) {
+            let value = self.view.value(place, cell)?;
+            if cell.round == 0 {
+                first = Some(value);
+                values.push(value);
+            } else if first != Some(value) {
+                return None;
+            }
+        }
+        Some(SlotValues::new(values))
+    }
+
     /// The last INSERT before a statement that returns a column, and the column.
     fn returning(&self, step: usize) -> Option<(usize, String)> {
         (0..step).rev().filter(|at| self.view.steps[*at].in_loop.is_none()).find_map(|at| {
@@ -183,10 +199,11 @@ impl Making<'_> {
             self.found.roles.insert(place, ValueRole::Link);
             return Ok(());
         }
-        let is_in_loop = maker.view.steps[place.step].in_loop.is_some();
-        let returning = if is_in_loop { None } else { maker.returning(place.step) };
-        let role = role(maker.view, &slot, &values, returning.as_ref().map(|(step, _)| *step));
-        let variable = if let (ValueRole::Returned, Some((step, column))) = (&role, returning) {
+        let is_returned = slot.usage() != Use::Limit
+            && maker.once_per_execution(place).is_some_and(|values| values.grows());
+        let returning = if is_returned { maker.returning(place.step) } else { None };
+        let role = if returning.is_some() { ValueRole::Returned } else { role(maker.view, &slot, &values) };
+        let variable = if let Some((step, column)) = returning {
             let prefix = format!("s{}_", step + 1);
             let name = format!("{prefix}{column}");
             self.found.gsets.insert(step, prefix);
