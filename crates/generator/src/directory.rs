@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::draws::{self, DrawsContents, DrawsTable};
 use crate::problem::Problem;
 
 /// Most files of a directory.
@@ -21,9 +23,11 @@ pub(crate) const MANIFEST: &str = "workload.toml";
 pub(crate) const LISTS: &str = "lists/";
 
 /// The texts of a workload directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Directory {
     files: BTreeMap<String, String>,
+    /// The captured rows whose contents are known, by file.
+    draws: BTreeMap<String, Arc<DrawsTable>>,
 }
 
 impl Directory {
@@ -54,7 +58,21 @@ impl Directory {
             let message = format!("has {} bytes; a file has at most {FILE_BYTES_MAX}", text.len());
             Problem::whole(name, message)
         }));
-        if problems.is_empty() { Ok(Directory { files }) } else { Err(problems) }
+        if problems.is_empty() { Ok(Directory { files, draws: BTreeMap::new() }) } else { Err(problems) }
+    }
+
+    /// The same with the captured rows that its files refer to by their hash.
+    ///
+    /// # Errors
+    /// All files of captured rows that cannot be read.
+    pub fn with_draws(self, contents: &DrawsContents) -> Result<Directory, Vec<Problem>> {
+        let draws = draws::tables(&self.files, contents)?;
+        Ok(Directory { draws, ..self })
+    }
+
+    /// The captured rows of a file.
+    pub(crate) fn draws(&self, file: &str) -> Option<&Arc<DrawsTable>> {
+        self.draws.get(file)
     }
 
     /// The text of a file.

@@ -5,6 +5,8 @@
 //! ([`ParameterMaker`]) without allocating. Nothing here knows files, TOML or SQL.
 
 mod calendar;
+pub(crate) mod captured;
+pub(crate) mod captured_words;
 mod compile;
 mod functions;
 mod kind;
@@ -21,7 +23,7 @@ mod tests;
 
 pub use functions::usages;
 pub use kind::Type;
-pub use make::{CellFault, ClientStream, Generator, ParameterMaker, RowMaker};
+pub use make::{CellFault, ClientStream, Clock, Generator, ParameterMaker, RowMaker};
 pub use parse::{Expression, ExpressionError, parse};
 pub use scope::{Constant, Scope, TableSource, ValueFacts, ValueSource};
 pub use text::escape_copy;

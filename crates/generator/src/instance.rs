@@ -2,6 +2,7 @@
 
 mod build;
 mod choice;
+mod drawn;
 mod identity;
 pub(crate) mod parameters;
 mod places;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::directory::Directory;
-use crate::expression::{Generator, Type};
+use crate::expression::{ClientStream, Generator, Type};
 use crate::instance::build::Build;
 pub use crate::instance::choice::Choice;
 use crate::instance::choice::Chosen;
@@ -74,6 +75,8 @@ pub struct DirectoryTransaction {
     pub limit: Option<(f64, f64)>,
     /// File with the expected rows of its first execution.
     pub check_answer: Option<String>,
+    /// Captured rows that its parameters are drawn from.
+    draws: Option<drawn::TransactionRows>,
     /// Number of its parameters in the generator.
     set: usize,
 }
@@ -248,7 +251,7 @@ impl Instance {
 
     /// The parameters of a client, by its number from 0 among `n_clients` of the whole load.
     pub fn client(self: &Arc<Self>, client: u32, n_clients: u32, stream_seed: u64) -> ClientParameters {
-        ClientParameters::new(self, client, n_clients, stream_seed)
+        ClientParameters::new(self, ClientStream::new(stream_seed, client.into(), n_clients.into()))
     }
 }
 

@@ -5,6 +5,7 @@
 //! own language are not known here.
 
 mod directory;
+mod draws;
 pub mod expression;
 mod instance;
 mod manifest;
@@ -13,16 +14,21 @@ mod proof;
 pub mod random;
 
 pub use directory::{Directory, FILES_MAX};
-pub use expression::{CellFault, Type, escape_copy};
+pub use draws::{
+    DrawsContents, PACKED_BYTES_MAX, is_draws_file, reference as draws_reference, referenced_sha256,
+    sha256 as draws_sha256,
+};
+pub use expression::{CellFault, Clock, Type, escape_copy};
 pub use instance::parameters::ClientParameters;
 pub use instance::table::{Table, TableColumn, TableRows};
 pub use instance::{
     CheckSql, Choice, DirectoryTransaction, EachParameters, Instance, Parameter, SessionClass, SqlPart,
     sql_variables, variable_name,
 };
+pub use manifest::captured::{CapturedSource, DirectoryData};
 pub use manifest::sessions::{Order, SessionSpec, Variant, Weights};
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
-pub use manifest::transactions::{DeclaredTransaction, EachSpec, LimitOfLatency, Think};
+pub use manifest::transactions::{DeclaredTransaction, DrawsSpec, EachSpec, LimitOfLatency, Think};
 pub use manifest::{Check, Defaults, Manifest, Measure, Needs, OptionSpec, OptionValue};
 pub use problem::Problem;
 pub use proof::ServerColumn;

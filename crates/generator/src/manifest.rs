@@ -3,6 +3,7 @@
 //! Expressions are texts here; what they mean depends on the scale, the variant and the options.
 
 pub(crate) mod braces;
+pub(crate) mod captured;
 pub(crate) mod cross;
 pub(crate) mod reader;
 pub(crate) mod sessions;
@@ -15,6 +16,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use crate::directory::{Directory, MANIFEST};
+use crate::manifest::captured::{CapturedSource, DirectoryData};
 use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_identifier, is_name};
 use crate::manifest::sessions::{SessionSpec, Variant};
 use crate::manifest::tables::{DeclaredTable, NamedText};
@@ -35,6 +37,10 @@ pub struct Manifest {
     pub about: String,
     /// Where it comes from.
     pub source: String,
+    /// The server and the window that it was captured from.
+    pub captured: Option<CapturedSource>,
+    /// Where its data comes from.
+    pub data: DirectoryData,
     /// The licence of its files.
     pub licence: String,
     /// What is to be said with every result.
@@ -233,11 +239,14 @@ fn all(reader: &mut ManifestReader<'_>, mut top: Section<'_, '_>) -> Manifest {
             reader.problem(at, format!("format {value} is not known; this pgdyno knows format {FORMAT}"));
         }
     }
+    let (source, captured) = captured::source(reader, &mut top);
     let manifest = Manifest {
+        captured,
+        data: captured::data(reader, &mut top),
         name: name(reader, &mut top),
         title: top.required(reader, "title").value,
         about: top.line(reader, "about").unwrap_or_default(),
-        source: top.line(reader, "source").unwrap_or_default(),
+        source,
         licence: top.line(reader, "licence").unwrap_or_default(),
         notice: top.line(reader, "notice"),
         needs: needs(reader, &mut top),
@@ -254,10 +263,6 @@ fn all(reader: &mut ManifestReader<'_>, mut top: Section<'_, '_>) -> Manifest {
         defaults: defaults(reader, &mut top),
         warnings: Vec::new(),
     };
-    if let Some(data) = top.text(reader, "data").filter(|data| data.value != "tables") {
-        let message = format!("data `{}` is not known; rows come from the expressions of tables", data.value);
-        reader.problem(data.at, message);
-    }
     top.finish(reader);
     manifest
 }

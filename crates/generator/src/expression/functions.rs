@@ -1,5 +1,6 @@
 //! The functions, each with its arguments; what each means is in the table of the workloads' documentation.
 
+mod captured;
 mod choices;
 mod documents;
 mod draws;
@@ -56,6 +57,8 @@ const FUNCTIONS: &[Function] = &[
     function("chance(probability)", 1, 1, draws::chance),
     function("latest(table, exponent)", 2, 2, draws::latest),
     function("fresh(table)", 1, 1, draws::fresh),
+    function("near(x, least, most)", 3, 3, captured::near),
+    function("now()", 0, 0, captured::now),
     function("permute(i, n, seed)", 2, 3, numbers::permute),
     function("hash(x, y)", 1, 2, numbers::hash),
     function("fnv64(x)", 1, 1, numbers::fnv64),

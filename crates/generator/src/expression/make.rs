@@ -8,8 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(super) use frame::{ChildPlace, Frame, children_value, keep, n_lines};
-pub use stream::ClientStream;
+pub use stream::{ClientStream, Clock};
 
+use super::captured::DrawnRow;
 use super::kind::{Type, power_of_ten};
 use super::node::Code;
 use super::scope::ValueFacts;
@@ -265,6 +266,16 @@ impl ParameterMaker {
     /// Gives a variable that the values use, before [`ParameterMaker::draw`].
     pub fn set_input(&mut self, input: usize, value: Option<i64>) {
         self.frame.set_word(input, value);
+    }
+
+    /// Says which captured rows the values are of.
+    pub(crate) fn set_drawn(&mut self, drawn: DrawnRow) {
+        self.frame.drawn = drawn;
+    }
+
+    /// The row of a loop's next round.
+    pub(crate) fn set_round(&mut self, row: u32) {
+        self.frame.drawn.own = row;
     }
 
     /// Makes all values; they stay until this is called again.

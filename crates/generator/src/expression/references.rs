@@ -1,5 +1,6 @@
 //! What an expression reads: its own row, other rows, and the lines of a row.
 
+use super::captured;
 use super::compile::{Compiler, Role, literal};
 use super::kind::Type;
 use super::make::{ChildPlace, children_value, keep, n_lines};
@@ -113,6 +114,9 @@ pub(super) fn member(
     row: Option<&Part>,
 ) -> Result<Node, ExpressionError> {
     let scope = compiler.scope;
+    if table == captured::DRAW && scope.table_number(table).is_none() {
+        return captured::member(compiler, part, column, row);
+    }
     let (target, value) = column_of(compiler, part, table, column)?;
     let is_line = matches!(scope.tables[target].form, SourceForm::Lines { .. });
     if is_line {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::captured::SetDraws;
 use super::compile;
 use super::kind::Type;
 use super::make::{Generator, UsedNames};
@@ -95,6 +96,8 @@ pub(super) struct SetSource {
     pub(super) name: String,
     pub(super) form: SourceForm,
     pub(super) values: Vec<ValueSource>,
+    /// Captured rows that parameters are drawn from.
+    pub(super) draws: Option<SetDraws>,
 }
 
 #[derive(Clone, Debug)]
@@ -175,7 +178,7 @@ impl Scope {
             (Some(rows), None) => SourceForm::Rows(compile::row_count(self, &rows)?),
             (None, None) => SourceForm::Rows(0),
         };
-        self.tables.push(SetSource { name: table.name, form, values: table.values });
+        self.tables.push(SetSource { name: table.name, form, values: table.values, draws: None });
         Ok(self.tables.len() - 1)
     }
 
@@ -184,8 +187,13 @@ impl Scope {
     pub fn add_parameters(&mut self, inputs: &[&str], values: Vec<ValueSource>) -> usize {
         let inputs = inputs.iter().map(|name| name.to_string()).collect();
         let form = SourceForm::Parameters { inputs };
-        self.parameters.push(SetSource { name: String::new(), form, values });
+        self.parameters.push(SetSource { name: String::new(), form, values, draws: None });
         self.parameters.len() - 1
+    }
+
+    /// Gives a set of parameters captured rows to draw from.
+    pub(crate) fn set_draws(&mut self, set: usize, draws: SetDraws) {
+        self.parameters[set].draws = Some(draws);
     }
 
     /// The value of an expression that needs no row.

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use crate::directory::{Directory, LISTS, MANIFEST};
 use crate::expression::{Constant, Expression, Generator, Scope, TableSource, Type, ValueFacts, ValueSource};
 use crate::instance::choice::Chosen;
+use crate::instance::drawn::{DrawnSets, REUSED, REUSED_DRAWS, RowsProblem, TransactionRows};
 use crate::instance::places::Places;
 use crate::instance::sql::{self, BraceSet, SqlPart};
 use crate::instance::table::{Table, TableColumn};
 use crate::instance::{CheckSql, DirectoryTransaction, EachParameters, Parameter, variable_name};
 use crate::manifest::braces::{Braces, numbers};
+use crate::manifest::captured::DirectoryData;
 use crate::manifest::cross::{check_file, script_file};
 use crate::manifest::reader::is_identifier;
 use crate::manifest::tables::{DeclaredTable, NamedText, TableSize};
-use crate::manifest::transactions::DeclaredTransaction;
+use crate::manifest::transactions::{DeclaredTransaction, DrawsSpec};
 use crate::manifest::{Manifest, OptionValue};
 use crate::problem::{Problem, meant, sorted};
 
@@ -69,6 +71,7 @@ struct TransactionDraft<'a> {
     spec: &'a DeclaredTransaction,
     set: usize,
     each: Vec<usize>,
+    draws: Option<TransactionRows>,
 }
 
 /// Values that were parsed, braces expanded, with the places of their expressions.
@@ -208,7 +211,8 @@ impl<'a> Build<'a> {
 
     fn add_draft(&mut self, spec: &'a DeclaredTable, name: String, number: usize, places: Vec<Range<usize>>) {
         let n_rows = self.scope.n_rows(number);
-        if n_rows > 0 && spec.columns.is_empty() {
+        let is_made = self.manifest.data == DirectoryData::Tables;
+        if n_rows > 0 && spec.columns.is_empty() && is_made {
             self.problem(&spec.name_at, format!("`{name}` has rows, but no columns that are sent"));
         }
         self.tables.push(TableDraft { spec, name, number, n_rows, places });
@@ -304,14 +308,51 @@ impl<'a> Build<'a> {
     }
 
     fn add_transaction(&mut self, spec: &'a DeclaredTransaction) -> TransactionDraft<'a> {
-        let set = self.add_parameters(&spec.params);
-        let each = spec.each.iter().map(|each| self.add_parameters(&each.params)).collect();
-        TransactionDraft { spec, set, each }
+        let draws = spec.draws.as_ref().and_then(|draws| self.rows_of(spec, draws));
+        let set = self.add_parameters(&spec.params, draws.as_ref().and_then(|draws| draws.reused.clone()));
+        let mut each = Vec::with_capacity(spec.each.len());
+        for (n, of_loop) in spec.each.iter().enumerate() {
+            let set = self.add_parameters(&of_loop.params, None);
+            each.push(set);
+            if let Some(draws) = &draws {
+                self.scope.set_draws(set, draws.of_loop(n));
+            }
+        }
+        if let Some(draws) = &draws {
+            self.scope.set_draws(set, draws.of_transaction());
+        }
+        TransactionDraft { spec, set, each, draws: draws.map(|draws| draws.rows) }
+    }
+
+    /// The captured rows of a transaction and of its loops.
+    fn rows_of(&mut self, spec: &DeclaredTransaction, draws: &DrawsSpec) -> Option<DrawnSets> {
+        let made = TransactionRows::new(self.directory, spec, draws);
+        match made {
+            Ok(rows) => {
+                let reused = if draws.is_once { self.parse(REUSED, &draws.at, 0) } else { None };
+                let reused = reused.map(|expression| ValueSource {
+                    name: REUSED_DRAWS.to_string(),
+                    expression,
+                    is_hidden: false,
+                });
+                Some(DrawnSets { rows, reused })
+            }
+            Err(why) => {
+                self.is_broken = true;
+                match why {
+                    RowsProblem::OfFile(problem) => self.problems.push(problem),
+                    RowsProblem::OfTransaction(message) => self.problem(&draws.at, message),
+                }
+                None
+            }
+        }
     }
 
     /// Number of these parameters in the scope.
-    fn add_parameters(&mut self, texts: &'a [NamedText]) -> usize {
-        let (values, places) = self.values(texts, false, 1).unwrap_or_default();
+    fn add_parameters(&mut self, texts: &'a [NamedText], reused: Option<ValueSource>) -> usize {
+        let (mut values, places) = self.values(texts, false, 1).unwrap_or_default();
+        // The last one, so that places fit.
+        values.extend(reused);
         self.check_doubles(&values, &places, "parameter");
         if values.len() > PARAMETERS_MAX {
             self.problem(&places[0], format!("a transaction has at most {PARAMETERS_MAX} parameters"));
@@ -436,7 +477,11 @@ fn transaction(
         parameters: parameters(*set),
         set: *set,
     });
+    let facts = spec.facts.iter().map(|fact| (fact.name.clone(), fact.text.clone()));
+    let is_once = spec.draws.as_ref().is_some_and(|draws| draws.is_once);
+    let reused = is_once.then(|| (REUSED_DRAWS.to_string(), REUSED_DRAWS.to_string()));
     DirectoryTransaction {
+        draws: draft.draws.clone(),
         name: spec.name.clone(),
         weight: 0,
         source: directory.file(&script_file(&spec.name)).unwrap_or_default().to_string(),
@@ -447,7 +492,7 @@ fn transaction(
         timeout: spec.timeout,
         think: spec.think,
         protocol: spec.protocol.clone(),
-        facts: spec.facts.iter().map(|fact| (fact.name.clone(), fact.text.clone())).collect(),
+        facts: facts.chain(reused).collect(),
         limit: spec.limit.map(|limit| (limit.percentile, limit.most.as_secs_f64() * 1e3)),
         check_answer: spec.check_answer.clone(),
         set: draft.set,

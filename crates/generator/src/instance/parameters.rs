@@ -4,9 +4,12 @@
 //! values. Those of a loop are drawn in each round; the client goes back to the draws of the first round when it tries again.
 
 use std::fmt;
+use std::ops::Range;
 
-use crate::expression::{CellFault, ClientStream, ParameterMaker};
+use crate::expression::captured::DrawnRow;
+use crate::expression::{CellFault, ClientStream, Clock, ParameterMaker};
 use crate::instance::Instance;
+use crate::instance::drawn::TransactionRows;
 
 /// The parameters of one client.
 #[derive(Clone)]
@@ -23,7 +26,55 @@ pub struct ClientParameters {
 #[derive(Clone)]
 struct TransactionMakers {
     own: ParameterMaker,
-    each: Vec<ParameterMaker>,
+    each: Vec<EachMaker>,
+    /// Captured rows, and those of the execution at hand.
+    rows: Option<TransactionRows>,
+    drawn: DrawnRow,
+}
+
+#[derive(Clone)]
+struct EachMaker {
+    maker: ParameterMaker,
+    /// The captured rows of the rounds to come, if the loop has such rows.
+    rounds: Option<Range<u32>>,
+}
+
+impl TransactionMakers {
+    /// Draws the captured row of an execution.
+    #[inline]
+    fn draw_row(&mut self, transaction: usize, stream: &mut ClientStream) {
+        let Some(rows) = &self.rows else { return };
+        self.drawn = rows.draw(transaction, stream);
+        self.own.set_drawn(self.drawn);
+        for each in &mut self.each {
+            each.maker.set_drawn(self.drawn);
+        }
+        self.begin_loops();
+    }
+
+    /// The rounds of all loops begin.
+    #[inline]
+    fn begin_loops(&mut self) {
+        let Some(rows) = &self.rows else { return };
+        for (n, each) in self.each.iter_mut().enumerate() {
+            each.rounds = rows.rounds(n, self.drawn.own);
+        }
+    }
+
+    /// Takes the row of a loop's next round, or says why there is none.
+    fn next_round(&mut self, each: usize) -> Result<(), CellFault> {
+        let EachMaker { maker, rounds } = &mut self.each[each];
+        let Some(rounds) = rounds else { return Ok(()) };
+        match (rounds.next(), &self.rows) {
+            (Some(row), _) => maker.set_round(row),
+            (None, Some(rows)) => {
+                let message = rows.exhausted(each, self.drawn.own);
+                return Err(CellFault { column: "draw".to_string(), message, ..CellFault::default() });
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Debug for ClientParameters {
@@ -35,16 +86,15 @@ impl fmt::Debug for ClientParameters {
 impl ClientParameters {
     pub(super) fn new(
         instance: &Instance,
-        client: u32,
-        n_clients: u32,
-        stream_seed: u64,
+        stream: ClientStream,
     ) -> ClientParameters {
         let maker = |set: usize| instance.generator.parameters_maker(set);
         let makers = instance.transactions.iter().map(|transaction| TransactionMakers {
             own: maker(transaction.set),
-            each: transaction.each.iter().map(|each| maker(each.set)).collect(),
+            each: transaction.each.iter().map(|each| EachMaker { maker: maker(each.set), rounds: None }).collect(),
+            rows: transaction.draws.clone(),
+            drawn: DrawnRow::default(),
         });
-        let stream = ClientStream::new(stream_seed, client.into(), n_clients.into());
         ClientParameters {
             makers: makers.collect(),
             before_loops: stream.clone(),
@@ -54,12 +104,19 @@ impl ClientParameters {
         }
     }
 
+    /// The same client with a clock for `now()`, which stands still otherwise.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> ClientParameters {
+        ClientParameters { stream: self.stream.with_clock(clock), ..self }
+    }
+
     /// Draws all parameters of a transaction, by its index.
     #[inline]
     pub fn begin(&mut self, transaction: usize) {
         self.current = transaction;
         self.stream.begin();
         let makers = &mut self.makers[transaction];
+        makers.draw_row(transaction, &mut self.stream);
         self.fault = makers.own.draw(&mut self.stream).err();
         if !makers.each.is_empty() {
             self.before_loops.clone_from(&self.stream);
@@ -68,7 +125,8 @@ impl ClientParameters {
 
     /// Draws the parameters of the next round of a loop, by its index in the transaction.
     pub fn begin_round(&mut self, each: usize) {
-        let drawn = self.makers[self.current].each[each].draw(&mut self.stream);
+        let makers = &mut self.makers[self.current];
+        let drawn = makers.next_round(each).and_then(|()| makers.each[each].maker.draw(&mut self.stream));
         if let Err(fault) = drawn {
             self.fault.get_or_insert(fault);
         }
@@ -76,8 +134,10 @@ impl ClientParameters {
 
     /// The transaction is tried again: its parameters stay, and loops draw what they drew.
     pub fn rewind(&mut self) {
-        if !self.makers[self.current].each.is_empty() {
+        let makers = &mut self.makers[self.current];
+        if !makers.each.is_empty() {
             self.stream.clone_from(&self.before_loops);
+            makers.begin_loops();
         }
     }
 
@@ -95,12 +155,12 @@ impl ClientParameters {
 
     /// As [`ClientParameters::write`], for a parameter of a loop.
     pub fn write_of_round(&self, each: usize, parameter: usize, out: &mut Vec<u8>) -> bool {
-        self.makers[self.current].each[each].write(parameter, out)
+        self.makers[self.current].each[each].maker.write(parameter, out)
     }
 
     /// As [`ClientParameters::int`], for a parameter of a loop.
     pub fn int_of_round(&self, each: usize, parameter: usize) -> Option<i64> {
-        self.makers[self.current].each[each].int(parameter)
+        self.makers[self.current].each[each].maker.int(parameter)
     }
 
     /// The transaction was committed: rows that its `fresh()` named exist, and others are named next.

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::directory::{Directory, LISTS, MANIFEST};
+use crate::draws::{loop_file, rows_file};
+use crate::manifest::captured::DirectoryData;
 use crate::manifest::reader::ManifestReader;
 use crate::manifest::sessions::{CLIENTS_MAX, Order, option_in_braces};
+use crate::manifest::transactions::DeclaredTransaction;
 use crate::manifest::{Manifest, OptionValue};
 use crate::problem::{Problem, meant};
 
@@ -19,6 +22,7 @@ pub(super) fn check(manifest: &Manifest, directory: &Directory, reader: &mut Man
     names_of_transactions(manifest, reader);
     parents(manifest, reader);
     parameters(manifest, reader);
+    data_that_is_there(manifest, reader);
     replaced(manifest, reader);
     measures(manifest, reader);
     options_of_sessions(manifest, reader);
@@ -187,7 +191,14 @@ fn files_that_are_missing(manifest: &Manifest, directory: &Directory, reader: &m
             reader.warning(transaction.at.clone(), message);
         }
     }
+    for draws in manifest.transactions.iter().filter_map(|one| one.draws.as_ref()) {
+        let file = rows_file(&draws.name);
+        if directory.file(&file).is_none() {
+            reader.problem(draws.at.clone(), format!("the file `{file}` is missing"));
+        }
+    }
     if let Some(table) = manifest.tables.first()
+        && manifest.data == DirectoryData::Tables
         && directory.file("schema.sql").is_none()
     {
         let message = "the file `schema.sql` is missing, which creates the tables";
@@ -195,11 +206,33 @@ fn files_that_are_missing(manifest: &Manifest, directory: &Directory, reader: &m
     }
 }
 
+/// The files of captured rows that a transaction may have.
+fn files_of_draws(transaction: &DeclaredTransaction) -> Vec<String> {
+    let Some(draws) = &transaction.draws else { return Vec::new() };
+    let of_loops = transaction.each.iter().map(|each| loop_file(&draws.name, &each.name));
+    of_loops.chain([rows_file(&draws.name)]).collect()
+}
+
+/// Rows that are there are not made.
+fn data_that_is_there(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
+    if manifest.data == DirectoryData::Tables {
+        return;
+    }
+    for table in &manifest.tables {
+        let made = table.columns.iter().chain(&table.hidden).next();
+        if let Some(made) = made {
+            let message = format!("`{}` makes no rows, because `data` says that they are there", table.name);
+            reader.problem(made.name_at.clone(), message);
+        }
+    }
+}
+
 fn files_that_nothing_names(manifest: &Manifest, directory: &Directory, reader: &mut ManifestReader<'_>) {
     let scripts = manifest.transactions.iter().map(|one| script_file(&one.name));
     let checks = manifest.checks.iter().map(|one| check_file(&one.name));
     let answers = manifest.transactions.iter().filter_map(|one| one.check_answer.clone());
-    let named: BTreeSet<String> = scripts.chain(checks).chain(answers).collect();
+    let draws = manifest.transactions.iter().flat_map(files_of_draws);
+    let named: BTreeSet<String> = scripts.chain(checks).chain(answers).chain(draws).collect();
     for file in directory.files().keys().filter(|file| !named.contains(*file)) {
         match file.split_once('/') {
             Some(("transactions", _)) => {

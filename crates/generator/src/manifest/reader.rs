@@ -425,7 +425,7 @@ pub(crate) fn int_of(value: &DeValue<'_>) -> Option<i64> {
     i64::from_str_radix(int.as_str(), int.radix()).ok()
 }
 
-fn number_of(value: &DeValue<'_>) -> Option<f64> {
+pub(crate) fn number_of(value: &DeValue<'_>) -> Option<f64> {
     let number = match value {
         DeValue::Float(float) => float.as_str().parse().ok()?,
         _ => int_of(value)? as f64,

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-use crate::manifest::reader::{ManifestReader, PlacedValue, Section, int_of, is_identifier, is_name, kind};
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section, int_of, is_identifier, is_name, kind, number_of};
 use crate::manifest::tables::{NamedText, named};
 use crate::manifest::transactions::{Think, think};
 
 /// Greatest weight of a transaction, as pgbench takes it.
 const WEIGHT_MAX: i64 = 1_000_000_000;
+/// The unit of weights of which one has a fraction.
+const THOUSANDTHS: f64 = 1000.0;
 /// Most clients that a class or a variant names.
 pub(crate) const CLIENTS_MAX: i64 = 100_000;
 /// Most passes through an order.
@@ -146,11 +148,15 @@ fn weights(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Op
     let at = section.at.clone();
     let mut found = Weights::new();
     let entries = section.entries(reader);
+    // Rates have fractions; weights do not.
+    let is_whole = entries.iter().all(|(_, value)| int_of(value.get_ref()).is_some());
+    let scale = if is_whole { 1.0 } else { THOUSANDTHS };
     for (name, value) in &entries {
-        match int_of(value.get_ref()).filter(|weight| (0..=WEIGHT_MAX).contains(weight)) {
-            Some(weight) => found.push((name.value.clone(), u32::try_from(weight).unwrap_or(u32::MAX))),
+        let weight = number_of(value.get_ref()).filter(|weight| (0.0..=WEIGHT_MAX as f64 / scale).contains(weight));
+        match weight {
+            Some(weight) => found.push((name.value.clone(), (weight * scale).round() as u32)),
             None => {
-                let message = format!("the weight of `{}` is a whole number from 0 up", name.value);
+                let message = format!("the weight of `{}` is a number from 0 up", name.value);
                 reader.problem(value.span(), message);
             }
         }

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::manifest::reader::{ManifestReader, PlacedValue, Section};
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_name};
 use crate::manifest::tables::{NamedText, named};
 
 /// How statements can be sent.
 pub(crate) const PROTOCOLS: [&str; 3] = ["simple", "extended", "prepared"];
+/// In which order captured rows can be dealt.
+const DRAWS_ORDERS: [&str; 2] = ["any", "once"];
 /// Most transactions; the most scripts that pgbench takes.
 const TRANSACTIONS_MAX: usize = 128;
 /// Most parameters of a transaction that are declared, braces counted once.
@@ -43,6 +45,19 @@ pub struct DeclaredTransaction {
     pub facts: Vec<NamedText>,
     /// File with the expected rows of its first execution.
     pub check_answer: Option<String>,
+    /// Captured rows that its parameters are drawn from.
+    pub draws: Option<DrawsSpec>,
+}
+
+/// Captured rows of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrawsSpec {
+    /// Name of the file without directory and ending.
+    pub name: String,
+    /// Where it stands.
+    pub at: Range<usize>,
+    /// Whether each row is dealt once, to one client.
+    pub is_once: bool,
 }
 
 /// Parameters of a loop.
@@ -108,6 +123,7 @@ fn one(reader: &mut ManifestReader<'_>, mut section: Section<'_, '_>) -> Declare
         at: name.at,
         params,
         check_answer,
+        draws: draws(reader, &mut section),
     };
     if let Some(both) = transaction.expected.iter().find(|state| transaction.retry.contains(state)) {
         let message =
@@ -116,6 +132,22 @@ fn one(reader: &mut ManifestReader<'_>, mut section: Section<'_, '_>) -> Declare
     }
     section.finish(reader);
     transaction
+}
+
+/// `draws = "NAME"`, and the order in which their rows are dealt.
+fn draws(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Option<DrawsSpec> {
+    let name = section.text(reader, "draws");
+    let order_at = section.at.clone();
+    let order = section.word(reader, "draws_order", &DRAWS_ORDERS);
+    if order.is_some() && name.is_none() {
+        reader.problem(order_at, "`draws_order` is for a transaction with `draws`");
+    }
+    let PlacedValue { value: name, at } = name?;
+    if !is_name(&name) {
+        reader.problem(at.clone(), "`draws` is the name of a file in `draws/`, without its ending `.zst`");
+        return None;
+    }
+    Some(DrawsSpec { name, at, is_once: order.as_deref() == Some("once") })
 }
 
 fn each(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Vec<EachSpec> {

@@ -77,7 +77,7 @@ fn sqlstates_weights_and_names_are_checked() {
         "`uniform` names transaction `raed`, which there is not; did you mean `read`?",
     );
     of_manifest("{read = 1}}", "{read = 0}}", "all weights are 0");
-    of_manifest("{read = 1}}", "{read = -1}}", "a whole number from 0 up");
+    of_manifest("{read = 1}}", "{read = -1}}", "a number from 0 up");
     of_manifest("let = {who", "let = {whom", "[let] has no `whom` that the variant could replace");
     of_manifest("\"{most}\"}", "\"{more}\"}", "names option `more`");
     of_manifest(

@@ -4,6 +4,7 @@
 
 mod broken;
 mod builtin;
+mod draws;
 mod examples;
 mod hostile;
 mod identity;

@@ -2,6 +2,7 @@
 
 use super::stream::ClientStream;
 use super::{CellFault, Generator, SetForm, ValueCode};
+use crate::expression::captured::DrawnRow;
 use crate::expression::kind::Type;
 use crate::expression::node::Code;
 use crate::expression::text::{write_float, write_word};
@@ -18,6 +19,8 @@ pub(in crate::expression) struct Frame {
     pub(in crate::expression) item: i64,
     pub(in crate::expression) draws: Draws,
     pub(in crate::expression) stream: ClientStream,
+    /// The captured rows of this execution.
+    pub(in crate::expression) drawn: DrawnRow,
     /// The first one of the row.
     pub(in crate::expression) fault: Option<Box<CellFault>>,
     /// Room for a vector's coordinates.
@@ -58,6 +61,7 @@ impl Frame {
             item: 0,
             draws: Draws { state: 0 },
             stream: ClientStream::default(),
+            drawn: DrawnRow::default(),
             fault: None,
             numbers: Vec::new(),
             stamp: 1,

@@ -1,5 +1,7 @@
 //! What a client carries from transaction to transaction: its draws, and the rows that it has inserted.
 
+use std::fmt;
+
 use crate::random::{Draws, Zipf, mix};
 
 /// Draws of one client, and the rows that `fresh` and `latest` know of.
@@ -10,6 +12,28 @@ pub struct ClientStream {
     n_clients: u64,
     /// The rows of each table.
     own: Vec<OwnRows>,
+    /// Executions of each transaction whose rows are dealt once.
+    dealt: Vec<u64>,
+    clock: Clock,
+    /// What the clock said in this transaction; 0: it was not asked.
+    now_us: i64,
+}
+
+/// Tells microseconds since 1970, UTC.
+#[derive(Clone, Copy)]
+pub struct Clock(pub fn() -> i64);
+
+impl Default for Clock {
+    /// A clock that stands still.
+    fn default() -> Clock {
+        Clock(|| 0)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 /// Rows of one table that this client inserts.
@@ -27,11 +51,45 @@ impl ClientStream {
     /// The stream of a client, by its number over all drivers, of `n_clients`.
     pub fn new(stream_seed: u64, client: u64, n_clients: u64) -> ClientStream {
         let state = mix(stream_seed ^ mix(client.wrapping_add(1)));
-        ClientStream { draws: Draws { state }, client, n_clients: n_clients.max(1), own: Vec::new() }
+        let draws = Draws { state };
+        ClientStream { draws, client, n_clients: n_clients.max(1), ..ClientStream::default() }
+    }
+
+    /// The same with a clock, which `now()` reads once in a transaction.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> ClientStream {
+        ClientStream { clock, ..self }
+    }
+
+    /// A captured row of a transaction that has so many: any, each as likely.
+    #[inline]
+    pub(crate) fn any_row(&mut self, n_rows: u32) -> u32 {
+        self.draws.below(n_rows.into()) as u32
+    }
+
+    /// The next row of those that are dealt to this client, and whether it was dealt before: the clients take turns.
+    #[inline]
+    pub(crate) fn deal(&mut self, transaction: usize, n_rows: u32) -> (u32, bool) {
+        if self.dealt.len() <= transaction {
+            self.dealt.resize(transaction + 1, 0);
+        }
+        let n_rows = u64::from(n_rows).max(1);
+        let at = self.client.saturating_add(self.n_clients.saturating_mul(self.dealt[transaction]));
+        self.dealt[transaction] += 1;
+        ((at % n_rows) as u32, at >= n_rows)
+    }
+
+    #[inline]
+    pub(in crate::expression) fn now_us(&mut self) -> i64 {
+        if self.now_us == 0 {
+            self.now_us = (self.clock.0)();
+        }
+        self.now_us
     }
 
     /// A transaction begins: rows that the last one named and did not commit are named again.
     pub fn begin(&mut self) {
+        self.now_us = 0;
         for own in &mut self.own {
             own.n_named = 0;
         }

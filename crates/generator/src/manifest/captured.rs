@@ -1,0 +1,105 @@
+//! What a captured directory says of the server that it comes from, and where its data is.
+
+use std::ops::Range;
+
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section};
+use crate::manifest::sessions::CLIENTS_MAX;
+
+/// Highest rate of a window, transactions per second.
+const RATE_MAX: f64 = 1e8;
+
+/// The server and the window that a workload was captured from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CapturedSource {
+    /// Release, as `15.4`.
+    pub server: Option<String>,
+    /// What `pg_control_system()` says of the cluster.
+    pub system_identifier: Option<String>,
+    /// Transactions per second of the window.
+    pub rate_per_s: Option<f64>,
+    /// Most sessions that were active at a time.
+    pub n_clients: Option<u32>,
+    /// When the window began.
+    pub began: Option<String>,
+    /// Length of the window, seconds.
+    pub length_s: Option<f64>,
+    /// The form of the log.
+    pub log: Option<String>,
+    /// How faithful the capture can be at best.
+    pub grade: Option<String>,
+}
+
+/// Where the data of a directory comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DirectoryData {
+    /// From the expressions of its tables.
+    #[default]
+    Tables,
+    /// It is there: the tables of the database as they are.
+    Existing,
+    /// From an archive by `pg_dump`, relative to the directory.
+    RestoredFrom {
+        /// Its path.
+        file: String,
+        /// Where it stands.
+        at: Range<usize>,
+    },
+}
+
+/// `source`: a text, or the table of a captured directory.
+pub(super) fn source(
+    reader: &mut ManifestReader<'_>,
+    top: &mut Section<'_, '_>,
+) -> (String, Option<CapturedSource>) {
+    if !top.is_table("source") {
+        return (top.line(reader, "source").unwrap_or_default(), None);
+    }
+    let Some(mut section) = top.section(reader, "source") else { return (String::new(), None) };
+    let rate = section.number(reader, "rate");
+    if let Some(rate) = rate.as_ref().filter(|rate| rate.value <= 0.0 || rate.value > RATE_MAX) {
+        reader.problem(rate.at.clone(), "`rate` is a number of transactions per second, above 0");
+    }
+    let identifier = section.text(reader, "system_identifier");
+    if let Some(identifier) = identifier.as_ref().filter(|one| one.value.parse::<u64>().is_err()) {
+        let message = "`system_identifier` is the number that `pg_control_system()` shows, as a text";
+        reader.problem(identifier.at.clone(), message);
+    }
+    let captured = CapturedSource {
+        server: section.line(reader, "server"),
+        system_identifier: identifier.map(|identifier| identifier.value),
+        rate_per_s: rate.map(|rate| rate.value),
+        n_clients: section.count(reader, "clients", 1..=CLIENTS_MAX),
+        began: section.line(reader, "began"),
+        length_s: section.number(reader, "length_s").map(|length| length.value),
+        log: section.line(reader, "log"),
+        grade: section.line(reader, "grade"),
+    };
+    section.finish(reader);
+    let server = captured.server.as_deref().map(|server| format!("PostgreSQL {server}"));
+    let words = ["captured from", server.as_deref().unwrap_or("a server")];
+    (words.join(" "), Some(captured))
+}
+
+/// `data`: `"tables"`, `"existing"` or `{restore_from = "FILE"}`.
+pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> DirectoryData {
+    if top.is_table("data") {
+        let Some(mut section) = top.section(reader, "data") else { return DirectoryData::default() };
+        let PlacedValue { value: file, at } = section.required(reader, "restore_from");
+        section.finish(reader);
+        return DirectoryData::RestoredFrom { file, at };
+    }
+    match top.text(reader, "data") {
+        None => DirectoryData::Tables,
+        Some(data) if data.value == "tables" => DirectoryData::Tables,
+        Some(data) if data.value == "existing" => DirectoryData::Existing,
+        Some(data) => {
+            let message = format!(
+                "data `{}` is not known: \"tables\" (rows come from the expressions of tables), \"existing\" (the database has them), or \
+                 {{restore_from = \"FILE\"}}",
+                data.value
+            );
+            reader.problem(data.at, message);
+            DirectoryData::Tables
+        }
+    }
+}
