@@ -31,6 +31,11 @@ fn read(clock: ClockId) -> Nanos {
     t.tv_sec() as u64 * SECOND_NS + t.tv_nsec() as u64
 }
 
+/// Microseconds of the wall clock since the Unix epoch: what a transaction sends as the time of now.
+pub(crate) fn wall_us() -> i64 {
+    (read(ClockId::CLOCK_REALTIME) / 1000) as i64
+}
+
 /// The offset between the monotonic and the wall clock, read once: a later step of the wall clock
 /// cannot bend the time line of a run.
 #[derive(Debug, Clone, Copy)]

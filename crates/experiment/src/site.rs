@@ -127,6 +127,8 @@ pub struct Risks {
     pub published: bool,
     /// Whoever wrote an archive gets the rights of a role that reaches beyond its databases.
     pub archive_as_superuser: bool,
+    /// A server may be the one that a workload was captured from: it is a copy of it.
+    pub is_copy: bool,
 }
 
 #[cfg(test)]

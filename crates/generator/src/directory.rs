@@ -1,7 +1,7 @@
 //! The files of a workload directory as texts, within bounds. Where they come from is not known here.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -23,11 +23,19 @@ pub(crate) const MANIFEST: &str = "workload.toml";
 pub(crate) const LISTS: &str = "lists/";
 
 /// The texts of a workload directory.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Directory {
     files: BTreeMap<String, String>,
     /// The captured rows whose contents are known, by file.
     draws: BTreeMap<String, Arc<DrawsTable>>,
+    contents: DrawsContents,
+}
+
+impl fmt::Debug for Directory {
+    /// Names alone: captured rows may be personal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Directory").field("files", &self.files.keys()).finish_non_exhaustive()
+    }
 }
 
 impl Directory {
@@ -58,7 +66,11 @@ impl Directory {
             let message = format!("has {} bytes; a file has at most {FILE_BYTES_MAX}", text.len());
             Problem::whole(name, message)
         }));
-        if problems.is_empty() { Ok(Directory { files, draws: BTreeMap::new() }) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Directory { files, draws: BTreeMap::new(), contents: DrawsContents::new() })
+        } else {
+            Err(problems)
+        }
     }
 
     /// The same with the captured rows that its files refer to by their hash.
@@ -67,7 +79,12 @@ impl Directory {
     /// All files of captured rows that cannot be read.
     pub fn with_draws(self, contents: &DrawsContents) -> Result<Directory, Vec<Problem>> {
         let draws = draws::tables(&self.files, contents)?;
-        Ok(Directory { draws, ..self })
+        Ok(Directory { draws, contents: contents.clone(), ..self })
+    }
+
+    /// The contents of files of captured rows, as far as they are known.
+    pub fn contents(&self) -> &DrawsContents {
+        &self.contents
     }
 
     /// The captured rows of a file.

@@ -8,7 +8,7 @@ mod nearness;
 mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -37,12 +37,18 @@ const WINDOW_LOG_MAX: u32 = 27;
 pub type DrawsContents = BTreeMap<String, Arc<[u8]>>;
 
 /// A table of captured rows.
-#[derive(Debug)]
 pub(crate) struct DrawsTable {
     /// Name of its file.
     pub(crate) file: String,
     pub(crate) columns: Vec<DrawnColumn>,
     pub(crate) n_rows: u32,
+}
+
+impl fmt::Debug for DrawsTable {
+    /// Its file alone: the rows may be personal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DrawsTable").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 impl DrawsTable {

@@ -1,11 +1,15 @@
 //! The workload directory of a case: its texts when the plan was made, and what was chosen of it. Crate `generator` reads the texts.
 
+pub mod drawn;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::drawn::DrawnFiles;
+
 /// A workload directory in a variant, with values of its options.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadDirectory {
     /// Name that its `workload.toml` gives.
     pub name: String,
@@ -44,6 +48,32 @@ pub struct WorkloadDirectory {
     /// Its files by name with `/`, without those that only people and later checks of answers read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<String, String>,
+    /// Where it is, as the user named it, if it has captured rows, which no record has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Its captured rows, as far as they are at hand.
+    #[serde(skip)]
+    pub draws: DrawnFiles,
+    /// The server and the window that it was captured from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured: Option<CapturedFrom>,
+}
+
+/// Where a captured workload comes from, as far as runs and reports need it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapturedFrom {
+    /// Release of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// System identifier of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_identifier: Option<String>,
+    /// Transactions per second of the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Most sessions that were active at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_clients: Option<u32>,
 }
 
 /// A table of a workload directory, as planned.

@@ -18,6 +18,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::directory::WorkloadDirectory;
+use crate::directory::drawn::DrawnFiles;
 use crate::load::capacity::LatencyTarget;
 use crate::text::units::serde_by_text;
 use crate::text::word_enum::words;
@@ -40,6 +41,9 @@ pub struct LoadSpec {
     /// The workload directory that `scripts` are of, which gives them parameters; a script is found there by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<Box<WorkloadDirectory>>,
+    /// Whether a transaction that the server refuses to let write is left out: it is expected, and no failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_reads: bool,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Number of clients, each with one connection.
@@ -125,7 +129,10 @@ impl LoadSpec {
     /// What the record of a run keeps of it: its case has the texts of a workload directory.
     pub fn recorded(&self) -> LoadSpec {
         let mut recorded = self.clone();
-        recorded.directory.iter_mut().for_each(|directory| directory.texts.clear());
+        recorded.directory.iter_mut().for_each(|directory| {
+            directory.texts.clear();
+            directory.draws = DrawnFiles::default();
+        });
         recorded
     }
 }
@@ -155,6 +162,7 @@ impl Default for LoadSpec {
             profiles: None,
             defines: BTreeMap::new(),
             directory: None,
+            only_reads: false,
             protocol: Protocol::Prepared,
             n_clients: 1,
             n_threads: 1,
@@ -316,6 +324,11 @@ pub enum Pace {
         /// The target: of a percentile that reports have ([`Pace::PERCENTILES`]).
         target: LatencyTarget,
     },
+    /// So many times the rate at which the workload was captured, with exponential gaps. Plans replace it by [`Pace::Poisson`].
+    TimesCaptured {
+        /// The multiple.
+        times: f64,
+    },
     /// The highest rate that meets a latency target: a closed loop in the ramp-up, then open loops with exponential
     /// gaps at the rates that the parent orders ([`crate::load::drive::DriveCommand::Rate`]).
     Highest {
@@ -334,7 +347,7 @@ impl Pace {
             Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s } | Pace::Kept { rate_per_s, .. } => {
                 Some(rate_per_s)
             }
-            Pace::Closed | Pace::Highest { .. } => None,
+            Pace::Closed | Pace::Highest { .. } | Pace::TimesCaptured { .. } => None,
         }
     }
 
@@ -347,7 +360,11 @@ impl Pace {
     pub fn target(self) -> Option<LatencyTarget> {
         match self {
             Pace::Highest { target } => Some(target),
-            Pace::Closed | Pace::Constant { .. } | Pace::Poisson { .. } | Pace::Kept { .. } => None,
+            Pace::Closed
+            | Pace::Constant { .. }
+            | Pace::Poisson { .. }
+            | Pace::TimesCaptured { .. }
+            | Pace::Kept { .. } => None,
         }
     }
 }
@@ -359,6 +376,13 @@ impl FromStr for Pace {
         let text = text.trim();
         if text == "closed" {
             return Ok(Pace::Closed);
+        }
+        let times = text.strip_prefix('x').and_then(|times| times.trim().parse::<f64>().ok());
+        if let Some(times) = times {
+            let is_sensible = times > 0.0 && times <= 1e6;
+            return is_sensible
+                .then_some(Pace::TimesCaptured { times })
+                .ok_or_else(|| format!("pace `{text}` must be above x0 and at most x1000000"));
         }
         if let Some(rest) =
             text.strip_prefix("max").filter(|rest| rest.starts_with(char::is_whitespace) || rest.is_empty())
@@ -411,6 +435,7 @@ impl fmt::Display for Pace {
             Pace::Closed => f.write_str("closed"),
             Pace::Constant { rate_per_s } => write!(f, "constant {rate_per_s}/s"),
             Pace::Poisson { rate_per_s } => write!(f, "{rate_per_s}/s"),
+            Pace::TimesCaptured { times } => write!(f, "x{times}"),
             Pace::Kept { rate_per_s, target } => write!(f, "{rate_per_s}/s with {target}"),
             Pace::Highest { target } => write!(f, "max with {target}"),
         }

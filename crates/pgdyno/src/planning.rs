@@ -26,6 +26,7 @@ use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::experiment::target::lane::Lane;
+use model::load::Pace;
 use model::secret;
 use model::text::units::Span;
 use store::Author;
@@ -214,6 +215,9 @@ fn complete(
         {
             experiment.workload.clients = Levels::one(n_clients);
         }
+        if load.is_captured && !is_given(keys::workload::PACE.name) {
+            experiment.workload.pace = Levels::one(Pace::TimesCaptured { times: 1.0 });
+        }
         if load.is_counted && !is_given(keys::run::MEASURE.name) {
             experiment.run.measure = Levels::one(LONGEST);
         }
@@ -256,7 +260,10 @@ fn leave_out_directories(experiment: &mut Experiment) {
     let workload = &mut experiment.workload;
     if workload.kind.all().iter().any(|name| name.directory().is_some()) {
         workload.kind = Levels::one(WorkloadKind::OWN.into());
-        (workload.variant, workload.data_seed) = (None, None);
+        (workload.variant, workload.data_seed, workload.only_reads) = (None, None, None);
+        if workload.pace.all().iter().any(|pace| matches!(pace, Pace::TimesCaptured { .. })) {
+            workload.pace = Levels::one(Pace::Closed);
+        }
         workload.options.clear();
         workload.directories.clear();
     }

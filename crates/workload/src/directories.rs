@@ -45,7 +45,9 @@ pub fn at_scale(directory: &WorkloadDirectory, scale: u32) -> Result<Arc<Instanc
         scale,
         data_seed: Some(directory.data_seed),
     };
-    let made = Directory::new(directory.texts.clone()).and_then(|files| Instance::new(&files, &choice));
+    let made = Directory::new(directory.texts.clone())
+        .and_then(|files| files.with_draws(&directory.draws.0))
+        .and_then(|files| Instance::new(&files, &choice));
     made.map(Arc::new).map_err(|problems| {
         let errors = problems.iter().filter(|problem| !problem.is_warning);
         errors.map(|error| format!("{}/{error}", directory.name)).collect::<Vec<_>>().join("\n")

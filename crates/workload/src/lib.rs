@@ -20,6 +20,7 @@ pub use action::{Action, NextTransaction};
 pub use emulator::Emulator;
 pub use emulator::builtins::Builtins;
 pub use emulator::bundle::{Bundle, insert_automatic_variables};
+pub use generator::Clock;
 pub use objects::check::{Checks, Invariant};
 pub use objects::marker::{Marker, MarkerState};
 pub use objects::schema::Schema;

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use generator::{Choice, Directory, Instance};
+use generator::{Choice, Directory, DrawsContents, Instance, draws_reference, draws_sha256};
 use workload::tpcb::{TpcbRows, TpcbScript, TpcbTable};
-use workload::{Action, BoundParameter, Bundle, Drawer, Emulator, Prng};
+use workload::{Action, BoundParameter, Bundle, Clock, Drawer, Emulator, Prng};
 
 /// The system's allocator, counting per thread.
 struct Counting;
@@ -91,6 +91,54 @@ fn instance() -> Arc<Instance> {
 const UPDATE: &str = "begin;\nselect * from t where k = :key;\n\
                       update t set field:f = :value, p = :price, d = :day where k = :key;\nend;";
 
+/// A directory with captured rows and a loop.
+fn captured() -> Arc<Instance> {
+    let manifest = "format = 1\nname = \"t\"\ntitle = \"T\"\ndata = \"existing\"\n\
+                    [[transaction]]\nname = \"pay\"\ndraws = \"pay\"\n[transaction.params]\n\
+                    key = \"choose(chance(0.3), near(draw.k, 1, 100000), draw.k)\"\nname = \"draw.name\"\n\
+                    price = \"draw.price\"\nat = \"now() + seconds(draw.dt)\"\n\
+                    [transaction.each.items]\nitem = \"draw.item\"\n";
+    let texts = [("workload.toml", manifest), ("transactions/pay.sql", PAY)];
+    let mut texts: BTreeMap<String, String> =
+        texts.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    let rows = |row: u32| format!("{}\tname-{row}\t{row}.25\t-{row}\n", row * row % 9973);
+    let items = |row: u32| format!("{row}\t{row}\n{row}\t{}\n", row + 1);
+    let mut contents = DrawsContents::new();
+    for (file, columns, rows) in [
+        ("draws/pay.zst", "k:int\tname:text\tprice:decimal\tdt:int", &rows as &dyn Fn(u32) -> String),
+        ("draws/pay.items.zst", "row:int\titem:int", &items),
+    ] {
+        let text = format!("pgdyno draws 1\n{columns}\n{}", (0..10_000).map(rows).collect::<String>());
+        let packed = zstd::encode_all(text.as_bytes(), 1).expect("it is packed");
+        texts.insert(file.to_owned(), draws_reference(&packed));
+        contents.insert(draws_sha256(&packed), packed.into());
+    }
+    let directory = Directory::new(texts).and_then(|directory| directory.with_draws(&contents));
+    let directory = directory.expect("a directory");
+    Arc::new(Instance::new(&directory, &Choice { scale: 1, ..Choice::default() }).expect("an instance"))
+}
+
+const PAY: &str = "-- pgdyno: extended\nbegin;\nupdate t set name = :name, price = :price, at = :at where k = :key;\n\
+                   \\set n 2\n\\repeat items :n\ninsert into i values (:key, :item);\n\\endrepeat\nend;";
+
+#[test]
+fn transactions_with_captured_rows_allocate_nothing() {
+    let defines = BTreeMap::from([("scale".to_owned(), "1".to_owned())]);
+    let bundle = Bundle::compile_directory(&[("pay", PAY, 1)], &defines, &captured()).expect("compiles");
+    let drawer = Drawer { client: 0, n_clients: 1, seed: 1, clock: Clock(|| 1_700_000_000_000_000) };
+    let mut emulator = Emulator::new(&bundle, Prng::seed(1), 0, &defines).drawing(&bundle, drawer);
+    let (mut out, mut facts) = (Vec::with_capacity(4096), vec![0; bundle.programs[0].facts.len()]);
+    for _ in 0..1000 {
+        transaction_of(&mut emulator, &bundle, &mut facts, &mut out);
+    }
+    let before = allocations();
+    for _ in 0..1000 {
+        transaction_of(&mut emulator, &bundle, &mut facts, &mut out);
+        emulator.rewind(&bundle.programs[0]);
+    }
+    assert_eq!(allocations(), before);
+}
+
 /// Runs one transaction of a directory under both protocols.
 fn transaction_of(emulator: &mut Emulator, bundle: &Bundle, facts: &mut [u64], out: &mut Vec<u8>) {
     let program = &bundle.programs[0];
@@ -114,7 +162,7 @@ fn transactions_with_parameters_allocate_nothing() {
     let defines = BTreeMap::from([("scale".to_owned(), "1".to_owned())]);
     let bundle =
         Bundle::compile_directory(&[("update", UPDATE, 1)], &defines, &instance()).expect("compiles");
-    let drawer = Drawer { client: 0, n_clients: 1, seed: 1 };
+    let drawer = Drawer { client: 0, n_clients: 1, seed: 1, clock: Clock::default() };
     let mut emulator = Emulator::new(&bundle, Prng::seed(1), 0, &defines).drawing(&bundle, drawer);
     let (mut out, mut facts) = (Vec::with_capacity(4096), vec![0; bundle.programs[0].facts.len()]);
     for _ in 0..1000 {

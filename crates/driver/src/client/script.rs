@@ -75,6 +75,9 @@ impl Closed {
     }
 }
 
+/// `read_only_sql_transaction`.
+const READ_ONLY: &[u8] = b"25006";
+
 impl Scripts {
     /// Compiles the scripts of a load. The error names script, line and column.
     pub(crate) fn compile(load: &LoadSpec) -> Result<Scripts, String> {
@@ -93,7 +96,10 @@ impl Scripts {
             texts.iter().map(|text| sqlstate(text.as_bytes())).collect()
         };
         let programs = || bundle.programs.iter();
-        let expected = programs().map(|program| states(program, |of| &of.expected)).collect();
+        let mut expected: Vec<_> = programs().map(|program| states(program, |of| &of.expected)).collect();
+        if load.only_reads {
+            expected.iter_mut().for_each(|states| states.push(sqlstate(READ_ONLY)));
+        }
         let retry = programs().map(|program| states(program, |of| &of.retry)).collect();
         let names: Vec<(&str, u32)> = load.scripts.iter().map(|of| (of.name.as_str(), of.weight)).collect();
         let (classes, think) = match bundle.instance() {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use model::directory::drawn::DrawnFiles;
 use model::load::Protocol;
 use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use wire::{Conninfo, Secret};
@@ -66,7 +67,11 @@ fn prepare_and_run(
     let wall = WallClock::read();
     let Begin { order: first, is_far, commands } =
         listen::begin::<DriveOrder, DriveCommand>(input, wall, outbox)?;
-    let load = first.load;
+    let mut load = first.load;
+    if let Some(directory) = &mut load.directory {
+        directory.draws = DrawnFiles::decoded(&first.draws)?;
+    }
+    drop(first.draws);
     if load.format > model::FORMAT {
         return Err(
             format!("the order has format {}, this driver knows {}", load.format, model::FORMAT).into()

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use model::load::LoadSpec;
 use model::load::drive::DriverPart;
 use wire::Conninfo;
-use workload::{Drawer, Seeds};
+use workload::{Clock, Drawer, Seeds};
 
 use crate::client::parsed::PreparedStatements;
 use crate::client::script::Scripts;
-use crate::clock::WallClock;
+use crate::clock::{self, WallClock};
 use crate::tally::TallyShape;
 use crate::thread::schedule::LoadShare;
 
@@ -96,7 +96,8 @@ impl OrderedLoad<'_> {
 
     /// Which parameters the client with this number draws.
     pub(crate) fn drawer(&self, client: usize) -> Drawer {
-        Drawer { client: client as u32, n_clients: self.load.n_clients, seed: self.load.seed }
+        let clock = Clock(clock::wall_us);
+        Drawer { client: client as u32, n_clients: self.load.n_clients, seed: self.load.seed, clock }
     }
 
     /// The variables of all clients.

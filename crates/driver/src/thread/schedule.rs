@@ -44,7 +44,7 @@ impl Schedule {
         let mean_gap_ns = |rate_per_s: f64| share.n_threads as f64 * SECOND_NS as f64 / rate_per_s;
         let (gap, first) = match pace {
             // Until the first order, a search for the highest rate is a closed loop.
-            Pace::Closed | Pace::Highest { .. } => return None,
+            Pace::Closed | Pace::Highest { .. } | Pace::TimesCaptured { .. } => return None,
             Pace::Constant { rate_per_s } => {
                 // Threads take turns, so that the whole load is evenly spaced.
                 let gap_ns = mean_gap_ns(rate_per_s);

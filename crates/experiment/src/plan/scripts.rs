@@ -18,7 +18,6 @@ use model::experiment::script::{
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
 use model::text::mark::unmarked;
-use model::workload::WorkloadName;
 use sha2::{Digest, Sha256};
 use workload::script::SCRIPT_BYTES_MAX;
 use workload::script::sqlfile::line_and_column;
@@ -93,10 +92,6 @@ pub fn read(experiment: &mut Experiment, origin: &ExperimentSource) -> Result<()
 
 /// Refuses keys that belong to the workload `scripts` in other workloads.
 fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
-    let is_directory = |name: &WorkloadName| name.directory().is_some();
-    if workload.restore_from.is_some() && workload.kind.all().iter().any(is_directory) {
-        return Err("workload.restore_from: a workload directory makes its own data".to_string());
-    }
     if workload.data.is_some() && workload.restore_from.is_some() {
         return Err("workload.data and workload.restore_from both say where the data comes from; give one"
             .to_string());

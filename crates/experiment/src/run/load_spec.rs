@@ -34,7 +34,8 @@ impl OneRun<'_> {
                 native_load(common, workload, profiles, builtins, &schema)
             }
             Programs::Own | Programs::Scripts => LoadSpec {
-                target: with_options(common.target.clone(), &directory_data::settings_of(workload)),
+                target: with_options(common.target.clone(), &session_settings(workload)),
+                only_reads: workload.only_reads,
                 scripts: scripts::for_driver(workload, &schema),
                 defines: scripts::variables(workload),
                 connect_each: connects_each(workload),
@@ -73,6 +74,15 @@ impl OneRun<'_> {
             ..LoadSpec::default()
         }
     }
+}
+
+/// Settings with which sessions of the load begin.
+fn session_settings(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    let mut settings = directory_data::settings_of(workload);
+    if workload.only_reads {
+        settings.insert("default_transaction_read_only".to_string(), "on".to_string());
+    }
+    settings
 }
 
 /// Whether each transaction of a workload directory has a session of its own.

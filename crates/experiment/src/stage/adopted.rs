@@ -218,6 +218,7 @@ impl Adopted {
 
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.environment.stop)?;
+        directory_data::existing::expect_allowed(&mut session, &case.workload, &site.permissions)?;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is used as it is".to_string()),

@@ -1,6 +1,7 @@
 //! The data of a workload directory on a stage: loaded into a server of our own by a role without rights, or by URL where nobody else's
 //! objects can come to harm; proved before, and checked after each run.
 
+pub(crate) mod existing;
 pub mod proof;
 
 use std::collections::BTreeMap;

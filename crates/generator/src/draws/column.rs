@@ -3,7 +3,6 @@
 use crate::expression::Type;
 
 /// A column.
-#[derive(Debug)]
 pub(crate) struct DrawnColumn {
     pub(crate) name: String,
     pub(crate) kind: Type,
@@ -13,7 +12,6 @@ pub(crate) struct DrawnColumn {
 }
 
 /// The values of a column; of a null, anything.
-#[derive(Debug)]
 pub(crate) enum DrawnValues {
     /// 64 bits.
     Words(Vec<i64>),

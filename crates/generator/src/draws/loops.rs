@@ -34,8 +34,10 @@ impl LoopRows {
             n_found += 1;
             let line = at + 3;
             if !(0..i64::from(outer.n_rows)).contains(&row) {
-                let message =
-                    format!("line {line}: `{}` has no row {row}; it has {}, from 0", outer.file, outer.n_rows);
+                let message = format!(
+                    "line {line}: `{}` has no row {row}; it has {}, from 0",
+                    outer.file, outer.n_rows
+                );
                 return Err(problem(message));
             }
             if row + 1 < starts.len() as i64 {

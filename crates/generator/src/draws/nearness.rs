@@ -8,7 +8,6 @@ use crate::draws::DrawnColumn;
 use crate::random::Draws;
 
 /// The distinct values of a column, and the room between them.
-#[derive(Debug)]
 pub(crate) struct Nearness {
     least: i64,
     most: i64,
@@ -38,8 +37,7 @@ impl Nearness {
         }
         let once = (0u32..).zip(&counts).filter(|(_, count)| **count == 1).map(|(place, _)| place).collect();
         let is_once = counts.iter().map(|count| *count == 1).collect();
-        let mut nearness =
-            Nearness { least, most, distinct, places, once, is_once, with_room: Vec::new() };
+        let mut nearness = Nearness { least, most, distinct, places, once, is_once, with_room: Vec::new() };
         nearness.with_room = nearness.nearest_with_room();
         nearness
     }
@@ -57,7 +55,11 @@ impl Nearness {
         };
         let (below, above) = self.room(*place as usize);
         let at = draws.below(below.1 + above.1);
-        Some(if at < below.1 { below.0.wrapping_add_unsigned(at) } else { above.0.wrapping_add_unsigned(at - below.1) })
+        Some(if at < below.1 {
+            below.0.wrapping_add_unsigned(at)
+        } else {
+            above.0.wrapping_add_unsigned(at - below.1)
+        })
     }
 
     /// The free values before and after one: the first, and how many there are.

@@ -19,12 +19,21 @@ pub(super) fn table(file: &str, text: &str) -> Result<DrawsTable, Problem> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut lines = text.split('\n');
     if lines.next() != Some(HEADER) {
-        return Err(at(1, format!("the first line is not `{HEADER}`; this is no file of captured rows, or one of a later release")));
+        return Err(at(
+            1,
+            format!(
+                "the first line is not `{HEADER}`; this is no file of captured rows, or one of a later release"
+            ),
+        ));
     }
     let columns = lines.next().unwrap_or_default().split('\t');
-    let mut columns: Vec<ColumnDraft> = columns.map(ColumnDraft::new).collect::<Result<_, _>>().map_err(|why| at(2, why))?;
+    let mut columns: Vec<ColumnDraft> =
+        columns.map(ColumnDraft::new).collect::<Result<_, _>>().map_err(|why| at(2, why))?;
     if columns.len() > COLUMNS_MAX {
-        return Err(at(2, format!("there are {} columns; captured rows have at most {COLUMNS_MAX}", columns.len())));
+        return Err(at(
+            2,
+            format!("there are {} columns; captured rows have at most {COLUMNS_MAX}", columns.len()),
+        ));
     }
     for (n, column) in columns.iter().enumerate() {
         if columns[..n].iter().any(|other| other.name == column.name) {
@@ -41,12 +50,15 @@ pub(super) fn table(file: &str, text: &str) -> Result<DrawsTable, Problem> {
             };
             value.clear();
             let is_there = unescaped(field, &mut value).map_err(|why| at(n + 3, why))?;
-            column.add(if is_there { Some(&value) } else { None }).map_err(|why| {
-                at(n + 3, format!("the value of `{}` {why}", column.name))
-            })?;
+            column
+                .add(if is_there { Some(&value) } else { None })
+                .map_err(|why| at(n + 3, format!("the value of `{}` {why}", column.name)))?;
         }
         if fields.next().is_some() {
-            return Err(at(n + 3, format!("there are more values than the {} columns of line 2", columns.len())));
+            return Err(at(
+                n + 3,
+                format!("there are more values than the {} columns of line 2", columns.len()),
+            ));
         }
         n_rows += 1;
     }
@@ -95,7 +107,9 @@ struct ColumnDraft {
 
 impl ColumnDraft {
     fn new(text: &str) -> Result<ColumnDraft, String> {
-        let (name, kind) = text.split_once(':').ok_or("the second line names the columns, as `key:int`, with tabs between them")?;
+        let (name, kind) = text
+            .split_once(':')
+            .ok_or("the second line names the columns, as `key:int`, with tabs between them")?;
         if !is_identifier(name) {
             return Err(format!("`{}` is no name of a column", name.escape_debug()));
         }
@@ -124,7 +138,14 @@ impl ColumnDraft {
             }
             _ => DrawnValues::Words(Vec::new()),
         };
-        Ok(ColumnDraft { name: name.to_string(), kind, values, nulls: Vec::new(), n_rows: 0, scales: Vec::new() })
+        Ok(ColumnDraft {
+            name: name.to_string(),
+            kind,
+            values,
+            nulls: Vec::new(),
+            n_rows: 0,
+            scales: Vec::new(),
+        })
     }
 
     /// Adds the value of the next row. What is wrong with it is said without it: it may be personal.
@@ -146,7 +167,8 @@ impl ColumnDraft {
                 ends.push(u32::try_from(bytes.len()).map_err(|_| "is one too many".to_string())?);
             }
             DrawnValues::Floats(floats) => {
-                let float = text.map_or(Some(0.0), |text| text.parse::<f64>().ok().filter(|float| float.is_finite()));
+                let float =
+                    text.map_or(Some(0.0), |text| text.parse::<f64>().ok().filter(|float| float.is_finite()));
                 floats.push(float.ok_or("is no number")?);
             }
             DrawnValues::Words(words) => {
@@ -155,7 +177,8 @@ impl ColumnDraft {
                     (Some(text), Type::Decimal(_)) => parse_decimal(text),
                     (Some(text), kind) => word(text, kind).map(|word| (word, 0)),
                 };
-                let (word, scale) = word.ok_or_else(|| format!("is no {} that fits", type_word(&self.kind)))?;
+                let (word, scale) =
+                    word.ok_or_else(|| format!("is no {} that fits", type_word(&self.kind)))?;
                 words.push(word);
                 if matches!(self.kind, Type::Decimal(_)) {
                     self.scales.push(scale);
@@ -231,7 +254,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_line_and_no_value() {
-        refused("", "1:1: the first line is not `pgdyno draws 1`; this is no file of captured rows, or one of a later release");
+        refused(
+            "",
+            "1:1: the first line is not `pgdyno draws 1`; this is no file of captured rows, or one of a later release",
+        );
         let with = |rest: &str| format!("pgdyno draws 1\n{rest}");
         refused(&with(""), "2:1: the second line names the columns, as `key:int`, with tabs between them");
         refused(&with("a-b:int"), "2:1: `a-b` is no name of a column");

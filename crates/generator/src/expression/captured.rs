@@ -135,7 +135,8 @@ fn draws(compiler: &mut Compiler<'_>, part: &Part) -> Result<SetDraws, Expressio
     let (set, role) = (site.set, site.role);
     let found = if role == Role::Parameter { compiler.scope.set(set).draws.clone() } else { None };
     found.ok_or_else(|| {
-        let message = "`draw`, `near` and `now` have a meaning in parameters of a transaction with `draws` alone";
+        let message =
+            "`draw`, `near` and `now` have a meaning in parameters of a transaction with `draws` alone";
         compiler.problem(part, message.to_string())
     })
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::directory::Directory;
 use crate::draws::{DrawsTable, LoopRows, loop_file, rows_file};
+use crate::expression::ClientStream;
 use crate::expression::ValueSource;
 use crate::expression::captured::{DrawnRow, SetDraws};
-use crate::expression::ClientStream;
 use crate::manifest::transactions::{DeclaredTransaction, DrawsSpec};
 use crate::problem::Problem;
 
@@ -66,9 +66,7 @@ impl TransactionRows {
         for each in &spec.each {
             let file = loop_file(&draws.name, &each.name);
             loops.push(match (directory.draws(&file), directory.file(&file)) {
-                (Some(rows), _) => {
-                    Some(Arc::new(LoopRows::new(rows, own).map_err(RowsProblem::OfFile)?))
-                }
+                (Some(rows), _) => Some(Arc::new(LoopRows::new(rows, own).map_err(RowsProblem::OfFile)?)),
                 (None, Some(_)) => return Err(missing(&file)),
                 (None, None) => None,
             });

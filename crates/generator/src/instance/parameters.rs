@@ -84,14 +84,15 @@ impl fmt::Debug for ClientParameters {
 }
 
 impl ClientParameters {
-    pub(super) fn new(
-        instance: &Instance,
-        stream: ClientStream,
-    ) -> ClientParameters {
+    pub(super) fn new(instance: &Instance, stream: ClientStream) -> ClientParameters {
         let maker = |set: usize| instance.generator.parameters_maker(set);
         let makers = instance.transactions.iter().map(|transaction| TransactionMakers {
             own: maker(transaction.set),
-            each: transaction.each.iter().map(|each| EachMaker { maker: maker(each.set), rounds: None }).collect(),
+            each: transaction
+                .each
+                .iter()
+                .map(|each| EachMaker { maker: maker(each.set), rounds: None })
+                .collect(),
             rows: transaction.draws.clone(),
             drawn: DrawnRow::default(),
         });

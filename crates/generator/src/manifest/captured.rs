@@ -85,6 +85,9 @@ pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -
     if top.is_table("data") {
         let Some(mut section) = top.section(reader, "data") else { return DirectoryData::default() };
         let PlacedValue { value: file, at } = section.required(reader, "restore_from");
+        if file.starts_with('/') {
+            reader.problem(at.clone(), "`restore_from` is relative to the directory; an archive elsewhere is for workload.restore_from");
+        }
         section.finish(reader);
         return DirectoryData::RestoredFrom { file, at };
     }

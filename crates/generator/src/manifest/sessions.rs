@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::manifest::reader::{ManifestReader, PlacedValue, Section, int_of, is_identifier, is_name, kind, number_of};
+use crate::manifest::reader::{
+    ManifestReader, PlacedValue, Section, int_of, is_identifier, is_name, kind, number_of,
+};
 use crate::manifest::tables::{NamedText, named};
 use crate::manifest::transactions::{Think, think};
 
@@ -152,7 +154,8 @@ fn weights(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Op
     let is_whole = entries.iter().all(|(_, value)| int_of(value.get_ref()).is_some());
     let scale = if is_whole { 1.0 } else { THOUSANDTHS };
     for (name, value) in &entries {
-        let weight = number_of(value.get_ref()).filter(|weight| (0.0..=WEIGHT_MAX as f64 / scale).contains(weight));
+        let weight =
+            number_of(value.get_ref()).filter(|weight| (0.0..=WEIGHT_MAX as f64 / scale).contains(weight));
         match weight {
             Some(weight) => found.push((name.value.clone(), (weight * scale).round() as u32)),
             None => {

@@ -51,7 +51,10 @@ impl Files {
     fn new(manifest: &str, draws: &[(&str, &str)]) -> Files {
         let texts = [
             ("workload.toml", manifest),
-            ("transactions/pay.sql", "-- pgdyno: extended\nselect :key, :other, :name, :price, :later;\n\\repeat items :rounds\nselect :item, :of;\n\\endrepeat\n"),
+            (
+                "transactions/pay.sql",
+                "-- pgdyno: extended\nselect :key, :other, :name, :price, :later;\n\\repeat items :rounds\nselect :item, :of;\n\\endrepeat\n",
+            ),
             ("transactions/drop.sql", "select :gone;\n"),
         ];
         let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
@@ -197,15 +200,35 @@ fn what_is_wrong_with_captured_rows_is_said_with_its_place() {
     };
     check(&changed("draw.price", "draw.pric"), &all, "has no column `pric`; did you mean `price`?");
     check(&changed("\"draw.k\"", "\"draw.k + draw.name\""), &all, "`+`");
-    check(&changed("draws = \"pay\"\n", ""), &all, "have a meaning in parameters of a transaction with `draws` alone");
+    check(
+        &changed("draws = \"pay\"\n", ""),
+        &all,
+        "have a meaning in parameters of a transaction with `draws` alone",
+    );
     check(&changed("draws = \"drop\"\n", ""), &all, "`draws_order` is for a transaction with `draws`");
     check(&changed("\"once\"", "\"twice\""), &all, "`draws_order` is one of any, once");
     check(&changed("\"existing\"", "\"elsewhere\""), &all, "data `elsewhere` is not known");
-    check(&changed("rate = 123.4", "rate = 0"), &all, "`rate` is a number of transactions per second, above 0");
+    check(
+        &changed("rate = 123.4", "rate = 0"),
+        &all,
+        "`rate` is a number of transactions per second, above 0",
+    );
     check(MANIFEST, &all[..2], "the file `draws/drop.zst` is missing");
-    check(MANIFEST, &[all[0], ("pay.items", "row:int\n3\n"), all[2]], "draws/pay.items.zst: line 3: `draws/pay.zst` has no row 3; it has 3, from 0");
-    check(MANIFEST, &[all[0], ("pay.items", "row:int\n2\n0\n"), all[2]], "line 4: the rows have to stand in the order of `row`");
-    check(MANIFEST, &[all[0], ("pay.items", "item:int\n2\n"), all[2]], "its first column has to be `row:int`");
+    check(
+        MANIFEST,
+        &[all[0], ("pay.items", "row:int\n3\n"), all[2]],
+        "draws/pay.items.zst: line 3: `draws/pay.zst` has no row 3; it has 3, from 0",
+    );
+    check(
+        MANIFEST,
+        &[all[0], ("pay.items", "row:int\n2\n0\n"), all[2]],
+        "line 4: the rows have to stand in the order of `row`",
+    );
+    check(
+        MANIFEST,
+        &[all[0], ("pay.items", "item:int\n2\n"), all[2]],
+        "its first column has to be `row:int`",
+    );
     check(MANIFEST, &[all[0], all[1], ("drop", "k:int\n")], "`draws/drop.zst` has no rows");
     let mut broken = Files::new(MANIFEST, &all);
     broken.contents.values_mut().for_each(|bytes| *bytes = Arc::from(&b"no zstd"[..]));
@@ -219,4 +242,34 @@ fn what_is_wrong_with_captured_rows_is_said_with_its_place() {
     absent.contents.clear();
     let found = absent.instance().unwrap_err();
     assert!(found.contains("the captured rows of `draws/pay.zst` are not here"), "{found}");
+}
+
+#[test]
+fn broken_rows_are_refused_or_read_and_never_end_the_program() {
+    let mut state = 7u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..1500 {
+        let mut files = Files::new(MANIFEST, &[]);
+        for (name, text) in [("pay", PAY), ("pay.items", ITEMS), ("drop", DROP)] {
+            let mut bytes = format!("pgdyno draws 1\n{text}").into_bytes();
+            for _ in 0..next(3) {
+                let at = next(bytes.len());
+                bytes[at] = b"\t\n\\N0-.:9\xff"[next(10)];
+            }
+            files.add(name, &bytes);
+        }
+        let Ok(shop) = files.instance() else { continue };
+        let mut client = shop.client(0, 1, 1);
+        for transaction in [0, 1] {
+            client.begin(transaction);
+            (0..3).for_each(|_| {
+                if transaction == 0 {
+                    client.begin_round(0)
+                }
+            });
+        }
+    }
 }

@@ -380,6 +380,9 @@ pub struct WorkloadSpec {
     /// The workload directory of which `scripts` and the data are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<Box<WorkloadDirectory>>,
+    /// Whether sessions only read, and transactions that would write are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_reads: bool,
     /// Options of TPC-C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
@@ -497,6 +500,7 @@ impl WorkloadSpec {
             n_threads: 1,
             drivers: Vec::new(),
             pace: Pace::Closed,
+            only_reads: false,
             transactions: None,
             poller: PollerChoice::Auto,
             busy_poll_us: 0,

@@ -42,11 +42,15 @@ pub struct DriveOrder {
     pub spot_notice: Option<String>,
     #[serde(default)]
     pub part: DriverPart,
+    /// The captured rows of the load's workload directory, in base64: they may be personal, and are stored nowhere else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub draws: Vec<String>,
 }
 
 impl DriveOrder {
     /// An order for the only driver of a load.
     pub fn new(load: LoadSpec, password: Option<String>) -> DriveOrder {
+        let draws = load.directory.as_ref().map_or_else(Vec::new, |directory| directory.draws.encoded());
         DriveOrder {
             load,
             password,
@@ -55,6 +59,7 @@ impl DriveOrder {
             root_certificates: None,
             spot_notice: None,
             part: DriverPart::WHOLE,
+            draws,
         }
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use experiment::plan::scripts::directories;
 use model::experiment::Experiment;
 use model::experiment::plan::Plan;
 use model::secret::{self, Revealed};
@@ -85,11 +86,18 @@ pub(crate) fn expect_none(plan: &Plan) -> Result<()> {
     }
 }
 
-/// The stored plan with its hidden values put back, from the experiment that the user gives again.
+/// The stored plan with its hidden values put back, from the experiment that the user gives again, and with the captured rows that its
+/// workload directories draw from.
 ///
 /// # Errors
 /// When a value is missing, or differs from the one that the experiment began with.
 pub(crate) fn put_back(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Result<Plan> {
+    let mut plan = with_values(path, stored, given)?;
+    directories::find_draws(&mut plan, path);
+    Ok(plan)
+}
+
+fn with_values(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Result<Plan> {
     let text = serde_json::to_string(stored)?;
     let is_given = given.experiment.is_some()
         || [&given.scripts, &given.defines, &given.set].iter().any(|values| !values.is_empty());

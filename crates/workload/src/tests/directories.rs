@@ -8,7 +8,7 @@ use generator::{Choice, Directory, Instance, Manifest, Problem};
 use super::defines;
 use crate::directories::{builtin, problems, unsupported};
 use crate::script::statement::Fetch;
-use crate::{Action, BoundParameter, Bundle, Drawer, Emulator, Prng, Statement};
+use crate::{Action, BoundParameter, Bundle, Clock, Drawer, Emulator, Prng, Statement};
 
 const MANIFEST: &str = "format = 1
 name = \"shop\"
@@ -60,7 +60,7 @@ fn bundle_of(declared: &str, source: &str) -> Bundle {
 }
 
 fn emulator_of(bundle: &Bundle, client: u32) -> Emulator {
-    let drawer = Drawer { client, n_clients: 2, seed: 7 };
+    let drawer = Drawer { client, n_clients: 2, seed: 7, clock: Clock::default() };
     Emulator::new(bundle, Prng::seed(1), client as usize, &options()).drawing(bundle, drawer)
 }
 

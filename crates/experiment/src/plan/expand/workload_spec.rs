@@ -8,7 +8,7 @@ use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, Work
 use model::experiment::driver::DriverSpec;
 use model::experiment::keys::prepare::RESTORE;
 use model::experiment::keys::workload as keys;
-use model::experiment::script::CaseData;
+use model::experiment::script::{CaseData, CaseScript};
 use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::Protocol;
@@ -21,7 +21,8 @@ use super::PlanResources;
 use super::directory::DirectoryOfCase;
 use crate::plan::design::choice::LevelChoice;
 use crate::plan::problems::Problems;
-use crate::plan::scripts::directories::chosen::ChosenDirectories;
+use crate::plan::scripts::directories::captured;
+use crate::plan::scripts::directories::chosen::{ChosenDirectories, ChosenDirectory};
 use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
@@ -38,19 +39,22 @@ pub(super) fn workload_spec(
         problems.take(schema::expect_name(name).map_err(|message| format!("workload.schema: {message}")));
     }
     let (is_own, options) = (kind.is_own(), &kind.row().options);
-    let data = data(&name, section, site);
+    let chosen = match name.directory() {
+        Some(name) => {
+            Some(problems.take(DirectoryOfCase { name, section, directories }.choose(choice, site))?)
+        }
+        None => None,
+    };
+    let (scale_of_directory, directory) = chosen.unzip();
+    let data = problems.take(data(&name, section, directory.as_deref(), site))?;
     expect_used(section, kind, &data, problems);
     let tablespace = choice.get(keys::TABLESPACE);
     expect_tablespace(tablespace.as_deref(), &data, site, problems);
     let people = people(choice, experiment, target, site, problems);
     let tpcc = options.terminals.then(|| problems.take(tpcc_spec(choice)));
-    let of_directory = name.directory().map(|name| {
-        let directory = DirectoryOfCase { name, section, directories };
-        problems.take(directory.choose(choice, site))
-    });
-    let (scale, directory) = match of_directory {
-        Some(chosen) => chosen.map(|(scale, directory)| (scale, Some(directory)))?,
-        None => (problems.take(scale(choice, section, &data, site))?, None),
+    let scale = match scale_of_directory {
+        Some(scale) => scale,
+        None => problems.take(scale(choice, section, &data, site))?,
     };
     let directory = directory.as_deref();
     let People { n_clients, n_threads, drivers } = people?;
@@ -67,7 +71,8 @@ pub(super) fn workload_spec(
         n_clients,
         n_threads,
         drivers,
-        pace: choice.get(keys::PACE),
+        pace: problems.take(captured::resolved(choice.get(keys::PACE), directory.map(|of| &of.directory)))?,
+        only_reads: problems.take(only_reads(section, directory.is_some()))?,
         transactions: choice.get(keys::TRANSACTIONS).or(own_transactions),
         poller: choice.get(keys::POLLER),
         busy_poll_us: choice.get(keys::BUSY_POLL_US),
@@ -81,11 +86,7 @@ pub(super) fn workload_spec(
         schema: section.schema.clone(),
         tablespace,
         data,
-        scripts: match directory {
-            Some(directory) => directory.scripts.clone(),
-            None if is_own => scripts::of_case(section),
-            None => Vec::new(),
-        },
+        scripts: scripts_of(directory, section, is_own),
         defines: match directory {
             // Scripts see options as variables.
             Some(directory) => directory.directory.options.clone(),
@@ -93,14 +94,23 @@ pub(super) fn workload_spec(
             None => BTreeMap::new(),
         },
         directory: directory.map(|directory| Box::new(directory.directory.clone())),
-        tpcc: match tpcc {
-            Some(tpcc) => Some(tpcc?),
-            None => None,
-        },
+        tpcc: tpcc.map_or(Some(None), |tpcc| tpcc.map(Some))?,
         // Terminals have their calls in `tpcc`.
         procedures: !options.terminals && choice.get(keys::CALLS) == Some(Calls::Procedures),
         all_warehouses: choice.get(keys::ALL_WAREHOUSES) == Some(true),
     })
+}
+
+fn scripts_of(
+    directory: Option<&ChosenDirectory>,
+    section: &WorkloadSection,
+    is_own: bool,
+) -> Vec<CaseScript> {
+    match directory {
+        Some(directory) => directory.scripts.clone(),
+        None if is_own => scripts::of_case(section),
+        None => Vec::new(),
+    }
 }
 
 /// What the workload of a case is made from.
@@ -113,14 +123,32 @@ pub(super) struct WorkloadSources<'a> {
 }
 
 /// The data of a workload.
-fn data(name: &WorkloadName, section: &WorkloadSection, site: &PlanResources) -> CaseData {
+fn data(
+    name: &WorkloadName,
+    section: &WorkloadSection,
+    directory: Option<&ChosenDirectory>,
+    site: &PlanResources,
+) -> Result<CaseData, String> {
     let kind = name.kind();
-    match name {
-        WorkloadName::Directory(_) => archive::data_of(section, None).unwrap_or(CaseData::Directory),
-        WorkloadName::Kind(_) if kind.is_own() => scripts::data_of(section, site.url_keywords.is_some()),
-        WorkloadName::Kind(_) => {
-            archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
-        }
+    let is_by_url = site.url_keywords.is_some();
+    if let (WorkloadName::Directory(name), Some(directory)) = (name, directory) {
+        return captured::data_of(section, &name.place, directory.is_for_existing_data(), is_by_url);
+    }
+    Ok(if kind.is_own() {
+        scripts::data_of(section, is_by_url)
+    } else {
+        archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
+    })
+}
+
+/// Whether the load only reads.
+fn only_reads(section: &WorkloadSection, is_directory: bool) -> Result<bool, String> {
+    match section.only_reads {
+        Some(true) if !is_directory => Err(format!(
+            "{} is for workload directories; for others, set default_transaction_read_only in the URL's options",
+            keys::ONLY_READS
+        )),
+        given => Ok(given == Some(true)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Workload directories: read once, when the plan is made, with errors that say where in which file; from then on the
 //! experiment has their texts, and a case what was chosen of them.
 
+pub(crate) mod captured;
 pub(crate) mod chosen;
 mod files;
 mod unsupported;
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use generator::{Directory, Instance, Problem};
+use model::directory::drawn::DirectoryFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::plan::Plan;
@@ -31,13 +33,15 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
     // Results say nothing of others.
     workload.directories.retain(|place, _| places.contains(place.as_str()));
     for place in places {
-        if workload.directories.contains_key(place) {
+        if let Some(known) = workload.directories.get_mut(place) {
+            files::find_draws(known, &dir.join(place));
             continue;
         }
-        if let Some(texts) = problems.take(texts_of(place, dir)) {
+        if let Some(texts) = problems.take(files_of(place, dir)) {
             workload.directories.insert(place.to_string(), texts);
         }
     }
+    captured::name_archive(workload);
     for name in names.iter().filter(|name| workload.directories.contains_key(&name.place)) {
         for chosen in choices(workload, name) {
             problems.take(ChosenDirectory::new(workload, name, &chosen).map(drop));
@@ -45,12 +49,12 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
     }
 }
 
-/// The texts of a directory as an experiment keeps them.
-fn texts_of(place: &str, dir: &Path) -> Result<BTreeMap<String, String>, String> {
+/// The files of a directory as an experiment keeps them.
+fn files_of(place: &str, dir: &Path) -> Result<DirectoryFiles, String> {
     match builtin(place) {
-        Some(texts) => Ok(texts),
+        Some(texts) => Ok(texts.into()),
         None if place.contains('/') => {
-            files::texts_at(&dir.join(place)).map_err(|why| format!("workload directory `{place}`: {why}"))
+            files::files_at(&dir.join(place)).map_err(|why| format!("workload directory `{place}`: {why}"))
         }
         None => Err(format!("the workload directory `{place}` is not part of this pgdyno")),
     }
@@ -67,7 +71,7 @@ fn builtin(name: &str) -> Option<BTreeMap<String, String>> {
 /// # Errors
 /// In words, when it cannot be read or is beyond the bounds of such directories.
 pub fn directory_at(place: &str, dir: &Path) -> Result<Directory, String> {
-    compiled(place, texts_of(place, dir)?)
+    compiled(place, files_of(place, dir)?)
 }
 
 /// The workload of a directory at a scale with its own options, to be loaded without an experiment; a path is relative to `dir`.
@@ -75,7 +79,7 @@ pub fn directory_at(place: &str, dir: &Path) -> Result<Directory, String> {
 /// # Errors
 /// All that is wrong with it, one problem a line.
 pub fn workload_at(name: &DirectoryName, scale: u32, dir: &Path) -> Result<WorkloadSpec, String> {
-    let directories = BTreeMap::from([(name.place.clone(), texts_of(&name.place, dir)?)]);
+    let directories = BTreeMap::from([(name.place.clone(), files_of(&name.place, dir)?)]);
     let section = WorkloadSection { directories, ..WorkloadSection::default() };
     let chosen = Chosen { variant: name.variant.clone(), options: BTreeMap::new(), scale, data_seed: None };
     let ChosenDirectory { directory, scripts, .. } = ChosenDirectory::new(&section, name, &chosen)?;
@@ -97,9 +101,12 @@ pub fn problems_of(instance: &Arc<Instance>, scale: u32) -> Vec<Problem> {
     found
 }
 
-/// The directory with these texts.
-fn compiled(place: &str, texts: BTreeMap<String, String>) -> Result<Directory, String> {
-    Directory::new(texts).map_err(|problems| chosen::words(place, &problems))
+/// The directory with these files.
+fn compiled(place: &str, files: DirectoryFiles) -> Result<Directory, String> {
+    let DirectoryFiles { texts, draws } = files;
+    Directory::new(texts)
+        .and_then(|directory| directory.with_draws(&draws.0))
+        .map_err(|problems| chosen::words(place, &problems))
 }
 
 /// What cases choose of a directory, such that each level of each key is in one: not all combinations, which cases check.
@@ -140,6 +147,8 @@ pub struct AskedLoad {
     pub n_clients: Option<u32>,
     /// Whether it ends after a number of transactions.
     pub is_counted: bool,
+    /// Whether it is to arrive at the rate at which it was captured.
+    pub is_captured: bool,
 }
 
 /// What the directories of a workload that was read ask of a load.
@@ -156,6 +165,7 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
     AskedLoad {
         n_clients: if is_common(|load| load.n_clients.unwrap_or(0)) { first.n_clients } else { None },
         is_counted: first.is_counted && is_common(|load| load.is_counted.into()),
+        is_captured: first.is_captured && is_common(|load| load.is_captured.into()),
     }
 }
 
@@ -164,6 +174,22 @@ fn units(scale: Scale) -> u32 {
     match scale {
         Scale::Units(units) => units,
         Scale::Fit | Scale::TimesRam(_) => 1,
+    }
+}
+
+/// Takes up the captured rows of a plan that was stored: from `draws` among its results if somebody has copied them there, otherwise
+/// from the directory that the plan was made of. What is not found, or has changed, the load will ask for.
+pub fn find_draws(plan: &mut Plan, results: &Path) {
+    for directory in plan.cases.iter_mut().filter_map(|case| case.workload.directory.as_deref_mut()) {
+        let mut found = DirectoryFiles {
+            texts: std::mem::take(&mut directory.texts),
+            draws: std::mem::take(&mut directory.draws),
+        };
+        files::find_draws(&mut found, results);
+        if let Some(place) = &directory.place {
+            files::find_draws(&mut found, Path::new(place));
+        }
+        (directory.texts, directory.draws) = (found.texts, found.draws);
     }
 }
 

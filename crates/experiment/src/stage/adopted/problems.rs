@@ -27,6 +27,7 @@ use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::{Permissions, Site};
 use crate::site::{requirements, settings};
 use crate::stage::connections::HoldingSession;
+use crate::stage::directory_data::existing;
 use crate::stage::reach::reach;
 use crate::stage::{connections, copies, directory_data, standbys};
 use crate::survey;
@@ -89,6 +90,10 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let standbys = found.take(standbys::problem(&mut session, cases));
     standbys.into_iter().flatten().for_each(|why| found.say(why));
     of_scripts(&mut session, cases, found);
+    for case in cases {
+        let refusal = existing::refusal(&mut session, &case.workload, &site.permissions);
+        found.take(refusal).into_iter().flatten().for_each(|why| found.say(why));
+    }
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
         let data = format!("{} {:?} {}", case.prepare.restore, case.workload.kind, copies::data_name(case));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::option::KeyOption;
 use super::row::{KeyKind, SETTING, of_place, row};
 use super::section;
+use crate::directory::drawn::DirectoryFiles;
 use crate::experiment::case::workload::{WorkloadName, name};
 use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think};
 use crate::experiment::keys::levels::Levels;
@@ -15,8 +16,8 @@ use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::units::{Scale, SettingValue};
 
-/// The texts of files by name, of each workload directory by its name without the variant.
-pub type DirectoryTexts = BTreeMap<String, BTreeMap<String, String>>;
+/// The files of each workload directory by its name without the variant.
+pub type DirectoryTexts = BTreeMap<String, DirectoryFiles>;
 
 /// The form of a directory's name: a path, or a word with a variant.
 const DIRECTORY_FORM: &str = "[/:]";
@@ -101,10 +102,18 @@ section! {
 
         /// `closed`, `"2000/s"` (Poisson arrivals; also written `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose
         /// report says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target
-        /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s
+        /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of the
+        /// rate that it was captured at
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
-            row(KeyKind::Text, "`closed`")
+            row(KeyKind::Text, "`closed`; a captured workload: `x1`")
                 .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
+
+        /// whether the sessions of a workload directory begin with `default_transaction_read_only`: a copy or a standby is only read, and a
+        /// transaction that the server refuses to let write is left out, and counted, not failed
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ONLY_READS = only_reads: Option<bool>,
+            row(KeyKind::Flag, "`false`")
+                .given_by(KeyOption::switch("only-reads", true, "Sessions of the load only read: transactions of a workload directory that would write are left out and counted"));
 
         /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),

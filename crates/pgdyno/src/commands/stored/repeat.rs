@@ -10,6 +10,7 @@ use analysis::comparison::CaseComparison;
 use analysis::explain;
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use experiment::plan::file;
+use experiment::plan::scripts::directories;
 use experiment::schedule::{conduct, duet};
 use model::experiment::Experiment;
 use model::experiment::keys;
@@ -171,6 +172,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
         ours_are_theirs(&plan, &experiment, &mut ours);
     }
     hiding::expect_none(&plan)?;
+    directories::find_draws(&mut plan, original.dir());
     let road = Road { author, allowed: args.allow_commands.as_ref(), here: Some(args.here), ours: &ours };
     let decided = foreign::decide(&mut plan, &mut experiment, &road);
     lacks.consent(decided)?;

@@ -59,6 +59,9 @@ pub(crate) struct RiskArgs {
     /// restores into: whoever wrote the archive gets its rights. Also of a workload directory that is not built in, on a server by URL.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
+    /// Run a captured workload on a server that may be the one that it was captured from: a physical copy has its system identifier.
+    #[arg(long)]
+    pub(crate) this_is_a_copy: bool,
     /// Go on with results at an address where another cluster answers than the one that they were measured on: what is left is
     /// loaded and executed there.
     #[arg(long)]
@@ -86,6 +89,7 @@ impl LeaveArgs {
             (self.replace, " --replace"),
             (self.risks.allow_published, " --allow-published"),
             (self.risks.allow_archive_as_superuser, " --allow-archive-as-superuser"),
+            (self.risks.this_is_a_copy, " --this-is-a-copy"),
             (self.risks.allow_another_server, " --allow-another-server"),
         ];
         let given = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_string());
@@ -95,6 +99,10 @@ impl LeaveArgs {
 
 impl RiskArgs {
     pub(crate) fn risks(self) -> Risks {
-        Risks { published: self.allow_published, archive_as_superuser: self.allow_archive_as_superuser }
+        Risks {
+            published: self.allow_published,
+            archive_as_superuser: self.allow_archive_as_superuser,
+            is_copy: self.this_is_a_copy,
+        }
     }
 }

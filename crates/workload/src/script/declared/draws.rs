@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use generator::{ClientParameters, Instance};
+use generator::{ClientParameters, Clock, Instance};
 
 /// Which client of a load draws, and from which streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Drawer {
     /// Number of the client in the whole load, from 0.
     pub client: u32,
@@ -13,6 +13,8 @@ pub struct Drawer {
     pub n_clients: u32,
     /// Seed of the load.
     pub seed: u64,
+    /// What `now()` asks.
+    pub clock: Clock,
 }
 
 /// Which of a transaction's parameters it is.
@@ -31,7 +33,8 @@ pub struct ParameterDraws(ClientParameters);
 impl ParameterDraws {
     /// The draws of a client that has begun nothing.
     pub(crate) fn new(instance: &Arc<Instance>, drawer: Drawer) -> ParameterDraws {
-        ParameterDraws(instance.client(drawer.client, drawer.n_clients, drawer.seed))
+        let client = instance.client(drawer.client, drawer.n_clients, drawer.seed);
+        ParameterDraws(client.with_clock(drawer.clock))
     }
 
     /// Draws all parameters of a transaction, by its index in the directory.

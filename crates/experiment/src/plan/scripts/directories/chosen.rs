@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use generator::{Choice, Directory, DirectoryTransaction, Instance, Order, Problem, Table};
+use model::directory::drawn::DrawnFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::{
     DirectoryLimit, DirectoryMeasure, DirectoryTable, WorkloadDirectory,
@@ -15,7 +16,7 @@ use model::load::Protocol;
 use model::workload::DirectoryName;
 use workload::directories::classes::Classes;
 
-use crate::plan::scripts::directories::{AskedLoad, builtin, compiled, problems_of};
+use crate::plan::scripts::directories::{AskedLoad, builtin, captured, compiled, problems_of};
 use crate::plan::scripts::sha256;
 
 /// A choice among what a directory has.
@@ -58,7 +59,8 @@ impl ChosenDirectory {
         chosen: &Chosen,
     ) -> Result<ChosenDirectory, String> {
         // Where files were not read, only what is built in is known.
-        let texts = section.directories.get(&name.place).cloned().or_else(|| builtin(&name.place));
+        let texts = section.directories.get(&name.place).cloned();
+        let texts = texts.or_else(|| builtin(&name.place).map(Into::into));
         let texts =
             texts.ok_or_else(|| format!("the files of workload directory `{}` were not read", name.place))?;
         let found = compiled(&name.place, texts)?;
@@ -69,16 +71,26 @@ impl ChosenDirectory {
         if !problems.is_empty() {
             return Err(words(&name.place, &problems));
         }
-        let directory = as_planned(&found, &instance);
+        let place = (!found.contents().is_empty()).then(|| name.place.clone());
+        let directory = WorkloadDirectory { place, ..as_planned(&found, &instance) };
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
         let n_clients = n_clients(&instance);
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
         Ok(ChosenDirectory { directory, scripts, protocol, n_clients, transactions, instance })
     }
 
+    /// Whether it makes no data.
+    pub(crate) fn is_for_existing_data(&self) -> bool {
+        captured::is_for_existing_data(&self.instance)
+    }
+
     /// The load that it asks for.
     pub(super) fn asked_load(&self) -> AskedLoad {
-        AskedLoad { n_clients: self.n_clients, is_counted: self.transactions.is_some() }
+        AskedLoad {
+            n_clients: self.n_clients.or_else(|| captured::n_clients(&self.directory)),
+            is_counted: self.transactions.is_some(),
+            is_captured: captured::has_rate(&self.directory) && self.transactions.is_none(),
+        }
     }
 
     /// Fails if its classes of clients are not as many clients as there are.
@@ -111,6 +123,9 @@ pub fn as_planned(found: &Directory, instance: &Instance) -> WorkloadDirectory {
         measures: measures(instance),
         limits: limits(instance),
         has_classes: has_classes(instance),
+        place: None,
+        draws: DrawnFiles(found.contents().clone()),
+        captured: captured::from(instance),
         texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
     }
 }

@@ -1,10 +1,11 @@
 //! Reads a workload directory from disk: regular files alone, which are texts, within bounds; nothing in it is followed elsewhere.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use generator::{PACKED_BYTES_MAX, draws_reference, is_draws_file, referenced_sha256};
+use model::directory::drawn::DirectoryFiles;
 use model::text::mark::unmarked;
 
 /// The file that says what the others are.
@@ -16,13 +17,17 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const LIST_BYTES_MAX: u64 = 16 << 20;
 /// The directory of lists.
 const LISTS: &str = "lists/";
+/// What `pgdyno capture` writes for reports alone: no load depends on it, and it may be longer.
+const OF_CAPTURES: [&str; 5] =
+    ["statements.jsonl", "left-out.jsonl", "source.jsonl.zst", "stats.sql", "trace.zst"];
+const OF_CAPTURES_BYTES_MAX: u64 = 64 << 20;
 
 /// The texts of the directory at `path`, by name with `/`. Files that begin with a dot or end with `~` are an editor's or a
 /// version control's, and left out.
 ///
 /// # Errors
 /// All that is wrong with it, one problem a line.
-pub(super) fn texts_at(path: &Path) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn files_at(path: &Path) -> Result<DirectoryFiles, String> {
     let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
     // It may be a link: the user named it.
     let facts = fs::metadata(path).map_err(unreadable)?;
@@ -39,14 +44,59 @@ pub(super) fn texts_at(path: &Path) -> Result<BTreeMap<String, String>, String> 
     let mut problems = Vec::new();
     collect(path, "", &mut files, &mut problems)?;
     files.sort();
-    let mut texts = BTreeMap::new();
+    let mut found = DirectoryFiles::default();
     for (name, path) in files {
-        match text_of(&name, &path) {
-            Ok(text) => drop(texts.insert(name, text)),
-            Err(problem) => problems.push(problem),
+        let added = if OF_CAPTURES.contains(&name.as_str()) {
+            expect_bounded(&name, &path)
+        } else if is_draws_file(&name) {
+            add_draws(&mut found, &name, &path)
+        } else {
+            text_of(&name, &path).map(|text| drop(found.texts.insert(name, text)))
+        };
+        problems.extend(added.err());
+    }
+    let packed = found.draws.0.values().map(|bytes| bytes.len()).fold(0, usize::saturating_add);
+    if packed as u64 > PACKED_BYTES_MAX {
+        problems.push(format!(
+            "`draws` has {packed} bytes; captured rows are sent to each driver, and have at most {PACKED_BYTES_MAX}"
+        ));
+    }
+    if problems.is_empty() { Ok(found) } else { Err(problems.join("\n")) }
+}
+
+/// Captured rows that the texts of a directory refer to and that are not at hand, if its files are still where they were.
+pub(super) fn find_draws(files: &mut DirectoryFiles, path: &Path) {
+    let names: Vec<String> = files.texts.keys().filter(|name| is_draws_file(name)).cloned().collect();
+    for name in names {
+        let Some(hash) = referenced_sha256(&files.texts[&name]).map(str::to_string) else { continue };
+        if files.draws.0.contains_key(&hash) {
+            continue;
+        }
+        let mut found = DirectoryFiles::default();
+        if add_draws(&mut found, &name, &path.join(&name)).is_ok() {
+            files.draws.0.extend(found.draws.0.into_iter().filter(|(of_found, _)| *of_found == hash));
         }
     }
-    if problems.is_empty() { Ok(texts) } else { Err(problems.join("\n")) }
+}
+
+/// Adds captured rows, for which a text stands that has their hash.
+fn add_draws(found: &mut DirectoryFiles, name: &str, path: &Path) -> Result<(), String> {
+    let bytes = bytes_of(name, path, PACKED_BYTES_MAX)?;
+    found.texts.insert(name.to_string(), draws_reference(&bytes));
+    found.draws.add(bytes);
+    Ok(())
+}
+
+/// Fails for a file that is too long, or that is none.
+fn expect_bounded(name: &str, path: &Path) -> Result<(), String> {
+    let facts = fs::symlink_metadata(path).map_err(|error| format!("`{name}`: {error}"))?;
+    if !facts.is_file() {
+        return Err(format!("`{name}` is no regular file; put the file itself there"));
+    }
+    if facts.len() > OF_CAPTURES_BYTES_MAX {
+        return Err(format!("`{name}` has {} bytes; it has at most {OF_CAPTURES_BYTES_MAX}", facts.len()));
+    }
+    Ok(())
 }
 
 /// Adds the files of `dir`, whose names begin with `prefix`, and those of its directories.
@@ -86,16 +136,21 @@ fn collect(
 /// The text of one file.
 fn text_of(name: &str, path: &Path) -> Result<String, String> {
     let most = if name.starts_with(LISTS) { LIST_BYTES_MAX } else { FILE_BYTES_MAX };
-    let bytes = ::files::read(path, most).map_err(|error| match error.kind() {
-        ErrorKind::InvalidInput => format!("`{name}`: {error}; put the file itself there"),
-        _ => format!("`{name}`: {error}"),
-    })?;
+    let bytes = bytes_of(name, path, most)?;
     let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is not UTF-8 text"))?;
     Ok(unmarked(text))
 }
 
+fn bytes_of(name: &str, path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    ::files::read(path, most).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => format!("`{name}`: {error}; put the file itself there"),
+        _ => format!("`{name}`: {error}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -109,7 +164,7 @@ mod tests {
             fs::write(path, bytes).unwrap();
         };
         let refused = |expected: &str| {
-            let message = texts_at(dir.path()).unwrap_err();
+            let message = files_at(dir.path()).unwrap_err();
             assert!(message.contains(expected), "{message}\nexpected: {expected}");
         };
         refused("has no `workload.toml`");
@@ -117,7 +172,7 @@ mod tests {
         write("transactions/a.sql", b"select 1;\n");
         write(".git/config", b"\xff");
         write("schema.sql~", b"\xff");
-        let texts = texts_at(dir.path()).unwrap();
+        let texts = files_at(dir.path()).unwrap().texts;
         let expected = [("transactions/a.sql", "select 1;\n"), ("workload.toml", "format = 1\n")];
         let expected = expected.map(|(name, text)| (name.to_string(), text.to_string()));
         assert_eq!(texts, BTreeMap::from(expected));
@@ -135,10 +190,10 @@ mod tests {
         ] {
             refused(expected);
         }
-        assert!(!texts_at(dir.path()).unwrap_err().contains("lists/"));
-        let message = texts_at(&dir.path().join("workload.toml")).unwrap_err();
+        assert!(!files_at(dir.path()).unwrap_err().contains("lists/"));
+        let message = files_at(&dir.path().join("workload.toml")).unwrap_err();
         assert!(message.contains("is a file; name the directory"), "{message}");
-        let message = texts_at(&dir.path().join("none")).unwrap_err();
+        let message = files_at(&dir.path().join("none")).unwrap_err();
         assert!(message.contains("No such file"), "{message}");
         for n in 0..FILES_MAX {
             write(&format!("checks/{n}.sql"), b"");
@@ -147,12 +202,36 @@ mod tests {
     }
 
     #[test]
+    fn captured_rows_have_their_hash_among_the_texts_and_what_reports_read_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(MANIFEST), "format = 1\n").unwrap();
+        fs::create_dir(dir.path().join("draws")).unwrap();
+        fs::write(dir.path().join("draws/a.zst"), b"\xff personal").unwrap();
+        fs::write(dir.path().join("trace.zst"), b"\xff").unwrap();
+        fs::write(dir.path().join("statements.jsonl"), vec![b'x'; 2 << 20]).unwrap();
+        let found = files_at(dir.path()).unwrap();
+        assert_eq!(found.texts.keys().collect::<Vec<_>>(), ["draws/a.zst", "workload.toml"]);
+        assert!(found.texts["draws/a.zst"].contains("bytes 10\nsha256 "), "{found:?}");
+        assert_eq!(found.draws.0.len(), 1);
+        let mut again = DirectoryFiles::from(found.texts.clone());
+        find_draws(&mut again, dir.path());
+        assert_eq!(again.draws.0, found.draws.0);
+        fs::write(dir.path().join("draws/a.zst"), b"others").unwrap();
+        let mut again = DirectoryFiles::from(found.texts.clone());
+        find_draws(&mut again, dir.path());
+        assert!(again.draws.0.is_empty());
+        let file = fs::File::create(dir.path().join("trace.zst")).unwrap();
+        file.set_len((64 << 20) + 1).unwrap();
+        assert!(files_at(dir.path()).unwrap_err().contains("`trace.zst` has 67108865 bytes"));
+    }
+
+    #[test]
     fn a_link_to_a_directory_is_not_followed() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(dir.path().join(MANIFEST), "").unwrap();
         fs::write(other.path().join("a.sql"), "").unwrap();
         symlink(other.path(), dir.path().join("transactions")).unwrap();
-        let message = texts_at(dir.path()).unwrap_err();
+        let message = files_at(dir.path()).unwrap_err();
         assert!(message.contains("`transactions`: it is a symbolic link"), "{message}");
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn problems(
     let permissions = Permissions {
         replace: false,
         replace_databases: &args.replace_databases,
-        risks: Risks { published: false, archive_as_superuser: args.allow_archive_as_superuser },
+        risks: Risks { archive_as_superuser: args.allow_archive_as_superuser, ..Risks::default() },
         allowed: AllowedChange::Nothing,
     };
     let site = without_experiment(&cache, permissions)?;
