@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod capacity;
+mod captured;
 mod catalogue;
 mod chance;
 mod comparison;

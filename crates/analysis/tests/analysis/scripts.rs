@@ -151,7 +151,7 @@ fn one_script_and_too_few_pairs_have_no_verdict_of_their_own() {
 }
 
 /// A run of two transactions with weights 3 and 1, of which the second commits one in `n`.
-fn mixed(n: u64) -> RunData {
+pub(crate) fn mixed(n: u64) -> RunData {
     let mut run = quiet::run(1);
     let load = run.record.load.as_mut().unwrap();
     load.scripts[0].weight = 3;
