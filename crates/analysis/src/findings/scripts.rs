@@ -1,7 +1,7 @@
 //! Findings about what the scripts of a load do: whether they send statements, find rows, or change settings.
 
-pub(super) mod fidelity;
 pub(super) mod captured;
+pub(super) mod fidelity;
 pub(super) mod pages;
 
 use model::run::RunRecord;
