@@ -259,6 +259,7 @@ impl Client {
         {
             self.session.status = reply.status;
             self.exchange.n_results = n_results;
+            self.exchange.n_rows = self.exchange.n_rows.saturating_add(reply.n_rows);
             self.exchange.n_awaited = 0;
             self.record.n_server_transactions += u64::from(reply.status == TransactionStatus::Idle);
             return Ok(Received::Complete);

@@ -27,6 +27,10 @@ pub(crate) struct ScriptTally {
     pub(crate) lag: Option<Times>,
     /// Each statement's time from send to the end of its reply.
     pub(crate) statements: Vec<Times>,
+    /// Rows that acknowledged statements returned or changed, by statement.
+    pub(crate) n_rows: Vec<u64>,
+    /// Errors of statements by SQLSTATE, of every try.
+    pub(crate) statement_errors: Vec<(u32, SqlState, u64)>,
     /// Failed and unknown transactions by SQLSTATE.
     pub(crate) errors: Vec<(SqlState, u64)>,
     /// Connections that clients made or lost for transactions of the script.
@@ -192,6 +196,8 @@ impl IntervalTally {
                 punctual: Times::new(),
                 lag: shape.is_open_loop.then(Times::new),
                 statements: vec![Times::new(); n],
+                n_rows: vec![0; n],
+                statement_errors: Vec::new(),
                 errors: Vec::with_capacity(16),
                 connects: Connects::default(),
                 latency_moments: Moments::default(),
@@ -279,6 +285,28 @@ impl ScriptTally {
         }
     }
 
+    /// Adds the rows of an acknowledged statement.
+    #[inline]
+    pub(crate) fn rows(&mut self, statement: usize, n: u64) {
+        if let Some(sum) = self.n_rows.get_mut(statement) {
+            *sum = sum.saturating_add(n);
+        }
+    }
+
+    /// Counts an error of a statement; each statement has few kinds.
+    pub(crate) fn statement_error(&mut self, statement: usize, sqlstate: SqlState) {
+        self.add_statement_error(statement as u32, sqlstate, 1);
+    }
+
+    fn add_statement_error(&mut self, statement: u32, sqlstate: SqlState, n: u64) {
+        let known = self.statement_errors.iter().position(|of| (of.0, of.1) == (statement, sqlstate));
+        match known {
+            Some(at) => self.statement_errors[at].2 += n,
+            None if self.statement_errors.len() >= ERRORS_MAX => {}
+            None => self.statement_errors.push((statement, sqlstate, n)),
+        }
+    }
+
     /// Counts an error by its SQLSTATE.
     pub(crate) fn error(&mut self, sqlstate: SqlState, n: u64) {
         let known = self.errors.iter().position(|(state, _)| *state == sqlstate);
@@ -300,6 +328,12 @@ impl ScriptTally {
         }
         for (mine, theirs) in self.statements.iter_mut().zip(&other.statements) {
             mine.add(theirs);
+        }
+        for (mine, theirs) in self.n_rows.iter_mut().zip(&other.n_rows) {
+            *mine = mine.saturating_add(*theirs);
+        }
+        for &(statement, sqlstate, n) in &other.statement_errors {
+            self.add_statement_error(statement, sqlstate, n);
         }
         for &(sqlstate, n) in &other.errors {
             self.error(sqlstate, n);
@@ -324,6 +358,8 @@ impl ScriptTally {
             lag.clear();
         }
         self.statements.iter_mut().for_each(Times::clear);
+        self.n_rows.fill(0);
+        self.statement_errors.clear();
         self.errors.clear();
         self.connects = Connects::default();
         self.latency_moments = Moments::default();
@@ -373,6 +409,24 @@ mod tests {
         }
         assert_eq!(script.statements[1].histogram.len(), 1);
         assert_eq!(script.statements[1].max_ns, Noted::TIME_MAX, "three days at most");
+    }
+
+    #[test]
+    fn rows_and_errors_are_those_of_their_statement() {
+        let (mut mine, mut other) = (tally(2, false), tally(2, false));
+        for tally in [&mut mine, &mut other] {
+            let script = &mut tally.scripts[0];
+            script.rows(1, 5);
+            script.rows(7, 1);
+            script.statement_error(1, *b"23505 ");
+        }
+        other.scripts[0].statement_error(0, *b"57014 ");
+        mine.add(&other);
+        let script = &mine.scripts[0];
+        assert_eq!(script.n_rows, [0, 10], "there is no statement 7");
+        assert_eq!(script.statement_errors, [(1, *b"23505 ", 2), (0, *b"57014 ", 1)]);
+        mine.clear();
+        assert_eq!((&mine.scripts[0].n_rows[..], mine.scripts[0].statement_errors.len()), (&[0, 0][..], 0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use anyhow::{Result, anyhow};
 use model::load::drive::{Done, DriverLine, LoadEnding};
 use model::load::histogram::HistogramSum;
-use model::load::interval::{HistogramLine, Interval};
+use model::load::interval::{HistogramLine, Interval, StatementErrors};
 use model::telemetry::reading::{Tick, key, split_key};
 
 /// Adds elements of a list to those of another, which grows.
@@ -143,6 +143,16 @@ fn add_interval(sum: &mut Interval, more: &Interval) {
     add_by_name(&mut sum.errors, &more.errors);
     add_by_name(&mut sum.facts, &more.facts);
     add_each(&mut sum.statements, &more.statements);
+    add_each(&mut sum.statement_rows, &more.statement_rows);
+    for errors in &more.statement_errors {
+        let is_same = |known: &&mut StatementErrors| {
+            (known.statement, &known.sqlstate) == (errors.statement, &errors.sqlstate)
+        };
+        match sum.statement_errors.iter_mut().find(is_same) {
+            Some(known) => known.n += errors.n,
+            None => sum.statement_errors.push(errors.clone()),
+        }
+    }
     add_each(&mut sum.commands, &more.commands);
 }
 

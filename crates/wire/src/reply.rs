@@ -205,6 +205,31 @@ pub fn tag_rows(tag: &[u8]) -> Option<u64> {
     std::str::from_utf8(last).ok()?.parse().ok()
 }
 
+/// The same, 0 for a tag without a number: a few instructions for most statements of a load, which have at most nine rows.
+#[inline]
+pub fn rows_of_tag(tag: &[u8]) -> u64 {
+    let [.., before, last] = tag else { return 0 };
+    match last.wrapping_sub(b'0') {
+        10.. => 0,
+        digit if *before == b' ' => u64::from(digit),
+        _ => many_rows(tag),
+    }
+}
+
+#[inline(never)]
+fn many_rows(tag: &[u8]) -> u64 {
+    let (mut rows, mut unit) = (0u64, 1u64);
+    for digit in tag.iter().rev() {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        rows = rows.saturating_add(unit.saturating_mul(u64::from(digit)));
+        unit = unit.saturating_mul(10);
+    }
+    rows
+}
+
 fn count(body: &[u8]) -> (u16, &[u8]) {
     match body.split_first_chunk::<2>() {
         Some((n, rest)) => (u16::from_be_bytes(*n), rest),
@@ -269,6 +294,8 @@ mod tests {
             [("INSERT 0 5", Some(5)), ("SELECT 1", Some(1)), ("COPY 7", Some(7)), ("BEGIN", None), ("", None)]
         {
             assert_eq!(tag_rows(tag.as_bytes()), expected, "{tag}");
+            assert_eq!(rows_of_tag(tag.as_bytes()), expected.unwrap_or(0), "{tag}");
         }
+        assert_eq!(rows_of_tag(b"SELECT 99999999999999999999999"), u64::MAX);
     }
 }

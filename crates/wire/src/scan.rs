@@ -4,7 +4,7 @@
 
 pub use crate::protocol_error::ProtocolError;
 pub use crate::reply::{
-    RowValues, ServerError, column_names, error_sqlstate, parse_error, row_values, tag_rows,
+    RowValues, ServerError, column_names, error_sqlstate, parse_error, row_values, rows_of_tag, tag_rows,
 };
 
 /// The default limit of a message's length.
@@ -103,6 +103,8 @@ pub enum TransactionStatus {
 pub struct Ordinary {
     /// Statements that have completed.
     pub n_done: u32,
+    /// Rows that they returned or changed, as their command tags say.
+    pub n_rows: u64,
     /// Transaction status, from the ReadyForQuery at the end.
     pub status: TransactionStatus,
 }
@@ -168,18 +170,26 @@ impl Scanner {
         if self.want_rows || !self.is_at_boundary() {
             return None;
         }
-        let (mut rest, mut n_done) = (input, 0);
+        let (mut rest, mut n_done, mut n_rows) = (input, 0, 0u64);
         loop {
             let [tag, l0, l1, l2, l3, after @ ..] = rest else { return None };
             if *tag == b'Z' {
                 let status = status(after)?;
-                return (rest[1..HEADER_BYTES] == [0, 0, 0, 5]).then_some(Ordinary { n_done, status });
+                return (rest[1..HEADER_BYTES] == [0, 0, 0, 5]).then_some(Ordinary {
+                    n_done,
+                    n_rows,
+                    status,
+                });
             }
             let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
             let (body, after) = after.split_at_checked(length.checked_sub(4)? as usize)?;
             match tag {
                 b'1' | b'2' | b'D' | b'T' => {}
-                b'C' if body.last() == Some(&0) => n_done += 1,
+                b'C' => {
+                    let (0, tag) = body.split_last()? else { return None };
+                    n_done += 1;
+                    n_rows = n_rows.wrapping_add(rows_of_tag(tag));
+                }
                 _ => return None,
             }
             rest = after;

@@ -10,6 +10,8 @@ pub(crate) struct Exchange {
     /// Results of the statement so far, and the most that it can have: one, except with the simple protocol.
     pub(crate) n_results: u32,
     pub(crate) n_results_max: u32,
+    /// Rows that its results so far returned or changed, as their tags say.
+    pub(crate) n_rows: u64,
     /// ReadyForQuery messages still to come, outside of pipelines. With none to come, the server has nothing to say.
     pub(super) n_awaited: u32,
     /// Scripts may COPY.
@@ -45,6 +47,7 @@ impl Default for Exchange {
         Exchange {
             n_results: 0,
             n_results_max: u32::MAX,
+            n_rows: 0,
             n_awaited: 0,
             may_copy: false,
             is_copying: false,
@@ -75,6 +78,7 @@ impl Exchange {
     #[inline]
     pub(super) fn begin(&mut self) {
         self.n_results = 0;
+        self.n_rows = 0;
         self.awaits_parse = false;
         self.has_copied = false;
     }

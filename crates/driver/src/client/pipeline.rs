@@ -30,11 +30,22 @@ enum Sent {
         at: Nanos,
         /// When its answer came; 0 while there is none.
         answered: Nanos,
+        /// Rows that it returned or changed.
+        n_rows: u64,
     },
     /// `\syncpipeline` or `\endpipeline`.
     Sync,
     /// The Sync behind the Parse of a statement, which comes before the pipeline's own messages.
     SyncOfParse { index: usize },
+}
+
+/// A statement of a pipeline that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AnsweredStatement {
+    pub(crate) index: usize,
+    /// Time from send to answer.
+    pub(crate) ns: Nanos,
+    pub(crate) n_rows: u64,
 }
 
 impl Pipeline {
@@ -59,7 +70,7 @@ impl Pipeline {
 
     /// A statement was written.
     pub(crate) fn push(&mut self, index: usize, at: Nanos) {
-        self.sent.push(Sent::Statement { index, at, answered: 0 });
+        self.sent.push(Sent::Statement { index, at, answered: 0, n_rows: 0 });
     }
 
     /// A Sync was written.
@@ -76,9 +87,11 @@ impl Pipeline {
 
     /// A statement was answered; `false` if none was due.
     #[must_use]
-    pub(crate) fn acknowledged(&mut self, now: Nanos) -> bool {
-        let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) else { return false };
-        *answered = now;
+    pub(crate) fn acknowledged(&mut self, now: Nanos, n: u64) -> bool {
+        let Some(Sent::Statement { answered, n_rows, .. }) = self.sent.get_mut(self.next) else {
+            return false;
+        };
+        (*answered, *n_rows) = (now, n);
         self.next += 1;
         true
     }
@@ -157,11 +170,11 @@ impl Pipeline {
         false
     }
 
-    /// The statements that succeeded, with the time from send to answer.
-    pub(crate) fn answered(&self) -> impl Iterator<Item = (usize, Nanos)> {
+    /// The statements that succeeded.
+    pub(crate) fn answered(&self) -> impl Iterator<Item = AnsweredStatement> {
         self.sent.iter().filter_map(|sent| match *sent {
-            Sent::Statement { index, at, answered } if answered > 0 => {
-                Some((index, answered.saturating_sub(at)))
+            Sent::Statement { index, at, answered, n_rows } if answered > 0 => {
+                Some(AnsweredStatement { index, ns: answered.saturating_sub(at), n_rows })
             }
             _ => None,
         })
@@ -183,13 +196,14 @@ mod tests {
         pipeline.push(3, 10);
         pipeline.push_sync();
         pipeline.is_ending = true;
-        assert!(pipeline.acknowledged(15));
+        assert!(pipeline.acknowledged(15, 3));
         pipeline.failed();
         assert_eq!(pipeline.failure(), Some((1, 0)));
         assert_eq!(pipeline.synced(), Some(false));
-        assert!(pipeline.acknowledged(20));
+        assert!(pipeline.acknowledged(20, 1));
         assert_eq!((pipeline.synced(), pipeline.is_on), (Some(true), false));
-        assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
+        let answered = |index, ns, n_rows| AnsweredStatement { index, ns, n_rows };
+        assert_eq!(pipeline.answered().collect::<Vec<_>>(), [answered(0, 5, 3), answered(3, 10, 1)]);
     }
 
     #[test]
@@ -209,7 +223,7 @@ mod tests {
             for message in sent.chars().take(n_answered) {
                 match message {
                     'S' => assert_eq!(pipeline.synced(), Some(false)),
-                    _ => assert!(pipeline.acknowledged(20)),
+                    _ => assert!(pipeline.acknowledged(20, 1)),
                 }
                 in_block = message == '0' || (in_block && message != '2');
             }
@@ -275,7 +289,7 @@ mod tests {
         pipeline.push(8, 10);
         pipeline.push_sync();
         pipeline.is_ending = true;
-        assert!(pipeline.acknowledged(15));
+        assert!(pipeline.acknowledged(15, 3));
         assert_eq!(
             (pipeline.synced(), pipeline.synced(), pipeline.failure()),
             (Some(false), Some(false), None)
@@ -289,12 +303,12 @@ mod tests {
     fn an_answer_out_of_turn_is_refused() {
         let mut pipeline = Pipeline::default();
         pipeline.start();
-        assert!(pipeline.synced().is_none() && !pipeline.acknowledged(1), "nothing was sent");
+        assert!(pipeline.synced().is_none() && !pipeline.acknowledged(1, 1), "nothing was sent");
         pipeline.push(0, 10);
         pipeline.push_sync();
         pipeline.is_ending = true;
         assert_eq!(pipeline.synced(), None, "the statement has no answer");
-        assert!(pipeline.acknowledged(15) && !pipeline.acknowledged(16));
+        assert!(pipeline.acknowledged(15, 3) && !pipeline.acknowledged(16, 1));
         assert_eq!((pipeline.synced(), pipeline.synced()), (Some(true), None));
     }
 }

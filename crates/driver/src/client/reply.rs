@@ -56,7 +56,8 @@ impl Awaiting<'_> {
     fn take(&mut self, reply: &Reply, now: Nanos) -> bool {
         match *reply {
             Reply::ReadyForQuery(status) => self.take_ready(status),
-            Reply::CommandComplete { .. } | Reply::EmptyQuery => self.end_result(now),
+            Reply::CommandComplete { tag } => self.end_result(now, wire::reply::rows_of_tag(tag)),
+            Reply::EmptyQuery => self.end_result(now, 0),
             Reply::Notice(body) => {
                 take_notice(body, self.exchange.awaits_parse, &mut self.session.farewell, self.notices);
                 true
@@ -119,12 +120,13 @@ impl Awaiting<'_> {
 
     /// The end of one result of the statement.
     #[inline]
-    fn end_result(&mut self, now: Nanos) -> bool {
+    fn end_result(&mut self, now: Nanos, n_rows: u64) -> bool {
         self.exchange.n_results = self.exchange.n_results.saturating_add(1);
+        self.exchange.n_rows = self.exchange.n_rows.saturating_add(n_rows);
         let has_room = self.exchange.fetched.as_mut().is_none_or(|fetched| fetched.end_result());
         has_room
             && if self.exchange.pipeline.is_on {
-                self.exchange.pipeline.acknowledged(now)
+                self.exchange.pipeline.acknowledged(now, n_rows)
             } else {
                 self.exchange.n_results <= self.exchange.n_results_max
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::load::ScriptSpec;
 use model::load::drive::DriverLine;
 use model::load::histogram::Encoder;
-use model::load::interval::{Connects, Counts, FACT_MAX, HistogramLine, Interval};
+use model::load::interval::{Connects, Counts, FACT_MAX, HistogramLine, Interval, StatementErrors};
 use model::telemetry::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
@@ -149,6 +149,8 @@ impl Merger {
                 counts: script.counts,
                 errors,
                 statements: script.statements.iter().map(|times| times.histogram.len()).collect(),
+                statement_rows: script.n_rows.iter().map(|n| (*n).min(FACT_MAX)).collect(),
+                statement_errors: statement_errors(script),
                 latency: script.latency_moments,
                 lag: script.lag_moments,
                 connects: script.connects,
@@ -206,4 +208,15 @@ impl Merger {
             values: values.into(),
         }
     }
+}
+
+fn statement_errors(script: &ScriptTally) -> Vec<StatementErrors> {
+    let errors = script.statement_errors.iter();
+    errors
+        .map(|(statement, sqlstate, n)| StatementErrors {
+            statement: *statement,
+            sqlstate: sqlstate_text(sqlstate),
+            n: *n,
+        })
+        .collect()
 }

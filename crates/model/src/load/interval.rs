@@ -129,6 +129,12 @@ pub struct Interval {
     /// Statements acknowledged, by their index in the script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<u64>,
+    /// Rows that acknowledged statements returned or changed, by their index in the script.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statement_rows: Vec<u64>,
+    /// Errors of statements, of every try, whether or not the transaction failed in the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statement_errors: Vec<StatementErrors>,
     /// Sums of the committed transactions' latencies, nanoseconds.
     #[serde(default)]
     pub latency: Moments,
@@ -174,6 +180,9 @@ impl Interval {
         most("a fact", &self.facts.values().copied().collect::<Vec<u64>>(), FACT_MAX)?;
         most("a count", &self.statements, COUNT_MAX)?;
         most("a count", &of_commands, COUNT_MAX)?;
+        most("a number of rows", &self.statement_rows, FACT_MAX)?;
+        let of_errors: Vec<u64> = self.statement_errors.iter().map(|errors| errors.n).collect();
+        most("a count", &of_errors, COUNT_MAX)?;
         most("a count", &[self.latency.n, self.lag.n], COUNT_MAX)?;
         let Connects { opened, lost, failed, .. } = self.connects;
         most("a count", &[opened, lost, failed], COUNT_MAX)?;
@@ -188,6 +197,16 @@ impl Interval {
         most("a second", &[self.t.into()], SECONDS_MAX.into())?;
         most("a start", &[self.start_unix_ns], UNIX_NS_MAX)
     }
+}
+
+/// Errors of one statement with one SQLSTATE.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct StatementErrors {
+    /// Index of the statement in the script.
+    pub statement: u32,
+    pub sqlstate: String,
+    pub n: u64,
 }
 
 /// Connections of the clients of one script in one interval, made or lost while the load ran.

@@ -45,6 +45,7 @@ impl Worker<'_> {
             self.end_command(index, now);
             return self.go_on(index, now);
         }
+        self.count_statement_error(index, state);
         let client = &self.setup.clients[index];
         let (scripts, script) = (self.setup.scripts, client.transaction.script);
         let is_expected = scripts.expects(script, state);
@@ -87,6 +88,18 @@ impl Worker<'_> {
         wire::message::query(client.buffer(), "ROLLBACK");
         client.await_reply();
         self.flush(index);
+    }
+
+    /// Counts an error with the statement that it is of. What was cancelled at the end of the load has none.
+    fn count_statement_error(&mut self, index: usize, state: SqlState) {
+        let client = &self.setup.clients[index];
+        let statement = match &client.exchange.pipeline {
+            pipeline if pipeline.is_ending => pipeline.failure().map(|(statement, _)| statement),
+            _ => Some(client.transaction.statement),
+        };
+        if let (Some(statement), None) = (statement, client.transaction.cancelled) {
+            self.tally.scripts[client.transaction.script].statement_error(statement, state);
+        }
     }
 
     /// Nothing of the failed try is left on the server: the transaction is tried again, or has failed.

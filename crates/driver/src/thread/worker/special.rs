@@ -64,8 +64,9 @@ impl Worker<'_> {
     pub(super) fn count_pipeline(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.transaction.script];
-        for (statement, ns) in client.exchange.pipeline.answered() {
-            tally.note(TimeKind::Statement(statement as u32), ns);
+        for answered in client.exchange.pipeline.answered() {
+            tally.note(TimeKind::Statement(answered.index as u32), answered.ns);
+            tally.rows(answered.index, answered.n_rows);
         }
         client.exchange.pipeline.stop();
     }

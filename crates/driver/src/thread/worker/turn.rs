@@ -313,6 +313,7 @@ impl Worker<'_> {
                         TimeKind::Statement(client.transaction.statement as u32),
                         now - client.transaction.statement_sent + self.reply_delay_ns,
                     );
+                    tally.rows(client.transaction.statement, client.exchange.n_rows);
                 }
                 if self.setup.scripts.fetches && !self.store_rows(index, now) {
                     return;
