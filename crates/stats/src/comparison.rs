@@ -1,5 +1,6 @@
 //! Two samples: how far they differ, and whether that is more than noise.
 
+pub mod benjamini_hochberg;
 pub mod covariate;
 pub mod equivalence;
 pub mod holm;

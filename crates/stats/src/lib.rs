@@ -14,6 +14,7 @@ pub mod series;
 pub use capacity::probe::{JudgedProbe, ProbeSecond, judge};
 pub use capacity::threshold::Threshold;
 pub use capacity::usl::{UslFit, scalability};
+pub use comparison::benjamini_hochberg::benjamini_hochberg;
 pub use comparison::covariate::{AdjustedDifference, control_variate, narrowed};
 pub use comparison::equivalence::equivalence_p;
 pub use comparison::holm::holm;
