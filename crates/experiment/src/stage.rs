@@ -179,6 +179,17 @@ error
         }
     }
 
+    /// Undoes what `workload.apply` has done by URL. Our own server's files are restored before the next run.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub(crate) fn undo_applied(&self) -> Result<()> {
+        match self {
+            Stage::Embedded(_) => Ok(()),
+            Stage::Adopted(stage) => stage.undo_applied(),
+        }
+    }
+
     /// Restores data from its snapshot; `None` if it was loaded just now. The server must not be running.
     ///
     /// # Errors

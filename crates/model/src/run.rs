@@ -1,5 +1,6 @@
 //! The record of one run: `run.json`.
 
+pub mod applied;
 pub mod ceilings;
 pub mod concurrent;
 pub mod driver;
@@ -10,6 +11,7 @@ pub mod hooks;
 pub use crate::telemetry::host;
 pub mod now;
 pub mod phase;
+pub mod plans;
 pub mod profile;
 pub mod residency;
 pub mod rights;
@@ -27,6 +29,7 @@ use crate::experiment::script::ScriptSurvey;
 use crate::load::course::LoadCourse;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
+use crate::run::applied::Applied;
 use crate::run::ceilings::Ceilings;
 use crate::run::concurrent::ConcurrentRun;
 use crate::run::driver::DriverRecord;
@@ -36,6 +39,7 @@ use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
+use crate::run::plans::StatementPlan;
 use crate::run::residency::Residency;
 use crate::run::server::{LoadConnections, ServerRecord};
 use crate::run::touched::Touched;
@@ -129,6 +133,12 @@ pub struct RunRecord {
     /// What the server reported about the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
+    /// Generic plans of the statements, of the first runs of each case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<StatementPlan>,
+    /// What `workload.apply` did after the restore.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
     /// The user's commands that were called for this run or its case, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
@@ -185,6 +195,8 @@ impl RunRecord {
             touched: BTreeMap::new(),
             residency: Residency::default(),
             survey: None,
+            plans: Vec::new(),
+            applied: None,
             hooks: Vec::new(),
             concurrent: Vec::new(),
             statements: BTreeMap::new(),

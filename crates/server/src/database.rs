@@ -4,6 +4,7 @@ pub mod definitions;
 mod digest;
 pub mod facts;
 pub mod fingerprint;
+pub mod plans;
 pub mod prewarm;
 pub(crate) mod relations;
 pub mod residency;

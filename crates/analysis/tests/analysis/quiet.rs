@@ -210,6 +210,8 @@ fn record(spec: RunSpec) -> RunRecord {
         server: Some(server()),
         host: Some(host()),
         driver_host: None,
+        plans: Vec::new(),
+        applied: None,
         hooks: Vec::new(),
         concurrent: Vec::new(),
         eyes: None,

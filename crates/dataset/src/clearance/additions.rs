@@ -65,7 +65,7 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
     }
     if release.has(catalogs::PARTITIONS) {
         kinds.extend([
-            ("stxrelid", "'statistics `' || x.stxname || '`'", "pg_catalog.pg_statistic_ext"),
+            ("stxrelid", "'statistics `' || x.stxname || '`'", UNAPPLIED_STATISTICS),
             ("prrelid", "'publication `' || x.pubname || '`'", PUBLISHED),
             ("srrelid", "'a subscription'", "pg_catalog.pg_subscription_rel"),
         ]);
@@ -82,6 +82,9 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
     format!("{} order by 1", all.join(" union "))
 }
 
+/// Those that `workload.apply` has made are pgdyno's.
+const UNAPPLIED_STATISTICS: &str = "pg_catalog.pg_statistic_ext s \
+     where coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') <> 'pgdyno applied oid=' || s.oid";
 const DESCRIBED: &str =
     "pg_catalog.pg_description d where d.classoid = 'pg_catalog.pg_class'::regclass and d.objsubid > 0";
 const LABELLED: &str = "pg_catalog.pg_seclabel s where s.classoid = 'pg_catalog.pg_class'::regclass";

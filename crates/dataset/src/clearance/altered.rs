@@ -137,7 +137,7 @@ const TABLE_FACTS: [(&str, &str); 9] = [
         "'the comment on index `' || x.name || '`'",
         "(select i.indrelid as tab, c.relname as name from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid \
             join pg_catalog.pg_description d on d.objoid = c.oid and d.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass \
-           where i.indrelid in (oids)) x",
+           where i.indrelid in (oids) and d.description <> 'pgdyno applied oid=' || c.oid) x",
     ),
     (
         "'the comment on constraint `' || x.name || '`'",

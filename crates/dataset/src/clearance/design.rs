@@ -12,6 +12,7 @@ use wire::session::Session;
 use workload::catalogue;
 
 use super::Relation;
+use crate::own::apply::is_applied_sql;
 
 /// The only storage parameter that a load sets.
 const STORAGE: &str = "fillfactor=100";
@@ -237,6 +238,7 @@ fn items(list: &str) -> Vec<&str> {
 
 /// One row for each fact. Primary and unique keys are their indexes. Before 10, columns have no identity.
 fn facts_sql(oids: &str) -> String {
+    let applied = is_applied_sql("c", "pg_class");
     format!(
         "select a.attrelid as oid, 'column' as kind, a.attname::text as name, \
                 pg_catalog.format_type(a.atttypid, a.atttypmod) as definition, a.attnotnull as is_set, \
@@ -247,7 +249,7 @@ fn facts_sql(oids: &str) -> String {
          select i.indrelid, 'index', c.relname::text, \
                 pg_catalog.regexp_replace(pg_catalog.pg_get_indexdef(c.oid), '^.* USING btree \\((.*)\\)$', '\\1'), \
                 i.indisunique, i.indisprimary, false \
-           from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid where i.indrelid in ({oids}) \
+           from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid where i.indrelid in ({oids}) and not {applied} \
          union all \
          select k.conrelid, 'constraint', k.conname::text, '', false, false, false \
            from pg_catalog.pg_constraint k where k.conrelid in ({oids}) and k.contype in ('c', 'f') \

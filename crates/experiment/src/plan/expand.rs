@@ -1,5 +1,6 @@
 //! Expands an experiment to its plan: every combination of levels, in randomized blocks.
 
+mod apply;
 mod creation;
 mod directory;
 pub(crate) mod figures;
@@ -318,6 +319,9 @@ fn case(
     let is_own = site.url_keywords.is_none();
     for condition in &experiment.experiment.conditions {
         problems.take(check_condition(condition, &settings, is_own));
+    }
+    if let Some(workload) = &workload {
+        problems.take(apply::check(&choice, workload, is_own));
     }
     let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));
     let workload = workload?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use dataset::directory::checks::Outcomes;
+use dataset::own::apply::{self, ApplyScope};
 use dataset::session;
 use dataset::state::{self, WorkloadTables};
 use dataset::verify;
@@ -14,19 +15,23 @@ use dataset::verify::count::{self, StateAfterLoad};
 use fleet::HostObserver;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
+use model::experiment::keys;
 use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
+use model::load::LoadSpec;
 use model::run::RunRecord;
 use model::run::hooks::HookRecord;
 use model::run::residency::InMemory;
 use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
+use server::database::plans::{self, PlannedStatement};
 use server::database::{definitions, prewarm, residency, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
+use workload::{Builtins, Bundle, Schema, directories, leading_words};
 
 use crate::run::duet_barrier::DuetSide;
 use crate::run::eyes;
@@ -36,7 +41,7 @@ use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::run_checks;
 use crate::run::telemetry::{images, import, replayed};
-use crate::site::progress::Watch;
+use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::connections::HoldingSession;
@@ -45,6 +50,46 @@ use crate::survey;
 
 /// Limit for the server to become quiet.
 const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// Blocks whose runs record plans: of two, in case that one is disturbed.
+const EXPLAINED_BLOCKS: u32 = 2;
+
+/// The statements of a load, compiled as the driver does.
+fn bundle_of(load: &LoadSpec) -> Result<Bundle> {
+    if let Some(profiles) = load.profiles {
+        let builtins = Builtins::from_defines(profiles, &load.defines)?;
+        return Ok(Bundle::builtin(builtins, &Schema::from_defines(&load.defines)));
+    }
+    let sources: Vec<(&str, &str, u32)> =
+        load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
+    Ok(match &load.directory {
+        None => Bundle::compile(&sources, &load.defines)?,
+        Some(directory) => {
+            let instance = directories::instance(directory, &load.defines).map_err(anyhow::Error::msg)?;
+            Bundle::compile_directory(&sources, &load.defines, &instance)?
+        }
+    })
+}
+
+/// First words of statements that have plans.
+const PLANNED: [&str; 7] = ["select", "with", "insert", "update", "delete", "merge", "values"];
+
+/// The statements of scripts that have plans.
+fn planned(bundle: &Bundle) -> Vec<PlannedStatement<'_>> {
+    let programs = bundle.programs.iter().zip(0u32..);
+    let all = programs.flat_map(|(program, script)| {
+        program.statements.iter().zip(0u32..).map(move |(of, statement)| PlannedStatement {
+            script,
+            statement,
+            text: &of.text,
+            n_parameters: of.parameters.len(),
+        })
+    });
+    let has_plan = |of: &PlannedStatement| {
+        leading_words(of.text, 1).first().is_some_and(|word| PLANNED.contains(&word.as_str()))
+    };
+    all.filter(has_plan).collect()
+}
 
 /// A run and its environment.
 pub(crate) struct OneRun<'a> {
@@ -79,6 +124,14 @@ impl OneRun<'_> {
             let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks, outcomes };
             phases::conduct(&mut ground, self.case, record, self.site.environment.stop, watch)
         };
+        if self.case.get(keys::workload::APPLY).is_some()
+            && let Err(error) = stage.undo_applied()
+        {
+            let apply = keys::workload::APPLY;
+            watch(ProgressEvent::Note(format!(
+                "what {apply} made is still there, until the next restore: {error:#}"
+            )));
+        }
         record.hooks.extend(occasion.put_back(Hook::AfterRun, watch));
         if record.state == RunState::Failed
             && let Some(reason) = stage.crash(&record.reason)
@@ -308,6 +361,24 @@ impl Ground for Live<'_> {
         Ok(())
     }
 
+    fn apply(&mut self, record: &mut RunRecord) -> Result<PhaseDetail> {
+        let Some(sql) = self.run.case.get(keys::workload::APPLY) else { return Ok(PhaseDetail::new()) };
+        // As the owner of the data, with the search path of the load.
+        let conninfo = self.stage.conninfo_of_sql(&self.run.case.workload)?;
+        let mut session = session::open(&conninfo, self.run.site.environment.stop)?;
+        session.restore_for_user()?;
+        let tables = self.tables(record);
+        let scope = match self.stage {
+            Stage::Embedded(_) => ApplyScope::OwnServer,
+            Stage::Adopted(_) => ApplyScope::Tables(&tables),
+        };
+        let applied = apply::apply(&mut session, &sql, scope).context(keys::workload::APPLY.name)?;
+        let detail =
+            [("seconds", format!("{:.3}", applied.seconds)), ("bytes", format!("{:.0}", applied.growth()))];
+        record.applied = Some(applied);
+        Ok(detail.map(|(name, value)| (name.to_string(), value)).into())
+    }
+
     fn vacuum(&mut self, record: &RunRecord) -> Result<PhaseDetail> {
         let Case { prepare, workload, .. } = self.run.case;
         if workload.data == CaseData::None {
@@ -385,6 +456,24 @@ impl Ground for Live<'_> {
             record.touched = since.collect();
         }
         Ok(())
+    }
+
+    fn explain(&mut self, record: &mut RunRecord) {
+        let Some(load) = record.load.as_ref().filter(|_| self.run.spec.block <= EXPLAINED_BLOCKS) else {
+            return;
+        };
+        let plans = bundle_of(load).and_then(|bundle| {
+            let conninfo = self.stage.conninfo_of_sql(&self.run.case.workload)?;
+            let mut session = session::open(&conninfo, self.run.site.environment.stop)?;
+            session.restore_for_user()?;
+            plans::generic(&mut session, &planned(&bundle))
+        });
+        match plans {
+            Ok(plans) => record.plans = plans,
+            Err(error) => {
+                record.telemetry_unavailable.insert("plans".to_string(), format!("{error:#}"));
+            }
+        }
     }
 
     fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad> {

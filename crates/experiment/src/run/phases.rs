@@ -9,6 +9,7 @@ use dataset::session::STOPPED;
 use dataset::session::limit;
 use dataset::verify::count::StateAfterLoad;
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::plan::RunState;
 use model::run::RunRecord;
 use model::run::phase::{Phase, PhaseRecord};
@@ -29,6 +30,8 @@ pub(crate) trait Ground {
     fn connect(&mut self) -> Result<Duration>;
     /// Records server, host and data before the load.
     fn describe(&mut self, record: &mut RunRecord) -> Result<()>;
+    /// Runs the statements that the case applies to its data.
+    fn apply(&mut self, record: &mut RunRecord) -> Result<PhaseDetail>;
     /// Vacuums and analyzes as the case asks.
     fn vacuum(&mut self, record: &RunRecord) -> Result<PhaseDetail>;
     /// Reads the tables into memory.
@@ -39,6 +42,8 @@ pub(crate) trait Ground {
     fn settle(&mut self) -> Result<PhaseDetail>;
     /// Offers the load, from connecting its clients to the last answer, and records the outcome.
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()>;
+    /// Records the plans of the statements.
+    fn explain(&mut self, record: &mut RunRecord);
     /// Counts rows after the load.
     fn count(&mut self, record: &RunRecord) -> Result<StateAfterLoad>;
     /// Takes in what others measured during the load.
@@ -91,6 +96,9 @@ fn take_all(
     tend(ground, case, &mut phases)?;
     ground.write(record)?;
     ground.load(record, watch)?;
+    if record.state == RunState::Completed {
+        ground.explain(record);
+    }
     count_after(ground, record);
     ground.import(record)
 }
@@ -98,6 +106,9 @@ fn take_all(
 /// Steps between restore and load, each only if the case asks for it.
 fn tend(ground: &mut dyn Ground, case: &Case, phases: &mut Phases) -> Result<()> {
     let prepare = case.prepare;
+    if case.get(keys::workload::APPLY).is_some() {
+        phases.take(Phase::Apply, |_, record| ground.apply(record))?;
+    }
     if prepare.vacuum || prepare.analyze {
         phases.take(Phase::Vacuum, |_, record| ground.vacuum(record))?;
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
+use dataset::own::apply;
 use dataset::session::{self, lock};
 use dataset::state::{self, DataState, WorkloadTables};
 use dataset::{layout, schema};
@@ -216,9 +217,19 @@ impl Adopted {
         Ok(detail)
     }
 
+    /// Drops what `workload.apply` has made, also when the user wants to stop.
+    pub(crate) fn undo_applied(&self) -> Result<()> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        apply::undo(&mut session::open(&self.conninfo, &NEVER)?)
+    }
+
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.environment.stop)?;
         directory_data::existing::expect_allowed(&mut session, &case.workload, &site.permissions)?;
+        if case.prepare.restore && matches!(case.workload.data, CaseData::Loaded(_) | CaseData::Directory) {
+            // Of a pgdyno that was killed.
+            apply::undo(&mut session)?;
+        }
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is used as it is".to_string()),

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// The initial state of the data is restored and the server is started.
     Restore,
+    /// The statements of `workload.apply`.
+    Apply,
     /// Vacuum and analyze.
     Vacuum,
     /// Data is read into memory.
@@ -30,8 +32,9 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in their order.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 10] = [
         Phase::Restore,
+        Phase::Apply,
         Phase::Vacuum,
         Phase::Prewarm,
         Phase::Checkpoint,
@@ -46,6 +49,7 @@ impl Phase {
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::Restore => "restore",
+            Phase::Apply => "apply",
             Phase::Vacuum => "vacuum",
             Phase::Prewarm => "prewarm",
             Phase::Checkpoint => "checkpoint",

@@ -354,7 +354,7 @@ fn is_left_out(phase: Phase, prepare: &Prepare) -> bool {
         Phase::Prewarm => !prepare.prewarm,
         Phase::Checkpoint => !prepare.checkpoint,
         Phase::Settle => !prepare.settle,
-        Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Drain => false,
+        Phase::Apply | Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Drain => false,
     }
 }
 

@@ -242,6 +242,12 @@ pub fn first_words(sql: &str) -> Vec<String> {
     statements(sql).into_iter().map(first_word).filter(|word| !word.is_empty()).collect()
 }
 
+/// The first words of one statement in lower case, after comments, at most `n`.
+pub fn leading_words(sql: &str, n: usize) -> Vec<String> {
+    let words = without_comments(sql).split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| !word.is_empty()).take(n).map(str::to_ascii_lowercase).collect()
+}
+
 /// The statements of a text, without those that are empty.
 pub(crate) fn statements(sql: &str) -> Vec<String> {
     let mut scanner = SqlScanner::new(sql);

@@ -48,6 +48,10 @@ impl Ground for Fake<'_> {
         self.take("describe").map(drop)
     }
 
+    fn apply(&mut self, _: &mut RunRecord) -> Result<PhaseDetail> {
+        self.take("apply")
+    }
+
     fn vacuum(&mut self, _: &RunRecord) -> Result<PhaseDetail> {
         self.take("vacuum")
     }
@@ -70,6 +74,8 @@ impl Ground for Fake<'_> {
         record.done = Some(Done { unanswered: self.unanswered, ..Done::default() });
         Ok(())
     }
+
+    fn explain(&mut self, _: &mut RunRecord) {}
 
     fn count(&mut self, _: &RunRecord) -> Result<StateAfterLoad> {
         self.take("count")?;
@@ -185,4 +191,12 @@ fn a_failure_after_the_load_loses_no_measurement() {
     let (_, record) = run("", "keep log", "", 0);
     assert_eq!(record.state, RunState::Completed);
     assert_eq!(record.telemetry_unavailable["server.log"], "out of order");
+}
+
+#[test]
+fn what_a_case_applies_comes_after_the_description_and_before_statistics_are_made() {
+    let (taken, record) = run("[workload]\napply = \"create index on t (a)\"", "", "", 0);
+    let at = |step: &str| taken.iter().position(|taken| *taken == step);
+    assert!(at("describe") < at("apply") && at("apply") < at("vacuum"), "{taken:?}");
+    assert_eq!(record.phases[1].phase, Phase::Apply);
 }

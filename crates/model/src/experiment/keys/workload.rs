@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::option::KeyOption;
-use super::row::{KeyKind, SETTING, of_place, row};
+use super::row::{Differs, KeyKind, SETTING, of_place, row};
 use super::section;
 use crate::directory::drawn::DirectoryFiles;
 use crate::experiment::case::workload::{WorkloadName, name};
@@ -190,6 +190,13 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
             of_place(KeyKind::Or(&[KeyKind::Text, KeyKind::Table]), "");
+
+        /// SQL that runs after the restore of each run and before it is vacuumed and analyzed, as the owner of the data: an index, statistics,
+        /// `ALTER TABLE … SET`. The next restore undoes it, so that it can be what B changes. On a server by URL only CREATE INDEX and
+        /// CREATE STATISTICS on tables that pgdyno loads (see *Apply*)
+        #[serde(skip_serializing_if = "Option::is_none")]
+        APPLY = apply: Option<Levels<String>>,
+            of_place(KeyKind::Text, "").carried(Differs::Figures).whole();
 
         /// scripts in pgbench's language, with weights
         #[serde(skip_serializing_if = "Vec::is_empty")]

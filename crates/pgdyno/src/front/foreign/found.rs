@@ -9,6 +9,7 @@ use model::experiment::case::{Case, REPOSITORY, ServerSource, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::hooks::Hook;
+use model::experiment::keys;
 use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
@@ -75,6 +76,11 @@ pub(super) fn data(workload: &WorkloadSpec) -> Vec<String> {
             .collect(),
         CaseData::Loaded(_) | CaseData::None => Vec::new(),
     }
+}
+
+/// SQL that is applied to the data.
+pub(super) fn applied(case: &Case) -> Vec<String> {
+    case.get(keys::workload::APPLY).iter().map(|sql| text("SQL", sql)).collect()
 }
 
 /// Words in names of settings whose values are programs, libraries or files.

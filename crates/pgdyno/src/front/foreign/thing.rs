@@ -18,6 +18,7 @@ pub(super) enum Thing {
     Restart,
     Scripts,
     Data,
+    Apply,
     Source,
     BinDir,
     Settings,
@@ -34,12 +35,13 @@ pub(super) enum Thing {
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const THINGS: [Thing; 18] = [
+pub(super) const THINGS: [Thing; 19] = [
     Thing::Servers,
     Thing::Hooks,
     Thing::Restart,
     Thing::Scripts,
     Thing::Data,
+    Thing::Apply,
     Thing::Source,
     Thing::BinDir,
     Thing::Settings,
@@ -64,6 +66,7 @@ impl Thing {
             Thing::Restart => keys::server::RESTART.name,
             Thing::Scripts => keys::workload::SCRIPTS.name,
             Thing::Data => keys::workload::DATA.name,
+            Thing::Apply => keys::workload::APPLY.name,
             Thing::Source => keys::server::SOURCE.name,
             Thing::BinDir => keys::server::BIN_DIR.name,
             Thing::Settings => keys::server::SETTINGS.name,
@@ -95,6 +98,7 @@ impl Thing {
                 keys::workload::RESTORE_FROM.name,
                 keys::workload::DIRECTORIES.name,
             ],
+            Thing::Apply => &[keys::workload::APPLY.name],
             Thing::Source => &[keys::server::SOURCE.name, keys::server::REVISION.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
             Thing::Settings => &[keys::server::SETTINGS.name],
@@ -120,6 +124,7 @@ impl Thing {
                 | Thing::Restart
                 | Thing::Scripts
                 | Thing::Data
+                | Thing::Apply
                 | Thing::Source
                 | Thing::BinDir
                 | Thing::Settings
@@ -134,6 +139,7 @@ impl Thing {
             Thing::Restart => &[keys::server::RESTART.name],
             Thing::Scripts => &[keys::workload::SCRIPTS.name],
             Thing::Data => &[keys::workload::DATA.name],
+            Thing::Apply => &[keys::workload::APPLY.name],
             Thing::Source => &[keys::server::SOURCE.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
             Thing::Settings => &[keys::server::SETTINGS.name],
@@ -162,6 +168,7 @@ impl Thing {
             Thing::Servers
             | Thing::Scripts
             | Thing::Data
+            | Thing::Apply
             | Thing::Source
             | Thing::BinDir
             | Thing::Settings => true,
@@ -188,6 +195,7 @@ impl Thing {
             Thing::Restart => vec![named::command(&case.server.restart)],
             Thing::Scripts => found::scripts(case),
             Thing::Data => found::data(&case.workload),
+            Thing::Apply => found::applied(case),
             Thing::Source => found::source(case).into_iter().collect(),
             Thing::BinDir => match &case.server.source {
                 ServerSource::BinDir(dir) => vec![dir.display().to_string()],
@@ -256,6 +264,7 @@ impl Thing {
             Thing::Servers
             | Thing::Scripts
             | Thing::Data
+            | Thing::Apply
             | Thing::Source
             | Thing::BinDir
             | Thing::Settings => {}
@@ -303,7 +312,7 @@ impl Thing {
                 experiment.workload.data = None;
                 experiment.workload.directories.clear();
             }
-            Thing::Servers | Thing::Source | Thing::BinDir | Thing::Settings => {}
+            Thing::Servers | Thing::Apply | Thing::Source | Thing::BinDir | Thing::Settings => {}
         }
     }
 }
