@@ -3,6 +3,7 @@
 //! Runs of one experiment are paired by block. `stats::compare_pairs` gives the verdict; `differences` lists what else
 //! differs between A and B; what casts doubt on the comparison is a finding like any other.
 
+pub(crate) mod applied;
 pub(crate) mod build;
 pub(crate) mod costs;
 pub(crate) mod differences;
@@ -11,6 +12,7 @@ pub(crate) mod family;
 mod provisional;
 mod sample;
 pub(crate) mod scripts;
+pub(crate) mod statements;
 pub(crate) mod supplement;
 pub(crate) mod wording;
 
@@ -20,12 +22,18 @@ use stats::{Comparison, Design};
 
 pub(crate) use disturbed::OneSided;
 
+pub use applied::AppliedSide;
 pub use costs::CostComparison;
 pub use differences::Difference;
 pub use family::{FamilyRatio, FamilyVerdict};
 pub use provisional::Provisional;
 pub use sample::FigureSample;
 pub use scripts::ScriptComparison;
+pub(crate) use statements::StatementCriteria;
+
+pub use statements::{
+    PlansCompared, StatementComparison, StatementVerdict, StatementsCompared, TimePart, TransactionSum,
+};
 pub use supplement::{AdjustedRatio, Supplement};
 
 use crate::finding::{Finding, Grade};
@@ -298,6 +306,12 @@ pub struct CaseComparison {
     /// How long the transactions of each script take, if both sides have several: those that differ first. They never decide the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptComparison>,
+    /// How long each statement takes, if there are several. They never decide the verdict.
+    #[serde(skip_serializing_if = "StatementsCompared::is_empty")]
+    pub statements: StatementsCompared,
+    /// What was applied to the data of A and of B (`workload.apply`).
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub applied: [Option<AppliedSide>; 2],
     /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
@@ -315,6 +329,10 @@ pub struct CaseComparison {
     pub findings: Vec<Finding>,
     /// The grade that follows from the findings.
     pub grade: Grade,
+}
+
+fn is_nothing(applied: &[Option<AppliedSide>; 2]) -> bool {
+    applied.iter().all(Option::is_none)
 }
 
 impl CaseComparison {

@@ -14,6 +14,7 @@ pub mod fidelity;
 pub mod finding;
 pub mod findings;
 pub mod history;
+pub mod plan;
 pub mod profile;
 pub mod run;
 pub mod summary;

@@ -16,6 +16,7 @@ pub(crate) use crate::prose::format::signed;
 pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
 use crate::prose::scripts::compared as scripts;
+use crate::prose::statements::{applied, compared as statements};
 use crate::prose::variation::costs;
 use crate::prose::{format, phrases};
 use crate::terminal;
@@ -55,6 +56,8 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
         head.push(verdict(case));
         head.extend(costs::sentence(case));
         head.extend(scripts::sentence(case));
+        head.extend(statements::sentence(case));
+        head.extend(applied::lines(case));
         head.push(String::new());
     }
     let [median_a, median_b] = medians(case.purpose);
@@ -69,8 +72,8 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
     };
     let costs = [wrapped(&cost_heading), cost_rows].concat();
-    let scripts = script_rows(case, screen.0);
-    let lines = [wrapped(&head), table, costs, scripts, wrapped(&remarks(case, floor))].concat();
+    let below = [script_rows(case, screen.0), statement_rows(case, screen.0)].concat();
+    let lines = [wrapped(&head), table, costs, below, wrapped(&remarks(case, floor))].concat();
     let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
     text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
     text
@@ -292,23 +295,48 @@ fn cost_rows(case: &CaseComparison) -> Vec<String> {
     costs::table_of(case).into_iter().map(line).collect()
 }
 
-/// How long the transactions of each script take, two lines each where one would be too long: at most a screen.
+/// How long the transactions of each script take: at most a screen.
 fn script_rows(case: &CaseComparison, width: usize) -> Vec<String> {
     let rows = scripts::table_of(case, scripts::ROWS_MAX);
+    named_rows(&rows, scripts::WHAT, scripts::left_out(case, scripts::ROWS_MAX), width)
+}
+
+/// How long each statement takes, and what they add up to: at most a screen.
+fn statement_rows(case: &CaseComparison, width: usize) -> Vec<String> {
+    let rows = statements::table_of(case, statements::ROWS_MAX);
+    let more = statements::left_out(case, statements::ROWS_MAX);
+    let mut lines = named_rows(&rows, statements::WHAT, more, width);
+    let Some(whole) = statements::whole(case).filter(|_| !rows.is_empty()) else { return lines };
+    lines.push(String::new());
+    lines.extend(terminal::wrap(&format!("{whole}; {}:", statements::SUM), width));
+    for step in statements::steps(case) {
+        let figures = columns::left(&statements::with_interval(&step.part), PART_CHARS);
+        let name_chars = width.saturating_sub(PART_CHARS).max(20);
+        let name: String = step.name.chars().take(name_chars).collect();
+        lines.push(format!("{figures}{name}"));
+    }
+    lines
+}
+
+/// Columns of a part of a sum with its interval.
+const PART_CHARS: usize = 36;
+
+/// Rows of which the first cell is a name, two lines each where one would be too long.
+fn named_rows(rows: &[[String; 7]], what: &str, more: Option<String>, width: usize) -> Vec<String> {
     let Some(longest) = rows.iter().map(|[name, ..]| name.chars().count()).max() else { return Vec::new() };
     let figures = |[_, a, b, change, word, ..]: &[String; 7]| format!("{a:>11}{b:>11}   {change}  {word}");
     let widest = rows.iter().map(|row| figures(row).chars().count()).max().unwrap_or(0);
     let is_one_line = longest + widest <= width;
     let mut lines = vec![String::new()];
-    lines.extend(terminal::wrap(&format!("{}:", scripts::WHAT), width));
-    for row in &rows {
+    lines.extend(terminal::wrap(&format!("{what}:"), width));
+    for row in rows {
         if is_one_line {
             lines.push(format!("{}{}", columns::left(&row[0], longest), figures(row)));
         } else {
             lines.extend([row[0].clone(), figures(row)]);
         }
     }
-    lines.extend(scripts::left_out(case, scripts::ROWS_MAX));
+    lines.extend(more);
     lines
 }
 

@@ -80,6 +80,11 @@ pub fn comparison_csv(cases: &[CaseComparison]) -> String {
     csv::compared::table(cases)
 }
 
+/// One row per statement of each comparison, and one for each other part of the sum that they add up to, in the format of [`runs_csv`].
+pub fn compared_statements_csv(cases: &[CaseComparison]) -> String {
+    csv::compared::statements(cases)
+}
+
 /// One row per second of a run, or of all runs, with the series of host and server, in the format of [`runs_csv`].
 pub fn seconds_csv(study: &Study, run: Option<u32>) -> String {
     csv::seconds::table(study, run)
@@ -113,6 +118,14 @@ pub fn cost_words(
     verdict: analysis::comparison::FamilyVerdict,
 ) -> Option<String> {
     prose::variation::costs::part(compared, verdict)
+}
+
+/// A statement with its verdict and what is wrong with it.
+pub fn statement_words(
+    case: &CaseComparison,
+    statement: &analysis::comparison::StatementComparison,
+) -> String {
+    prose::statements::compared::words(case, statement)
 }
 
 /// A limiter and how sure it is: `wal-sync (medium confidence)`; after what-ifs of too few pairs, that they give no verdict.

@@ -312,7 +312,9 @@ impl List {
                 Differs::Figures => Severity::Doubt,
                 Differs::Question => Severity::Void,
             };
-            let value = |case: &Case| case.carried.text(row).unwrap_or_else(|| row.default.replace('`', ""));
+            let default =
+                || if row.default.is_empty() { "nothing".to_string() } else { row.default.replace('`', "") };
+            let value = |case: &Case| case.carried.text(row).unwrap_or_else(default);
             self.note(asked, severity, row.name, &value(a), &value(b));
         }
     }

@@ -4,9 +4,9 @@ use stats::Design;
 
 use crate::budget;
 use crate::comparison::{
-    CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
-    FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, Supplement, costs, differences,
-    disturbed, scripts, supplement,
+    AppliedSide, CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
+    FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, StatementCriteria,
+    StatementsCompared, Supplement, costs, differences, disturbed, scripts, statements, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;
@@ -39,6 +39,7 @@ fn compare_for(
     }
     costs::judge(comparisons.iter_mut().flat_map(|case| &mut case.costs));
     scripts::judge(comparisons.iter_mut().map(|case| &mut case.scripts));
+    statements::judge(comparisons.iter_mut().map(|case| &mut case.statements));
     comparisons
 }
 
@@ -67,9 +68,20 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     let without_figure = samples.without_figure();
     let costs = costs::compare(&samples, pairing, design);
     let scripts = scripts::compare(&samples, pairing, design, margin);
-    let carry_over = None;
-    let pairs =
-        Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs, scripts };
+    let statements = statements::compare(&samples, StatementCriteria { pairing, design, margin });
+    let pairs = Pairs {
+        purpose,
+        pairing,
+        n,
+        lead,
+        without_figure,
+        margin,
+        carry_over: None,
+        supplement,
+        costs,
+        scripts,
+        statements,
+    };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -122,6 +134,7 @@ pub(super) struct Pairs {
     pub(super) supplement: Supplement,
     pub(super) costs: Vec<CostComparison>,
     pub(super) scripts: Vec<ScriptComparison>,
+    pub(super) statements: StatementsCompared,
 }
 
 /// A comparison of these figures, with other differences and findings.
@@ -131,8 +144,19 @@ pub(super) fn assemble(
     pairs: Pairs,
     figures: Vec<FigureComparison>,
 ) -> CaseComparison {
-    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement, costs, scripts } =
-        pairs;
+    let Pairs {
+        purpose,
+        pairing,
+        n,
+        lead,
+        without_figure,
+        margin,
+        carry_over,
+        supplement,
+        costs,
+        scripts,
+        statements,
+    } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
@@ -158,6 +182,8 @@ pub(super) fn assemble(
         figures,
         costs,
         scripts,
+        statements,
+        applied: [a, b].map(AppliedSide::find),
         carry_over,
         supplement,
         declared,

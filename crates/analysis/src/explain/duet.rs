@@ -6,8 +6,8 @@ use stats::{Design, PAIRS_MIN};
 use super::comparison::{Pairs, assemble, lead, one_sided};
 use crate::comparison::{
     CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Difference,
-    FigureComparison, FigureSample, Pairing, Samples, ScriptComparison, Supplement, costs, ratio, scripts,
-    with_errors,
+    FigureComparison, FigureSample, Pairing, Samples, ScriptComparison, StatementCriteria,
+    StatementsCompared, Supplement, costs, ratio, scripts, statements, with_errors,
 };
 use crate::finding::{Finding, Grade};
 use crate::summary::RunSummary;
@@ -52,7 +52,7 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         pairing,
     );
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first), &[]);
-    let (costs, scripts) = by_rounds(a, b, duet, margin);
+    let ByRounds { costs, scripts, statements } = by_rounds(a, b, duet, margin);
     let design = Pairs {
         purpose: ComparisonPurpose::Change,
         pairing,
@@ -64,18 +64,20 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         supplement: Supplement::default(),
         costs,
         scripts,
+        statements,
     };
     assemble(a, b, design, vec![throughput])
 }
 
-/// What transactions cost and how long those of each script take, round by round: counters of a server and times of transactions are
-/// those of whole rounds.
-fn by_rounds(
-    a: ComparedSide,
-    b: ComparedSide,
-    duet: &Duet,
-    margin: f64,
-) -> (Vec<CostComparison>, Vec<ScriptComparison>) {
+/// What is compared round by round: counters of a server and times of transactions are those of whole rounds.
+struct ByRounds {
+    costs: Vec<CostComparison>,
+    scripts: Vec<ScriptComparison>,
+    statements: StatementsCompared,
+}
+
+/// What transactions cost, and how long those of each script and each statement take.
+fn by_rounds(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) -> ByRounds {
     let mut samples = Samples::paired(a, b);
     let is_counted = |run: &&RunSummary| duet.pairs.iter().any(|pair| pair.round == run.block);
     samples.a.retain(is_counted);
@@ -84,7 +86,10 @@ fn by_rounds(
     costs::judge(costs.iter_mut());
     let mut scripts = scripts::compare(&samples, Pairing::Rounds, Design::Fixed, margin);
     scripts::judge(std::iter::once(&mut scripts));
-    (costs, scripts)
+    let criteria = StatementCriteria { pairing: Pairing::Rounds, design: Design::Fixed, margin };
+    let mut statements = statements::compare(&samples, criteria);
+    statements::judge(std::iter::once(&mut statements));
+    ByRounds { costs, scripts, statements }
 }
 
 /// A duet with its sides.
@@ -145,6 +150,7 @@ pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseCom
             supplement: Supplement::default(),
             costs: Vec::new(),
             scripts: Vec::new(),
+            statements: StatementsCompared::default(),
         };
         assemble(a.sides[side], b.sides[side], design, vec![figure.clone()])
     };

@@ -66,6 +66,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         scripts: counted.distributions.script_summaries(measured_s),
         measures: counted.distributions.measure_summaries(),
         statements: counted.distributions.statement_summaries(),
+        executions: counted.distributions.executions(&record.plans),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
         costs: cost::of_run(data, partner, &line, &usage, counted.measured),

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::load::histogram::{Decoded, Decoder, HistogramSum};
-use model::load::interval::{Counts, MEASURED};
+use model::load::interval::{Counts, Interval, MEASURED};
 use model::run::RunData;
+use model::run::plans::StatementPlan;
 
 use crate::run::scripts::{ScriptMix, ScriptSums};
 use crate::run::timeline::Timeline;
-use crate::summary::{LatencySummary, Second, StatementSummary};
+use crate::summary::{LatencySummary, Second, StatementExecutions, StatementSummary};
 
 /// The distributions of a run's measurement, which can still be added.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,37 @@ pub(crate) struct StatementSums {
     script: String,
     label: String,
     service: HistogramSum,
+    rows: Option<u64>,
+    errors: BTreeMap<String, u64>,
+}
+
+impl StatementSums {
+    fn new(data: &RunData, script: usize, index: usize) -> StatementSums {
+        StatementSums {
+            script: script_name(data, script),
+            label: statement_label(data, script, index),
+            service: HistogramSum::new(),
+            rows: None,
+            errors: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, other: &StatementSums) {
+        self.service.add(&other.service);
+        self.add_rows(other.rows);
+        other.errors.iter().for_each(|(sqlstate, n)| self.add_errors(sqlstate, *n));
+    }
+
+    fn add_rows(&mut self, rows: Option<u64>) {
+        if let Some(more) = rows {
+            self.rows = Some(self.rows.unwrap_or(0).saturating_add(more));
+        }
+    }
+
+    fn add_errors(&mut self, sqlstate: &str, more: u64) {
+        let n = self.errors.entry(sqlstate.to_string()).or_default();
+        *n = n.saturating_add(more);
+    }
 }
 
 impl Distributions {
@@ -44,7 +76,7 @@ impl Distributions {
         self.mix.add(&other.mix);
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
-                Some(own) => own.service.add(&statement.service),
+                Some(own) => own.add(statement),
                 None => drop(self.statements.insert(*key, statement.clone())),
             }
         }
@@ -82,6 +114,46 @@ impl Distributions {
         };
         self.statements.iter().filter_map(summary).collect()
     }
+
+    /// What each statement did, in the order of the scripts.
+    pub(crate) fn executions(&self, plans: &[StatementPlan]) -> Vec<StatementExecutions> {
+        let of = |((script, index), sums): (&(usize, usize), &StatementSums)| {
+            let n = sums.service.n();
+            StatementExecutions {
+                script: *script,
+                script_name: sums.script.clone(),
+                index: *index,
+                label: sums.label.clone(),
+                n,
+                sum_ns: if n > 0 { n as f64 * sums.service.mean_ns() } else { 0.0 },
+                rows: sums.rows,
+                errors: sums.errors.clone(),
+                explained: plans
+                    .iter()
+                    .find(|plan| (plan.script as usize, plan.statement as usize) == (*script, *index))
+                    .map(|plan| plan.explained.clone()),
+            }
+        };
+        self.statements.iter().map(of).collect()
+    }
+
+    /// Adds the rows and errors of a second's statements.
+    fn count_statements(&mut self, data: &RunData, interval: &Interval) {
+        let script = interval.script as usize;
+        for (index, (n, rows)) in interval.statements.iter().zip(&interval.statement_rows).enumerate() {
+            if *n > 0 {
+                self.statement(data, script, index).add_rows(Some(*rows));
+            }
+        }
+        for errors in &interval.statement_errors {
+            self.statement(data, script, errors.statement as usize).add_errors(&errors.sqlstate, errors.n);
+        }
+    }
+
+    fn statement(&mut self, data: &RunData, script: usize, index: usize) -> &mut StatementSums {
+        let new = || StatementSums::new(data, script, index);
+        self.statements.entry((script, index)).or_insert_with(new)
+    }
 }
 
 /// Everything that the driver counted in a run.
@@ -116,6 +188,7 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> RunCounts {
             counted.measured += interval.counts;
             if let Some(script) = counted.distributions.scripts.get_mut(&(interval.script as usize)) {
                 script.count(interval);
+                counted.distributions.count_statements(data, interval);
             }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();
@@ -278,12 +351,7 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: HistogramRole, on
         }
         HistogramRole::Lag { .. } => sums.lag.add_decoded(one),
         HistogramRole::Statement { script, index } | HistogramRole::StatementSum { script, index } => {
-            let statement = sums.statements.entry((script, index)).or_insert_with(|| StatementSums {
-                script: script_name(data, script),
-                label: statement_label(data, script, index),
-                service: HistogramSum::new(),
-            });
-            statement.service.add_decoded(one);
+            sums.statement(data, script, index).service.add_decoded(one);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One run, explained.
 
+pub(super) mod executions;
 pub(super) mod script;
 
 use model::experiment::plan::RunState;
@@ -21,6 +22,7 @@ use super::tpcc::TpccSummary;
 use super::uncertainty::DisturbanceBounds;
 use crate::fidelity::Fidelity;
 use crate::finding::{Finding, Grade, Severity};
+use crate::summary::run::executions::StatementExecutions;
 use crate::summary::run::script::{MeasureSummary, ScriptSummary};
 
 /// The finding of a search in which no rate met the target.
@@ -83,6 +85,9 @@ pub struct RunSummary {
     pub measures: Vec<MeasureSummary>,
     /// Each statement's service time.
     pub statements: Vec<StatementSummary>,
+    /// What each statement did, for comparisons.
+    #[serde(skip)]
+    pub executions: Vec<StatementExecutions>,
     /// TPC-C figures, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,

@@ -31,6 +31,7 @@ mod spread;
 mod stalls;
 mod standby;
 mod state;
+mod statements;
 mod tpcc;
 mod two_drivers;
 mod uncertainty;

@@ -326,6 +326,8 @@ mod tests {
                 Pairing::Blocks,
             )],
             scripts: Vec::new(),
+            statements: Default::default(),
+            applied: [None, None],
             costs: Vec::new(),
             carry_over: None,
             supplement: Default::default(),

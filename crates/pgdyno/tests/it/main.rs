@@ -79,6 +79,7 @@ mod signals;
 mod space;
 mod spot;
 mod standbys;
+mod statements;
 mod stops;
 mod stores;
 mod studies;

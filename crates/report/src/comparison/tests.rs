@@ -24,6 +24,8 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         figures: vec![figure],
         costs: Vec::new(),
         scripts: Vec::new(),
+        statements: Default::default(),
+        applied: [None, None],
         carry_over: None,
         supplement: Default::default(),
         declared: Vec::new(),

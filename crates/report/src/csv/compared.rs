@@ -1,6 +1,9 @@
 //! One row per compared figure: throughput and latency, what a transaction costs, how long each script's take.
 
-use analysis::comparison::{CaseComparison, ComparisonVerdict, FamilyRatio, FamilyVerdict, FigureComparison};
+use analysis::comparison::{
+    CaseComparison, ComparisonVerdict, FamilyRatio, FamilyVerdict, FigureComparison, StatementComparison,
+    TimePart,
+};
 
 use super::{line, number};
 
@@ -36,6 +39,106 @@ pub(crate) fn table(cases: &[CaseComparison]) -> String {
         }
     }
     text
+}
+
+/// Columns of a statement after A and B.
+const STATEMENT_HEADS: [&str; 28] = [
+    "kind",
+    "script",
+    "index",
+    "statement",
+    "verdict",
+    "share",
+    "executions_a",
+    "executions_b",
+    "calls_a",
+    "calls_b",
+    "mean_a_ns",
+    "mean_b_ns",
+    "n_pairs",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "p_adjusted",
+    "q",
+    "detectable",
+    "part_ns",
+    "part_low_ns",
+    "part_high_ns",
+    "rows_a",
+    "rows_b",
+    "rows_differ",
+    "failed_a",
+    "failed_b",
+];
+
+/// One row per statement, and one for each other part of the sum, so that `part_ns` of each comparison adds up to that of `transaction`.
+pub(crate) fn statements(cases: &[CaseComparison]) -> String {
+    let mut text = String::new();
+    line(&mut text, ["a", "b"].into_iter().chain(STATEMENT_HEADS));
+    for case in cases {
+        let parts = case.statements.sum.iter().flat_map(|sum| {
+            [("calls", sum.calls), ("between", sum.between), ("transaction", sum.difference)]
+        });
+        let rows = case.statements.all.iter().map(of_statement).chain(parts.map(|(kind, part)| of_part(kind, part)));
+        for row in rows {
+            let cells = [vec![case.a.clone(), case.b.clone()], row].concat();
+            line(&mut text, cells.iter().map(String::as_str));
+        }
+    }
+    text
+}
+
+fn of_part(kind: &str, part: TimePart) -> Vec<String> {
+    let mut row = vec![String::new(); STATEMENT_HEADS.len()];
+    row[0] = kind.to_string();
+    for (name, value) in
+        [("part_ns", Some(part.ns)), ("part_low_ns", part.low_ns), ("part_high_ns", part.high_ns)]
+    {
+        if let Some(at) = STATEMENT_HEADS.iter().position(|head| *head == name) {
+            row[at] = number(value);
+        }
+    }
+    row
+}
+
+fn of_statement(one: &StatementComparison) -> Vec<String> {
+    let of = |value: fn(&FamilyRatio) -> Option<f64>| number(one.result.as_ref().and_then(value));
+    let each = |values: [f64; 2]| values.map(|value| number(Some(value)));
+    let ([calls_a, calls_b], [failed_a, failed_b]) = (each(one.calls), each(one.failed));
+    let [rows_a, rows_b] = one.rows.map(number);
+    let [executions_a, executions_b] = one.executions.map(|n| n.to_string());
+    vec![
+        "statement".to_string(),
+        one.script.clone(),
+        one.index.to_string(),
+        one.statement.clone(),
+        one.verdict.as_str().to_string(),
+        number(Some(one.share)),
+        executions_a,
+        executions_b,
+        calls_a,
+        calls_b,
+        number(one.a_median_ns),
+        number(one.b_median_ns),
+        one.n_pairs.to_string(),
+        of(|ratio| Some(ratio.ratio)),
+        of(|ratio| Some(ratio.low)),
+        of(|ratio| Some(ratio.high)),
+        of(|ratio| Some(ratio.p)),
+        of(|ratio| Some(ratio.p_adjusted)),
+        number(one.q),
+        of(|ratio| ratio.detectable),
+        number(Some(one.part.ns)),
+        number(one.part.low_ns),
+        number(one.part.high_ns),
+        rows_a,
+        rows_b,
+        one.rows_differ.to_string(),
+        failed_a,
+        failed_b,
+    ]
 }
 
 /// What a figure is, its medians and pairs, and its ratio, each in its columns.

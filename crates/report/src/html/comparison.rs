@@ -8,11 +8,13 @@ use analysis::finding::Severity;
 use serde::Serialize;
 
 use super::escape::escape_html;
-use super::{ChartFigure as Drawing, lead, scripts, table};
+use super::scripts::{self, statements};
+use super::{ChartFigure as Drawing, lead, table};
 use crate::html::tables::costs;
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
 use crate::prose::scripts::compared as prose_scripts;
+use crate::prose::statements::{applied, compared as prose_statements};
 use crate::prose::variation::costs as prose_costs;
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
@@ -43,7 +45,9 @@ pub(super) fn head(input: &ComparisonInput) -> String {
             escape_html(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
-        for sentence in prose_costs::sentence(case).into_iter().chain(prose_scripts::sentence(case)) {
+        let sentences = prose_costs::sentence(case).into_iter().chain(prose_scripts::sentence(case));
+        let sentences = sentences.chain(prose_statements::sentence(case));
+        for sentence in sentences.chain(applied::lines(case)) {
             html.push_str(&format!("<p>{}.</p>\n", escape_html(&phrases::capital(&sentence))));
         }
         html.push_str(&sides(input, case));
@@ -143,6 +147,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
         }
         html.push_str(&costs::compared(case));
         html.push_str(&scripts::compared(case));
+        html.push_str(&statements::compared(case));
         for (what, value) in comparison::supplement(case) {
             let line = format!("Besides the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", escape_html(&line)));

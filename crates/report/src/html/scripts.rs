@@ -1,6 +1,7 @@
 //! The scripts of a load: how often each ran, how long its transactions took, and for disclosure their source.
 
 pub(super) mod fidelity;
+pub(super) mod statements;
 
 use analysis::comparison::CaseComparison;
 use analysis::summary::{CaseSummary, Study};

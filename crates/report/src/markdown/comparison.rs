@@ -5,6 +5,7 @@ use analysis::summary::Study;
 
 use super::escape;
 use crate::prose::scripts::compared;
+use crate::prose::statements::{applied, compared as statements};
 use crate::prose::variation::costs;
 use crate::prose::{condense, phrases};
 use crate::{ComparisonInput, comparison, terminal};
@@ -52,7 +53,9 @@ fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let [name_a, name_b] = case.purpose.names();
-    let sentences = costs::sentence(case).into_iter().chain(compared::sentence(case));
+    let sentences =
+        costs::sentence(case).into_iter().chain(compared::sentence(case)).chain(statements::sentence(case));
+    let sentences = sentences.chain(applied::lines(case));
     let sentence: String =
         sentences.map(|words| format!("{}.\n\n", escape(&phrases::capital(&words)))).collect();
     let mut text = format!("**{verdict}**\n\n{sentence}{name_a}: {a}; {name_b}: {b}\n\n");
@@ -69,6 +72,7 @@ fn of_case(case: &CaseComparison) -> String {
     text.push_str(&costs_table(case));
     text.push('\n');
     text.push_str(&scripts_table(case));
+    text.push_str(&statements_table(case));
     if let Some(why) = comparison::why_otherwise(case) {
         text.push_str(&format!("- {why}\n"));
     }
@@ -129,6 +133,35 @@ fn scripts_table(case: &CaseComparison) -> String {
     }
     if let Some(more) = compared::left_out(case, compared::ROWS_MAX) {
         text.push_str(&format!("\n{}.\n", phrases::capital(&more)));
+    }
+    text + "\n"
+}
+
+/// How long each statement takes, and what they add up to; empty if there are not several.
+fn statements_table(case: &CaseComparison) -> String {
+    let rows = statements::table_of(case, statements::ROWS_MAX);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = statements::heads(
+        &comparison::medians(case.purpose),
+        &format!("{} (95 % interval)", comparison::against(case.purpose)),
+    );
+    let mut text = format!("{}:\n\n", phrases::capital(statements::WHAT));
+    text.push_str(&format!("| {} |\n|:--|--:|--:|--:|:--|--:|--:|\n", heads.join(" | ")));
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));
+    }
+    if let Some(more) = statements::left_out(case, statements::ROWS_MAX) {
+        text.push_str(&format!("\n{}.\n", phrases::capital(&more)));
+    }
+    if let Some(whole) = statements::whole(case) {
+        text.push_str(&format!("\n{}; {}:\n\n", phrases::capital(&whole), statements::SUM));
+        text.push_str("| Part | Of the mean transaction (95 % interval) |\n|:--|--:|\n");
+        for step in statements::steps(case) {
+            let part = statements::with_interval(&step.part);
+            text.push_str(&format!("| {} | {} |\n", escape(&step.name), escape(&part)));
+        }
     }
     text + "\n"
 }

@@ -1,5 +1,8 @@
 //! The statements that sessions spent most time in, as text: a few, shortened.
 
+pub(crate) mod applied;
+pub(crate) mod compared;
+
 use std::fmt;
 
 use analysis::summary::{Study, TopStatement};

@@ -209,6 +209,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         scripts: Vec::new(),
         measures: Vec::new(),
         statements: statements(shape, service_ns, n, random),
+        executions: Vec::new(),
         tpcc: None,
         capacity: None,
         resources: resources(shape, tps, clients),

@@ -289,6 +289,7 @@ fn levels_of_a(a_changes: &SideValues, b_changes: &SideValues, a: &ReadyExperime
         (None, Some(source)) if key == keys::server::VERSION.name => {
             source.version().map(ToString::to_string)
         }
+        (None, _) if key == keys::workload::APPLY.name => Some("nothing".to_string()),
         (None, _) if key == keys::workload::PROTOCOL.name => {
             case.map(|case| case.workload.protocol.to_string())
         }

@@ -18,6 +18,8 @@ use crate::say;
 
 /// The figures of a comparison as a table.
 const COMPARED: &str = "compared.csv";
+/// Its statements as a table, if there are several.
+const COMPARED_STATEMENTS: &str = "compared_statements.csv";
 /// What separates A's experiment from B's, which is a comment.
 pub(super) const SIDE_B: &str = "\n# B:\n";
 
@@ -58,6 +60,9 @@ pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     store::write_report(&dir.join(COMPARED), pages.csv.as_bytes())?;
+    if let Some(statements) = &pages.statements_csv {
+        store::write_report(&dir.join(COMPARED_STATEMENTS), statements.as_bytes())?;
+    }
     Ok(())
 }
 
@@ -161,13 +166,20 @@ pub(super) fn write_asked(
     files::create_private_dir_all(path)
         .with_context(|| format!("cannot create the directory `{}`", path.display()))?;
     write(&path.join(COMPARED), &pages.csv)?;
+    if let Some(statements) = &pages.statements_csv {
+        write(&path.join(COMPARED_STATEMENTS), statements)?;
+    }
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
     write(&path.join(report::HTML), &pages.html)
 }
 
 /// What each file that pgdyno writes has: HTML and CSV at its beginning, Markdown at its end.
-const SIGNS: [&str; 3] =
-    ["<meta name=\"generator\" content=\"pgdyno ", "\nMade by pgdyno ", "a,b,kind,name,unit,a_median,"];
+const SIGNS: [&str; 4] = [
+    "<meta name=\"generator\" content=\"pgdyno ",
+    "\nMade by pgdyno ",
+    "a,b,kind,name,unit,a_median,",
+    "a,b,kind,script,index,statement,",
+];
 /// Longest page that is looked at for them, in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 
@@ -211,14 +223,18 @@ struct Pages {
     html: String,
     markdown: String,
     csv: String,
+    /// `None` if no comparison has several statements.
+    statements_csv: Option<String>,
 }
 
 impl Pages {
     fn from_input(input: &ComparisonInput) -> Pages {
+        let has_statements = input.cases.iter().any(|case| !case.statements.is_empty());
         Pages {
             html: ::report::comparison_html(input),
             markdown: ::report::comparison_markdown(input),
             csv: ::report::comparison_csv(input.cases),
+            statements_csv: has_statements.then(|| ::report::compared_statements_csv(input.cases)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::cost::{self, CostRow};
 use analysis::history::{History, LevelChange, histories};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use model::text::prose::plural;
 
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
@@ -95,6 +95,10 @@ fn of_cost(history: &History, limit: &CostLimit) -> Exit {
 
 /// Refuses costs that no history judges.
 fn expect_judged(terms: &FailTerms) -> Result<()> {
+    ensure!(
+        terms.statements.is_none(),
+        "--fail-on statement-slower: a history has no pairs, so that no statement is judged; use it with `compare`"
+    );
     let depends = |limit: &&CostLimit| cost::row(limit.id).is_some_and(CostRow::depends_on_throughput);
     match terms.costs.iter().find(depends) {
         Some(limit) => bail!(

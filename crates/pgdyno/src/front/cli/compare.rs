@@ -151,8 +151,9 @@ pub(crate) struct CompareArgs {
     /// excludes no difference and does not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
-    /// Exit with 4 if B is slower, if it differs either way, or if its transactions cost more: slower, different, cost:wal=1%,cpu=2%, or
-    /// slower and costs with commas between them. The share after a cost is the largest difference that does not matter.
+    /// Exit with 4 if B is slower, if it differs either way, if one of its statements is slower or fails, or if its transactions cost more:
+    /// slower, different, statement-slower=5%, cost:wal=1%,cpu=2%, or several with commas between them. The share is the largest difference
+    /// that does not matter.
     #[arg(long, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailTerms>,
     /// Compare even if A and B differ in more than was asked for.

@@ -43,17 +43,22 @@ fn cells(script: &ScriptComparison) -> [String; 7] {
     let [a, b] = [script.a_median_ns, script.b_median_ns]
         .map(|ns| ns.map_or_else(|| "-".to_string(), |ns| format!("{} ms", format::ms(ns))));
     let change = script.result.as_ref().map_or_else(|| "-".to_string(), ratio::of_family);
-    let part = match script.part_ns {
-        ns if ns.abs() < PART_NS_MIN => "0 µs".to_string(),
-        ns if ns > 0.0 => format!("+{}", time(ns)),
-        ns => format!("-{}", time(-ns)),
-    };
+    let part = of_part(script.part_ns);
     let name = phrases::one_line(&script.name);
     [name, a, b, change, verdict(script), format::percent(script.share), part]
 }
 
+/// A part of a difference: `+133 µs`, `-1.20 ms`.
+pub(crate) fn of_part(ns: f64) -> String {
+    match ns {
+        ns if ns.abs() < PART_NS_MIN => "0 µs".to_string(),
+        ns if ns > 0.0 => format!("+{}", of_time(ns)),
+        ns => format!("-{}", of_time(-ns)),
+    }
+}
+
 /// `133 µs`, `1.20 ms`.
-fn time(ns: f64) -> String {
+pub(crate) fn of_time(ns: f64) -> String {
     if ns < 1e6 { format!("{} µs", format::significant(ns / 1e3)) } else { format!("{} ms", format::ms(ns)) }
 }
 

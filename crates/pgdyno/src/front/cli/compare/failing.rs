@@ -6,14 +6,20 @@ use analysis::cost::{self, COSTS};
 
 use super::{FailOn, share};
 
-/// When a comparison fails: `slower`, `different`, `cost:wal=1%,cpu=2%`, or one of the words and costs.
+/// When a comparison fails: `slower`, `different`, `statement-slower=5%`, `cost:wal=1%,cpu=2%`, or several of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FailTerms {
     /// By speed; `None` if only costs decide.
     pub(crate) speed: Option<FailOn>,
+    /// By statements that B must not make slower, and that must not fail with it alone.
+    pub(crate) statements: Option<StatementLimit>,
     /// By costs that B must not have more of.
     pub(crate) costs: Vec<CostLimit>,
 }
+
+/// The largest difference of a statement that does not matter, a share; `None`: the margin of the comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct StatementLimit(pub(crate) Option<f64>);
 
 /// A cost, and the largest difference of it that does not matter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +42,10 @@ impl FromStr for FailTerms {
                 "different" => Some(FailOn::Different),
                 _ => None,
             };
+            if let Some(rest) = part.strip_prefix(STATEMENT) {
+                terms.statements = Some(rest.parse()?);
+                continue;
+            }
             match (speed, part.strip_prefix("cost:")) {
                 (Some(_), _) if terms.speed.is_some() => {
                     return Err("name either `slower` or `different`".to_string());
@@ -47,11 +57,27 @@ impl FromStr for FailTerms {
                 }
                 (None, None) if are_costs => terms.costs.push(part.parse()?),
                 (None, None) => {
-                    return Err(format!("`{part}` is none of slower, different and cost:NAME=PERCENT"));
+                    return Err(format!(
+                        "`{part}` is none of slower, different, statement-slower=PERCENT and cost:NAME=PERCENT"
+                    ));
                 }
             }
         }
         Ok(terms)
+    }
+}
+
+const STATEMENT: &str = "statement-slower";
+
+impl FromStr for StatementLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StatementLimit, String> {
+        match text.strip_prefix('=') {
+            Some(margin) => share(margin).map(|margin| StatementLimit(Some(margin))),
+            None if text.is_empty() => Ok(StatementLimit(None)),
+            None => Err(format!("`{STATEMENT}{text}` is none of {STATEMENT} and {STATEMENT}=PERCENT")),
+        }
     }
 }
 

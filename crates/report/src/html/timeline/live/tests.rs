@@ -47,6 +47,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         scripts: Vec::new(),
         measures: Vec::new(),
         statements: Vec::new(),
+        executions: Vec::new(),
         tpcc: None,
         seconds: (from..to).map(second).collect(),
         resources: ResourceUsage::default(),
