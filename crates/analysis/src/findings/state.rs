@@ -70,7 +70,10 @@ fn is_taken_as_it_is(case: &Case) -> bool {
 
 /// Whether two cases should begin with the same rows.
 fn same_data(one: &Case, other: &Case) -> bool {
-    let of = |case: &Case| (case.workload.data.clone(), case.workload.scale, case.workload.layout);
+    let of = |case: &Case| {
+        let directory = case.workload.data_directory().map(|directory| directory.data_identity.clone());
+        (case.workload.data.clone(), directory, case.workload.scale, case.workload.layout)
+    };
     one.prepare.restore == other.prepare.restore && of(one) == of(other)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use analysis::finding::Severity;
 use analysis::study;
 use model::experiment::case::ServerSource;
+use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::script::CaseData;
 use model::run::ExperimentData;
 
@@ -63,4 +64,26 @@ fn data_that_is_made_under_other_settings_may_have_other_sizes_but_no_other_rows
     assert_eq!(of([100; 3], [8192, 16384, 16384]), None);
     assert_eq!(of([100; 3], [8192, 16384, 8192]), Some(Severity::Doubt), "within one data");
     assert_eq!(of([100, 101, 101], [8192; 3]), Some(Severity::Void));
+}
+
+#[test]
+fn each_workload_directory_has_data_of_its_own() {
+    let of = |identities: [&str; 3]| {
+        let mut data = quiet_experiment();
+        begin_with(&mut data, &[100, 200, 100], &[8192, 16384, 8192]);
+        for (run, identity) in data.runs.iter_mut().zip(identities) {
+            let directory =
+                WorkloadDirectory { data_identity: identity.to_string(), ..WorkloadDirectory::default() };
+            let workload = &mut run.record.case.workload;
+            workload.data = CaseData::Directory;
+            workload.directory = Some(Box::new(directory));
+        }
+        study(&data)
+            .findings
+            .into_iter()
+            .find(|finding| finding.id == "data-differs")
+            .map(|finding| finding.severity)
+    };
+    assert_eq!(of(["queue", "ycsb", "queue"]), None);
+    assert_eq!(of(["queue", "queue", "queue"]), Some(Severity::Void));
 }
