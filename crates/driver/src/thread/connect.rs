@@ -55,57 +55,61 @@ pub(crate) fn connect_all(
     Ok(Connected { connections, prepare_ns: clock::now() - begun })
 }
 
+/// A connection that is being made.
+struct Handshake {
+    dial: Dialing,
+    /// What it waits for.
+    want: Want,
+    /// Its place among those that were asked for.
+    place: usize,
+}
+
 /// A connection for each of these, in their order.
 fn dial_all(all: Vec<Arc<Conninfo>>) -> Result<Vec<Connection>, String> {
     let n = all.len();
     let mut done = Vec::with_capacity(n);
-    let mut dialing: Vec<(Dialing, Want)> = Vec::new();
-    let mut places = Vec::new();
+    let mut dialing: Vec<Handshake> = Vec::new();
     let mut waiting = all.into_iter().enumerate();
     while done.len() < n {
         let mut ready = wait_for_any(&dialing)?;
         while dialing.len() < DIALING_MAX
             && let Some((place, conninfo)) = waiting.next()
         {
-            dialing.push((Dialing::start_shared(conninfo).map_err(|e| e.to_string())?, Want::Write));
-            places.push(place);
+            let dial = Dialing::start_shared(conninfo).map_err(|e| e.to_string())?;
+            dialing.push(Handshake { dial, want: Want::Write, place });
             ready.push(true);
         }
         let mut still = Vec::with_capacity(dialing.len());
-        let mut still_places = Vec::with_capacity(dialing.len());
-        for (((mut dial, want), place), is_ready) in dialing.into_iter().zip(places).zip(ready) {
-            let mut go_on = |dial, want| {
-                still.push((dial, want));
-                still_places.push(place);
-            };
+        for (handshake, is_ready) in dialing.into_iter().zip(ready) {
             if !is_ready {
-                go_on(dial, want);
+                still.push(handshake);
                 continue;
             }
+            let Handshake { mut dial, place, .. } = handshake;
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
                 DialProgress::Done(mut connection) => {
                     // Thousands of clients have the same settings, of which only one is needed.
                     connection.parameters.retain(|name, _| name == "client_encoding");
                     done.push((place, connection));
                 }
-                DialProgress::WantRead => go_on(dial, Want::Read),
-                DialProgress::WantWrite => go_on(dial, Want::Write),
+                DialProgress::WantRead => still.push(Handshake { dial, want: Want::Read, place }),
+                DialProgress::WantWrite => still.push(Handshake { dial, want: Want::Write, place }),
             }
         }
-        (dialing, places) = (still, still_places);
+        dialing = still;
     }
     done.sort_by_key(|(place, _)| *place);
     Ok(done.into_iter().map(|(_, connection)| connection).collect())
 }
 
 /// Which of the handshakes can go on; all of them after a while, for their deadlines.
-fn wait_for_any(dialing: &[(Dialing, Want)]) -> Result<Vec<bool>, String> {
+fn wait_for_any(dialing: &[Handshake]) -> Result<Vec<bool>, String> {
     if dialing.is_empty() {
         return Ok(Vec::new());
     }
     let mut fds: Vec<PollFd> = dialing
         .iter()
-        .map(|(dial, want)| {
+        .map(|Handshake { dial, want, .. }| {
             let flags = if *want == Want::Read { PollFlags::POLLIN } else { PollFlags::POLLOUT };
             // SAFETY: the descriptor belongs to `dial`, which outlives this call and is not advanced in it.
             PollFd::new(unsafe { BorrowedFd::borrow_raw(dial.fd()) }, flags)
