@@ -112,8 +112,12 @@ impl RepeatJudge {
             avoidable: rows.map(|row| row.id).collect(),
             n_planned,
         })?;
-        let [now, then] = [outlook.now, outlook.repeated].map(percent);
-        outlook.is_worth_it().then(|| format!("expected to take ±{now} to ±{then} ({evidence})"))
+        // From 100 % on, only that is known.
+        let words = |share: f64| {
+            if share < 1.0 { format!("±{}", percent(share)) } else { "over ±100 %".to_string() }
+        };
+        let [now, then] = [outlook.now, outlook.repeated].map(words);
+        outlook.is_worth_it().then(|| format!("expected to take {now} to {then} ({evidence})"))
     }
 
     /// The other runs of the case.

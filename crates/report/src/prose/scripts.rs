@@ -132,8 +132,11 @@ pub(crate) fn below(case: &CaseSummary) -> Vec<String> {
     let (met, missed): (Vec<_>, Vec<_>) = limits.partition(|(is_met, _)| *is_met);
     let limits = missed.into_iter().chain(met);
     let limits = limits.filter_map(|(_, script)| Some(format!("{}: {}", name(script), limit(script)?)));
+    // Of one script alone, a measure is that of the case, which is said there.
+    let has_measure = |script: &&ScriptSummary| script.measures.iter().any(|measure| measure.value.is_some());
+    let are_several = case.scripts.iter().filter(has_measure).count() > 1;
     let of_facts = |script: &ScriptSummary| {
-        let measures = script.measures.iter().map(measure);
+        let measures = if are_several { &script.measures[..] } else { &[] }.iter().map(measure);
         let parts: Vec<String> = facts(script).into_iter().chain(measures).collect();
         (!parts.is_empty()).then(|| format!("{}: {} on average", name(script), parts.join(", ")))
     };

@@ -47,7 +47,7 @@ pub(crate) fn cell(row: &CostRow, case: &CaseSummary) -> String {
 fn with_range(row: &CostRow, known: &CaseCost) -> String {
     let shown = value(row, known.median);
     match known.good_to() {
-        Some(share) if known.median >= row.least => format!("{shown} ±{}", uncertainty::share(share)),
+        Some(share) if known.median >= row.least => format!("{shown} {}", uncertainty::plus_minus(share)),
         _ => shown,
     }
 }

@@ -20,12 +20,21 @@ pub(crate) fn good_to(uncertainty: Option<&Uncertainty>, precision: f64) -> Stri
 /// The same of a share.
 pub(crate) fn words(good_to: f64, precision: f64) -> String {
     let rough = if Quality::new(good_to, precision) == Quality::Rough { ", rough" } else { "" };
-    format!("±{}{rough}", share(good_to))
+    format!("{}{rough}", plus_minus(good_to))
+}
+
+/// A share from which on nothing but that is known: `±863 %` would pass for a number.
+const UNKNOWN: f64 = 1.0;
+
+/// `±5 %`.
+pub(crate) fn plus_minus(good_to: f64) -> String {
+    if good_to < UNKNOWN { format!("±{}", share(good_to)) } else { "over ±100 %".to_string() }
 }
 
 /// A share with one digit below 1 % and above it none: an uncertainty has no more.
 pub(crate) fn share(share: f64) -> String {
     match 100.0 * share {
+        _ if share >= UNKNOWN => "over 100 %".to_string(),
         percent if percent < 0.95 => format!("{percent:.1} %"),
         percent => format!("{} %", grouped(&format!("{percent:.0}"))),
     }
@@ -75,10 +84,29 @@ pub(crate) fn remarks(study: &Study, case: &CaseSummary) -> String {
 pub(crate) fn undisturbed(study: &Study) -> Option<String> {
     let best = headline::best(study).filter(|best| best.grade == Grade::Valid)?;
     let (known, median) = best.uncertainty.as_ref().map(|known| &known.throughput).zip(best.tps_median)?;
+    if known.good_to() >= UNKNOWN {
+        return None;
+    }
     let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
     let unit = if best.capacity.is_some() { "transactions per second" } else { "tps" };
     let of =
         if study.cases.len() > 1 { format!(", {}", phrases::one_line(&best.label)) } else { String::new() };
     let why = known.budget.first().map_or(String::new(), |row| format!(" ({})", row.evidence));
     Some(format!("undisturbed{of}: {low} to {high} {unit}{why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_as_large_as_the_figure_is_no_number() {
+        for (good_to, expected) in [(0.004, "±0.4 %"), (0.05, "±5 %"), (0.99, "±99 %")] {
+            assert_eq!(plus_minus(good_to), expected);
+        }
+        for good_to in [1.0, 8.63] {
+            assert_eq!((plus_minus(good_to).as_str(), share(good_to).as_str()), ("over ±100 %", "over 100 %"));
+        }
+        assert_eq!(words(8.63, 0.05), "over ±100 %, rough");
+    }
 }
