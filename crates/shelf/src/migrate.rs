@@ -7,11 +7,12 @@ use crate::traps::{self, MARK, SessionPurpose, expect_trusted};
 use crate::{SCHEMA, Shelf};
 
 /// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema/001.sql"),
     include_str!("schema/002.sql"),
     include_str!("schema/003.sql"),
     include_str!("schema/004.sql"),
+    include_str!("schema/005.sql"),
 ];
 /// The version of the schema that this pgdyno fills.
 pub(crate) const VERSION: usize = MIGRATIONS.len();

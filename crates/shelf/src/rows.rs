@@ -103,6 +103,7 @@ pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<CopyRow
         latency(row, run.latency)
             .maybe(run.limiter.as_ref().map(|limiter| limiter.name.as_str()))
             .put(record.is_some_and(RunRecord::took_turns))
+            .put(run.counts.expected)
     };
     study.runs.iter().map(row).collect()
 }
@@ -250,6 +251,7 @@ pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = CopyRow>
             .maybe(summary.map(|s| s.p95_ns))
             .maybe(summary.map(|s| s.p99_ns))
             .maybe(summary.map(|s| s.max_ns))
+            .put(interval.counts.expected)
     })
 }
 

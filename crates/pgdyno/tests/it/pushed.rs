@@ -44,7 +44,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         let pushed = place.run(&["push", &store, "results/out"]).expect(0);
         assert!(pushed.stderr.contains(expected) && !pushed.stderr.contains(PASSWORD), "{}", pushed.stderr);
     };
-    push("schema `pgdyno`: applied migration 4\nresults/out: stored as #1\n");
+    push("schema `pgdyno`: applied migration 5\nresults/out: stored as #1\n");
     push("results/out: is there already, as #1\n");
     // What `why` proves afterwards belongs to the result.
     let proofs = "{\"format\": 1, \"cases\": []}";
@@ -59,6 +59,10 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     let data = place.results("results/out");
     let committed: u64 = data.runs.iter().flat_map(|run| &run.intervals).map(|i| i.counts.committed).sum();
     assert_eq!(number(&mut session, "select sum(committed) from intervals"), committed as i64);
+    // Of most seconds, what was started has ended, in one of five ways.
+    let ended =
+        "select count(*) from intervals where started = committed + failed + expected + unknown + aborted";
+    assert!(number(&mut session, ended) > 0 && number(&mut session, "select sum(expected) from runs") == 0);
     let rows = session.query("select latency from intervals where latency is not null").unwrap();
     let mut sum = HistogramSum::new();
     for row in 0..rows.len() {
@@ -109,7 +113,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     );
     session.execute("insert into migration (version, tool_version) values (99, '9')").unwrap();
     for args in [&["push", &store, "results/out"][..], &["report", "--store", &store, "out"]] {
-        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 4"));
+        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 5"));
     }
     let foreign = pg.database();
     pg.admin(&foreign).execute("create schema pgdyno").unwrap();
