@@ -21,6 +21,9 @@ pub(super) use names::did_you_mean;
 /// Most work of one value: parts evaluated, and an eighth of the characters made. A cell of 1 MiB is an eighth of it.
 const STEPS_MAX: u64 = 1 << 20;
 
+/// Most parts of all expressions together, `let`s written out: 1,000 tables of 100 columns with ten parts each.
+const ALL_NODES_MAX: u64 = 1_000_000;
+
 /// Longest text of a constant that is made once and kept, in bytes.
 const FOLDED_MAX: u64 = 4096;
 
@@ -29,8 +32,15 @@ pub(super) fn all(scope: &Scope) -> Result<Generator, Vec<ExpressionError>> {
     let mut compiler = Compiler::new(scope);
     let mut errors = Vec::new();
     for set in 0..compiler.states.len() {
+        // What follows would fail for the same reason.
+        if compiler.n_parts > ALL_NODES_MAX {
+            break;
+        }
         errors.extend(compiler.lines(set).err());
         for value in 0..compiler.states[set].len() {
+            if compiler.n_parts > ALL_NODES_MAX {
+                break;
+            }
             errors.extend(compiler.value(set, value).err());
         }
     }
@@ -94,6 +104,8 @@ pub(super) struct Compiler<'s> {
     /// The text that is being resolved.
     origin: usize,
     depth: u32,
+    /// Parts resolved so far, over all expressions.
+    n_parts: u64,
     pub(super) used: UsedNames,
     /// Centres of vectors, by dimensions and clusters: calls with the same numbers share them.
     pub(super) centres: BTreeMap<[i64; 2], Arc<Vec<f32>>>,
@@ -182,6 +194,7 @@ impl<'s> Compiler<'s> {
             sites: Vec::new(),
             origin: 0,
             depth: 0,
+            n_parts: 0,
             used: scope.used.borrow().clone(),
             centres: BTreeMap::new(),
         }
@@ -203,6 +216,7 @@ impl<'s> Compiler<'s> {
     /// Resolves a part.
     pub(super) fn part(&mut self, part: &Part) -> Result<Node, ExpressionError> {
         self.depth += 1;
+        self.n_parts += 1;
         self.site().n_parts += 1;
         if self.depth > DEPTH_MAX {
             let message = format!("nested deeper than {DEPTH_MAX}, with the `let`s and columns that it uses");
@@ -210,6 +224,12 @@ impl<'s> Compiler<'s> {
         }
         if self.site().n_parts > NODES_MAX {
             let message = format!("more than {NODES_MAX} parts, with the `let`s that it uses");
+            return Err(self.problem(part, message));
+        }
+        if self.n_parts > ALL_NODES_MAX {
+            let message = format!(
+                "all expressions together have more than {ALL_NODES_MAX} parts, with the `let`s that they use"
+            );
             return Err(self.problem(part, message));
         }
         let node = match &part.form {

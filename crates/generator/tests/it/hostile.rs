@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use generator::{Choice, Directory, Instance};
 
-use super::{BUILTIN, builtin, choice, shop};
+use super::{BUILTIN, builtin, choice, shop, words};
 
 /// Longest time that any directory is looked at; most of it is a build without optimization.
 const TIME_MAX: Duration = Duration::from_secs(20);
@@ -110,6 +110,20 @@ fn expressions_that_grow_from_each_other_are_bounded() {
     let text = files.get_mut("workload.toml").unwrap();
     *text = text.replacen("[let]", &used, 1).replacen("row + 1", "a59", 1);
     assert!(look_at(files, &choice(1)).is_err());
+}
+
+#[test]
+fn expressions_are_bounded_together_too() {
+    // Each column alone is within its bound.
+    let long = format!("pick(1{})", ", 1".repeat(8_000));
+    let columns = |n: usize| format!("\"c{{1..{n}}}\" = \"{long}\"\nid = \"row + 1\"");
+    let mut files = shop();
+    let text = files.get_mut("workload.toml").unwrap();
+    *text = text.replacen("id = \"row + 1\"", &columns(130), 1);
+    let directory = Directory::new(files).unwrap();
+    let problems = Instance::new(&directory, &choice(1)).unwrap_err();
+    assert_eq!(problems.len(), 1, "{}", words(&problems));
+    assert!(problems[0].message.starts_with("all expressions together have more than 1000000 parts"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What a client carries from transaction to transaction: its draws, and the rows that it has inserted.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 
 use crate::random::{Draws, Zipf, mix};
 
@@ -36,15 +38,63 @@ impl fmt::Debug for Clock {
     }
 }
 
+/// Most runs of numbers that were named in vain; the oldest are forgotten, with the rows before them.
+const GAPS_MAX: usize = 4096;
+
 /// Rows of one table that this client inserts.
 #[derive(Clone, Debug, Default)]
 struct OwnRows {
-    /// How many exist.
-    n_committed: u64,
-    /// How many the transaction at hand has named.
+    /// Numbers that were named, whatever became of them.
     n_named: u64,
+    /// How many of them the transaction at hand has named.
+    n_pending: u64,
+    /// Numbers before this one are not looked for any more.
+    first: u64,
+    /// Since `first`, numbers that a transaction named in vain, in their order: a part of it may have been committed, so they are not
+    /// named again, and the rows may be missing.
+    gaps: VecDeque<Range<u64>>,
+    /// Numbers in these gaps.
+    n_missing: u64,
     /// The distribution of the last `latest`.
     zipf: Option<Zipf>,
+}
+
+impl OwnRows {
+    /// Rows that exist, as far as they are looked for.
+    fn n_existing(&self) -> u64 {
+        self.n_named - self.n_pending - self.first - self.n_missing
+    }
+
+    /// The number of an existing row, of which `n` are older.
+    fn existing(&self, n: u64) -> u64 {
+        let mut number = self.first + n;
+        for gap in &self.gaps {
+            if number < gap.start {
+                break;
+            }
+            number += gap.end - gap.start;
+        }
+        number
+    }
+
+    fn fail(&mut self) {
+        if self.n_pending == 0 {
+            return;
+        }
+        let gap = self.n_named - self.n_pending..self.n_named;
+        self.n_missing += self.n_pending;
+        self.n_pending = 0;
+        match self.gaps.back_mut() {
+            Some(last) if last.end == gap.start => last.end = gap.end,
+            _ => self.gaps.push_back(gap),
+        }
+        if self.gaps.len() > GAPS_MAX
+            && let Some(oldest) = self.gaps.pop_front()
+        {
+            self.first = oldest.end;
+            self.n_missing -= oldest.end - oldest.start;
+        }
+    }
 }
 
 impl ClientStream {
@@ -87,19 +137,17 @@ impl ClientStream {
         self.now_us
     }
 
-    /// A transaction begins: rows that the last one named and did not commit are named again.
+    /// A transaction begins: what the last one named and did not commit is never named again.
+    #[inline]
     pub fn begin(&mut self) {
         self.now_us = 0;
-        for own in &mut self.own {
-            own.n_named = 0;
-        }
+        self.own.iter_mut().for_each(OwnRows::fail);
     }
 
     /// The transaction has committed: the rows it named exist.
     pub fn committed(&mut self) {
         for own in &mut self.own {
-            own.n_committed += own.n_named;
-            own.n_named = 0;
+            own.n_pending = 0;
         }
     }
 
@@ -115,8 +163,9 @@ impl ClientStream {
         let client = self.client as i64;
         let n_clients = self.n_clients as i64;
         let own = self.own(table);
-        let k = (own.n_committed + own.n_named) as i64;
+        let k = own.n_named as i64;
         own.n_named += 1;
+        own.n_pending += 1;
         n_rows.saturating_add(client).saturating_add(n_clients.saturating_mul(k))
     }
 
@@ -132,7 +181,7 @@ impl ClientStream {
         let client = self.client as i64;
         let n_clients = self.n_clients as i64;
         let own = self.own(table);
-        let n = n_rows.saturating_add(n_clients.saturating_mul(own.n_committed as i64));
+        let n = n_rows.saturating_add(n_clients.saturating_mul(own.n_existing() as i64));
         if n <= 0 {
             return None;
         }
@@ -141,6 +190,10 @@ impl ClientStream {
             _ => *own.zipf.insert(Zipf::new(n as u64, exponent)),
         };
         let row = n - 1 - zipf.draw(draws) as i64;
-        if row < n_rows { Some(row) } else { Some(n_rows + client + (row - n_rows) / n_clients * n_clients) }
+        if row < n_rows {
+            return Some(row);
+        }
+        let number = own.existing(((row - n_rows) / n_clients) as u64) as i64;
+        Some(n_rows + client + number * n_clients)
     }
 }
