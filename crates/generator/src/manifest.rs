@@ -233,7 +233,7 @@ impl Manifest {
 fn all(reader: &mut ManifestReader<'_>, mut top: Section<'_, '_>) -> Manifest {
     match top.int(reader, "format") {
         None if top.has("format") => {}
-        None => reader.problem(0..0, "`format = 1` is missing; it fixes the meaning of every function"),
+        None => top.lacks("format", 0..0, "`format = 1` is missing; it fixes the meaning of every function"),
         Some(PlacedValue { value: FORMAT, .. }) => {}
         Some(PlacedValue { value, at }) => {
             reader.problem(at, format!("format {value} is not known; this pgdyno knows format {FORMAT}"));

@@ -391,25 +391,32 @@ impl<'a> Build<'a> {
         found
     }
 
-    /// Variables of a check that look as if pgdyno set them, but are none.
+    /// Variables of a check that are none.
     fn check_variables(&mut self, file: &str, text: &str, sql: &str) {
-        let tables: Vec<String> = self.tables.iter().map(|table| format!("rows_{}", table.name)).collect();
-        let of_transactions = |prefix: &str| {
-            let names = self.manifest.transactions.iter();
-            names.map(|one| format!("{prefix}{}", variable_name(&one.name))).collect::<Vec<String>>()
-        };
-        let known = [tables, of_transactions("committed_"), of_transactions("unknown_")];
-        for (prefix, known) in ["rows_", "committed_", "unknown_"].iter().zip(&known) {
-            let unknown = |name: &&str| name.starts_with(prefix) && !known.iter().any(|one| one == name);
-            for name in sql::variables(sql).map(|(_, name)| name).filter(unknown) {
-                let hint = meant(name, known.iter().map(String::as_str));
-                let message = format!("nothing sets `:{name}`{hint}");
-                let place = sql::variables(text).find(|(_, other)| *other == name);
-                self.problems.push(match place {
-                    Some((at, _)) => Problem::at(file, text, at..at + 1 + name.len(), message),
-                    None => Problem::whole(file, message),
-                });
+        let of_tables = self.tables.iter().map(|table| format!("rows_{}", table.name));
+        let of_transactions = self.manifest.transactions.iter().flat_map(|one| {
+            // A name with `-` may be written with `_`, as in pgbench's language.
+            let names = [one.name.clone(), variable_name(&one.name)];
+            names.into_iter().flat_map(|name| [format!("committed_{name}"), format!("unknown_{name}")])
+        });
+        let known: BTreeSet<String> = of_tables.chain(of_transactions).collect();
+        for (at, name) in sql::variables(sql) {
+            let rest = &sql[at + 1..];
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            let is_known = |known: &String| {
+                rest.strip_prefix(known.as_str()).is_some_and(|rest| !rest.starts_with(is_part))
+            };
+            // A slice has numbers: a[1:2].
+            if name.starts_with(|c: char| c.is_numeric()) || known.iter().any(is_known) {
+                continue;
             }
+            let hint = meant(name, known.iter().map(String::as_str));
+            let message = format!("nothing sets `:{name}`{hint}");
+            let place = sql::variables(text).find(|(_, other)| *other == name);
+            self.problems.push(match place {
+                Some((at, _)) => Problem::at(file, text, at..at + 1 + name.len(), message),
+                None => Problem::whole(file, message),
+            });
         }
     }
 }

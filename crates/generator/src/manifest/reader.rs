@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::directory::MANIFEST;
 use crate::manifest::OptionValue;
-use crate::problem::{Problem, meant};
+use crate::problem::{Problem, meant, nearest};
 
 /// Most problems that are collected; what follows is seldom another one.
 const PROBLEMS_MAX: usize = 100;
@@ -79,13 +79,22 @@ pub(crate) struct Section<'a, 'i> {
     pub(crate) at: Range<usize>,
     table: &'a DeTable<'i>,
     known: BTreeSet<&'static str>,
+    /// Keys that have to be there and are not, and what to say of them.
+    missing: Vec<(&'static str, Range<usize>, String)>,
     /// Whether its keys are names.
     has_any_key: bool,
 }
 
 impl<'a, 'i> Section<'a, 'i> {
     pub(crate) fn new(noun: &str, at: Range<usize>, table: &'a DeTable<'i>) -> Section<'a, 'i> {
-        Section { noun: noun.to_string(), at, table, known: BTreeSet::new(), has_any_key: false }
+        Section {
+            noun: noun.to_string(),
+            at,
+            table,
+            known: BTreeSet::new(),
+            missing: Vec::new(),
+            has_any_key: false,
+        }
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -152,13 +161,21 @@ impl<'a, 'i> Section<'a, 'i> {
         let found = self.text(reader, key);
         let at = self.at.clone();
         match &found {
-            None if !is_there => reader.problem(at.clone(), format!("`{key}` of {} is missing", self.noun)),
+            None if !is_there => {
+                let message = format!("`{key}` of {} is missing", self.noun);
+                self.lacks(key, at.clone(), message);
+            }
             Some(text) if text.value.trim().is_empty() => {
                 reader.problem(text.at.clone(), format!("`{key}` is empty"));
             }
             _ => {}
         }
         found.unwrap_or(PlacedValue { value: String::new(), at })
+    }
+
+    /// Notes that a key is missing, which is said unless it is only misspelt.
+    pub(crate) fn lacks(&mut self, key: &'static str, at: Range<usize>, message: impl Into<String>) {
+        self.missing.push((key, at, message.into()));
     }
 
     /// The `name`, which is that of a file, too.
@@ -396,7 +413,12 @@ impl<'a, 'i> Section<'a, 'i> {
             .filter(|key| !self.known.contains(&**key.get_ref()))
             .map(|key| (key.span().start, key))
             .collect();
-        for key in unknown.into_values() {
+        let is_misspelt =
+            |wanted: &str| unknown.values().any(|key| nearest(key.get_ref(), [wanted]).is_some());
+        for (_, at, message) in self.missing.iter().filter(|(key, ..)| !is_misspelt(key)) {
+            reader.problem(at.clone(), message.clone());
+        }
+        for key in unknown.values() {
             if reader.is_full() {
                 return;
             }

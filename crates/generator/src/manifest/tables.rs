@@ -112,9 +112,10 @@ fn size(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Table
             if has_rows {
                 reader.problem(parent.at.clone(), "a table has `rows`, or `each` and `lines`, but not both");
             }
-            if lines.is_none() {
+            // What is wrong with one that is there has been said.
+            if !section.has("lines") {
                 let message = "`lines` is missing: how many rows there are for each row of the other table";
-                reader.problem(parent.at.clone(), message);
+                section.lacks("lines", parent.at.clone(), message);
             }
             let lines = lines.unwrap_or_else(nothing);
             TableSize::Each { parent: parent.value, parent_at: parent.at, lines }
@@ -128,7 +129,7 @@ fn size(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Table
         }
         (None, None) => {
             if !has_rows {
-                reader.problem(at.clone(), "`rows` of [[table]] is missing (or `each` and `lines`)");
+                section.lacks("rows", at.clone(), "`rows` of [[table]] is missing (or `each` and `lines`)");
             }
             TableSize::Rows(rows.unwrap_or_else(nothing))
         }

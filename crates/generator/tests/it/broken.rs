@@ -31,10 +31,11 @@ fn keys_and_their_types_are_checked() {
     of_manifest("scale = ", "[", "workload.toml:5:");
     of_manifest("format = 1", "format = 2", "workload.toml:1:10: format 2 is not known");
     of_manifest("format = 1", "", "`format = 1` is missing");
+    of_manifest("format = 1", "fromat = 1", "workload.toml has no key `fromat`; did you mean `format`?");
     of_manifest(
         "title",
         "titel",
-        "`title` of workload.toml is missing | workload.toml:3:1: workload.toml has no key `titel`; did you mean `title`?",
+        "workload.toml:3:1: workload.toml has no key `titel`; did you mean `title`?",
     );
     of_manifest(
         "title = \"Shop\"",
@@ -44,11 +45,7 @@ fn keys_and_their_types_are_checked() {
     of_manifest("\"shop\"", "\"Shop 1\"", "workload.toml:2:8: a name has small letters");
     of_manifest("scales = [1, 10]", "scales = [1, \"x\"]", "`scales` is a list of numbers");
     of_manifest("server = \"13\"", "server = \"new\"", "expected a release");
-    of_manifest(
-        "lines = \"uni",
-        "line = \"uni",
-        "`lines` is missing | [[table]] has no key `line`; did you mean `lines`?",
-    );
+    of_manifest("lines = \"uni", "line = \"uni", "[[table]] has no key `line`; did you mean `lines`?");
     of_manifest("rows = \"100 * scale\"", "rows = [1]", "`rows` is a list; expected an expression");
     of_manifest("[[check]]", "[check]", "checks/rows.sql: no [[check]] | `check` is written as [[check]]");
     of_manifest(
@@ -179,6 +176,7 @@ fn sql_and_checks_name_what_there_is() {
         &["checks/rows.sql:1:16: nothing sets `:rows_custmer`; did you mean `rows_customer`?"],
     );
     check("checks/rows.sql", ":committed_read", ":committed_write", &["nothing sets `:committed_write`"]);
+    check("checks/rows.sql", ":committed_read", ":reads", &["nothing sets `:reads`"]);
     of_manifest("purchase{1..2}", "purchase", "schema.sql:2:22: no [[table]] has a name with braces");
 }
 
