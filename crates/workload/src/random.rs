@@ -70,6 +70,18 @@ fn stretch(lo: i64, hi: i64, unit: f64) -> i64 {
     lo.wrapping_add((width as f64 * unit) as i64)
 }
 
+/// The index of one of these weights, whose sum is `total` and above zero, by weight.
+pub(crate) fn by_weight(prng: &mut Prng, weights: &[u32], total: i64) -> usize {
+    let mut left = prng.int64_range(0, total - 1);
+    for (index, weight) in weights.iter().enumerate() {
+        left -= i64::from(*weight);
+        if left < 0 {
+            return index;
+        }
+    }
+    unreachable!("the draw is below the sum of the weights");
+}
+
 /// Time to the next arrival of a Poisson process with mean gap `mean_ns`, rounded to whole nanoseconds.
 pub fn poisson_gap_ns(prng: &mut Prng, mean_ns: f64) -> u64 {
     let uniform = 1.0 - prng.double();

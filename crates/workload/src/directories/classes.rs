@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use generator::{Instance, SessionClass, Think};
 
-use crate::random::{Prng, poisson_gap_ns};
+use crate::random::{Prng, by_weight, poisson_gap_ns};
 
 /// The classes of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -236,14 +236,7 @@ impl Class {
             return only;
         }
         let total: i64 = self.weights.iter().copied().map(i64::from).sum();
-        let mut left = prng.int64_range(0, total - 1);
-        for (program, weight) in self.weights.iter().enumerate() {
-            left -= i64::from(*weight);
-            if left < 0 {
-                return program;
-            }
-        }
-        unreachable!("the draw is below the sum of the weights");
+        by_weight(prng, &self.weights, total)
     }
 }
 

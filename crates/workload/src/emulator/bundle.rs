@@ -7,7 +7,7 @@ use generator::{Instance, OptionValue};
 
 use crate::emulator::builtins::Builtins;
 use crate::objects::schema::Schema;
-use crate::random::Prng;
+use crate::random::{Prng, by_weight};
 use crate::script::declared::Declared;
 use crate::script::declared::glued::{GlueRange, STATEMENTS_MAX};
 use crate::script::expr::fold;
@@ -129,14 +129,7 @@ impl Bundle {
         if self.programs.len() == 1 {
             return 0;
         }
-        let mut left = prng.int64_range(0, self.weight_total - 1);
-        for (script, weight) in self.weights.iter().enumerate() {
-            left -= i64::from(*weight);
-            if left < 0 {
-                return script;
-            }
-        }
-        unreachable!("the draw is below the sum of the weights");
+        by_weight(prng, &self.weights, self.weight_total)
     }
 }
 
