@@ -5,6 +5,7 @@ mod agents;
 pub(crate) mod fitting;
 mod place;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
@@ -222,14 +223,14 @@ fn complete(
             experiment.run.measure = Levels::one(LONGEST);
         }
     }
-    let mut checked = experiment.clone();
+    let mut checked = Cow::Borrowed(&*experiment);
     if found.is_err() {
         // Lists that were not looked up say nothing of their number.
-        leave_out_drivers(&mut checked);
+        leave_out_drivers(checked.to_mut());
     }
     if read.is_err() {
         // What is wrong with them has been found.
-        leave_out_directories(&mut checked);
+        leave_out_directories(checked.to_mut());
     }
     let checked = expand::check(&checked);
     problems.extend(read.err().map(|error| format!("{error:#}")));
