@@ -8,7 +8,10 @@ use crate::commands::data::workload::written;
 use crate::front::shell;
 use crate::{Exit, print};
 
-/// The files, in which `NAME` stands for the name of the workload.
+/// What stands in the files for the name of the workload.
+const PLACE: &str = "@WORKLOAD@";
+
+/// The files.
 const FILES: [(&str, &str); 9] = [
     ("workload.toml", include_str!("../../../../templates/workload/workload.toml")),
     ("schema.sql", include_str!("../../../../templates/workload/schema.sql")),
@@ -27,7 +30,7 @@ const DEFAULT_NAME: &str = "shop";
 /// Writes the template into a new directory, and says what to do with it.
 pub(super) fn write(dir: &Path) -> Result<Exit> {
     let name = name(dir);
-    let texts = FILES.map(|(file, text)| (file, text.replace("NAME", &name)));
+    let texts = FILES.map(|(file, text)| (file, text.replace(PLACE, &name)));
     let n_files = written::write(dir, texts.iter().map(|(file, text)| (*file, text.as_str())))?;
     let path = shell::quoted(&path(dir));
     print(&format!(
