@@ -3,6 +3,7 @@
 //!
 //! Not here: what a directory means (`generator`), and when its data is made (`experiment`).
 
+pub mod bounds;
 pub mod checks;
 mod created;
 pub mod extensions;
@@ -14,10 +15,12 @@ mod statements;
 pub mod trial;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use generator::{Instance, Problem};
+use generator::Instance;
+use model::text::prose::brief_hash;
 use wire::quote_literal;
 use wire::session::{Session, quote_ident};
 use workload::Schema;
@@ -27,26 +30,20 @@ pub const SCHEMA_STATEMENT_MAX: Duration = Duration::from_secs(60);
 /// How much later than the server this end gives up: a statement may have lifted the server's limit.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Problems below each other.
-pub(crate) fn in_words(problems: &[Problem]) -> String {
-    let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    words.join("\n")
-}
-
 /// A directory's data and the schema that it goes into.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy)]
 pub struct DirectoryData<'a> {
     pub name: &'a str,
     pub scale: u32,
-    pub instance: &'a Instance,
+    pub instance: &'a Arc<Instance>,
     pub schema: &'a Schema,
 }
 
 impl DirectoryData<'_> {
     /// The first letters of the data's identity, as marks have it.
-    fn brief(&self) -> String {
-        self.instance.data_identity().chars().take(12).collect()
+    fn brief(&self) -> &str {
+        brief_hash(self.instance.data_identity())
     }
 
     /// `search_path` of every session that runs the directory's SQL: nobody else's name comes first. Extensions that it needs may be

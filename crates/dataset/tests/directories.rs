@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use dataset::directory::bounds::LoadBounds;
 use dataset::directory::checks::{self, Outcomes};
 use dataset::directory::load::{DirectoryRequest, load};
 use dataset::directory::marks::DirectoryState;
@@ -100,10 +102,11 @@ fn files() -> BTreeMap<String, String> {
     files.into_iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
 }
 
-fn instance_of(files: BTreeMap<String, String>, scale: u32) -> Instance {
+fn instance_of(files: BTreeMap<String, String>, scale: u32) -> Arc<Instance> {
     let directory = Directory::new(files).unwrap();
     let choice = Choice { variant: None, options: BTreeMap::new(), scale, data_seed: None };
-    Instance::new(&directory, &choice).unwrap_or_else(|problems| {
+    let made = Instance::new(&directory, &choice);
+    made.map(Arc::new).unwrap_or_else(|problems| {
         panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     })
 }
@@ -142,7 +145,7 @@ impl Bench {
         self.server.admin(&self.database)
     }
 
-    fn data<'a>(&'a self, instance: &'a Instance, scale: u32) -> DirectoryData<'a> {
+    fn data<'a>(&'a self, instance: &'a Arc<Instance>, scale: u32) -> DirectoryData<'a> {
         DirectoryData { name: "shop", scale, instance, schema: &self.schema }
     }
 
@@ -233,6 +236,71 @@ fn expect_violations(bench: &Bench, data: DirectoryData<'_>) {
 }
 
 #[test]
+fn what_after_sql_makes_is_of_the_load_too_whatever_needs_it() {
+    let mut bench = Bench::start();
+    bench.schema = Schema::named("My-App");
+    bench.server.execute(&bench.database, "create schema \"My-App\"");
+    guest::make(&mut bench.owner(), &bench.schema).unwrap();
+    // A name that is a keyword in some places, in a schema that has to be quoted.
+    let renamed = |text: String| text.replace("log_id_seq", "time_id_seq").replace("from log", "from time");
+    let mut all: BTreeMap<String, String> =
+        files().into_iter().map(|(name, text)| (name, renamed(text))).collect();
+    all.insert("workload.toml".to_string(), MANIFEST.replace("name = \"log\"", "name = \"time\""));
+    all.insert("schema.sql".to_string(), renamed(SCHEMA.replace("create table log", "create table time")));
+    all.insert("transactions/note.sql".to_string(), "INSERT INTO time DEFAULT VALUES;\n".to_string());
+    // Views are dropped before functions, but this function needs a view.
+    let after = all["after.sql"].clone()
+        + "create view newest as select max(id) as id from orders;\n\
+           create function later(newest) returns bigint language sql as 'select 1::bigint';\n\
+           create type mood as enum ('good', 'bad');\n\
+           create view \"Moods\" as select 'good'::mood as mood;\n";
+    all.insert("after.sql".to_string(), after);
+    let instance = instance_of(all, 1);
+    let data = bench.data(&instance, 1);
+    assert_eq!(trial::problems(&mut bench.guest(), data, STATEMENT_MAX).unwrap(), Vec::<String>::new());
+    let n_rows = bench.load(data, false).unwrap();
+    let relations = data.own_relations(&mut bench.guest()).unwrap();
+    let expected =
+        ["My-App.Moods", "My-App.line", "My-App.newest", "My-App.orders", "My-App.time", "My-App.totals"];
+    let mut found: Vec<&str> = relations.iter().map(String::as_str).collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    // What others make is not the load's, and nothing is dropped from under it.
+    assert_eq!(bench.load(data, false), Ok(n_rows));
+    bench.server.execute(&bench.database, "create view public.mine as select id from \"My-App\".newest");
+    let refused = bench.load(data, false).unwrap_err();
+    assert!(refused.contains("drop what an earlier load of workload `shop` has made"), "{refused}");
+    assert!(refused.contains("depend on it"), "{refused}");
+    data.expect_whole(&mut bench.guest()).unwrap();
+    bench.server.execute(&bench.database, "drop view public.mine");
+    assert_eq!(bench.load(data, false), Ok(n_rows));
+}
+
+#[test]
+fn data_that_outgrows_its_plan_ends_its_load() {
+    let bench = Bench::start();
+    let bounds = LoadBounds { bytes_max: 4 << 20, statement_max: STATEMENT_MAX };
+    let endless = "create table filler (text text);\n\
+                   insert into filler select repeat('x', 500) from generate_series(1, 3000) a, generate_series(1, 3000) b;\n";
+    let instance = instance_of(with("after.sql", endless), 1);
+    let data = bench.data(&instance, 1);
+    let stopped = bounds.keep(&mut bench.owner(), || bench.load(data, false).map_err(anyhow::Error::msg));
+    let why = format!("{:#}", stopped.unwrap_err());
+    assert!(
+        why.contains("stopped: the SQL of the directory made") && why.contains("more than 4.00 MiB"),
+        "{why}"
+    );
+    // Nor may one session's temporary files fill the disk: the role's own setting, which it cannot change.
+    let sorts = "select count(*) from (select g from generate_series(1, 3000000) g order by random()) as s";
+    let spilled = bounds.keep(&mut bench.owner(), || Ok(bench.guest().query(sorts).map(drop)?));
+    let why = format!("{:#}", spilled.unwrap_err());
+    assert!(why.contains("temporary file size exceeds temp_file_limit"), "{why}");
+    assert_eq!(bench.ask("select count(*) from pg_db_role_setting"), "0");
+    let kept = bounds.keep(&mut bench.owner(), || Ok(7));
+    assert_eq!(kept.unwrap(), 7);
+}
+
+#[test]
 fn what_a_load_would_find_after_an_hour_is_found_before() {
     let bench = Bench::start();
     let check = |name: &str, text: &str, expected: &[&str]| {
@@ -243,6 +311,14 @@ fn what_a_load_would_find_after_an_hour_is_found_before() {
         assert_eq!(bench.ask("select count(*) from pg_class where relname = 'orders'"), "0");
     };
     check("schema.sql", &SCHEMA.replace("varchar(12)", "varchar(8)"), &["customer", "12", "8"]);
+    // A column that is too short hides nothing that is wrong elsewhere.
+    let mut several = with("schema.sql", &SCHEMA.replace("varchar(12)", "varchar(8)"));
+    several.insert("transactions/note.sql".to_string(), "INSERT INTO lag DEFAULT VALUES;\n".to_string());
+    several.insert("checks/lines.sql".to_string(), "select nothing from line".to_string());
+    let found = bench.problems(several, STATEMENT_MAX);
+    for part in ["customer", "transactions/note.sql:1:13: relation \"lag\"", "checks/lines.sql:1:8: "] {
+        assert!(found.contains(part), "{found}\nexpected: {part}");
+    }
     check(
         "schema.sql",
         &SCHEMA.replace("create table log", "create tabel log"),
@@ -261,7 +337,21 @@ fn what_a_load_would_find_after_an_hour_is_found_before() {
     check("schema.sql", &constrained, &["the server does not take rows of `orders`", "23514"]);
     check("after.sql", "create unique index on orders (customer);", &["after.sql:1:", "23505"]);
     check("after.sql", "alter table orders add primary key (nr);", &["after.sql:1:", "nr"]);
-    check("checks/lines.sql", "select 1 from lines", &["checks/lines.sql", "42P01"]);
+    check(
+        "checks/lines.sql",
+        "select 1\nfrom line where number < :rows_line and amuont > 1",
+        &["checks/lines.sql:2:41: column \"amuont\" does not exist (42703)", "^"],
+    );
+    check("checks/lines.sql", "select 1 from lines", &["checks/lines.sql:1:15: ", "42P01"]);
+    check(
+        "transactions/note.sql",
+        "\\set a 1\nINSERT INTO log DEFAULT VALUES;\n  SELECT :a::int,\n    idd FROM log;\n",
+        &[
+            "transactions/note.sql:4:5: column \"idd\" does not exist (42703)",
+            "\n      idd FROM log;\n      ^",
+        ],
+    );
+    check("after.sql", "create schema other;", &["after.sql"]);
     check("checks/lines.sql", "delete from line", &["checks/lines.sql"]);
 }
 

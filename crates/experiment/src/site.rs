@@ -43,6 +43,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
 use crate::spot::Spot;
+use crate::stage::directory_data::trust::TrustedWorkload;
 
 /// All that stages and runs have in common. A function that needs a part takes that part.
 pub struct Site<'a> {
@@ -129,6 +130,8 @@ pub struct Risks {
     pub archive_as_superuser: bool,
     /// A server may be the one that a workload was captured from: it is a copy of it.
     pub is_copy: bool,
+    /// The workload directory whose SQL may run with whatever rights a role has.
+    pub trusted_workload: Option<TrustedWorkload>,
 }
 
 #[cfg(test)]

@@ -13,14 +13,10 @@ use model::experiment::script::{CaseData, CaseScript, ScriptSurvey};
 use model::load::Protocol;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
-use workload::{Bundle, Program, Statement, TextPiece, directories};
+use workload::{Bundle, Program, Statement, directories};
 
 use crate::plan::scripts;
 
-/// First keywords of statements that may change how others are parsed: they may create or redirect the objects that
-/// those use.
-const CHANGES_PARSING: [&str; 10] =
-    ["alter", "call", "create", "declare", "do", "drop", "import", "prepare", "set", "reset"];
 /// "relation does not exist".
 const UNDEFINED_TABLE: &str = "42P01";
 
@@ -80,18 +76,19 @@ fn ask_all(
     is_asked: impl Fn(&Statement) -> bool,
 ) -> Result<ScriptSurvey> {
     let bundle = compile(workload)?;
-    let is_making = bundle.programs.iter().flat_map(|program| &program.statements).any(changes_parsing);
+    let is_making =
+        bundle.programs.iter().flat_map(|program| &program.statements).any(Statement::changes_parsing);
     let mut survey = ScriptSurvey::default();
     // Transactions that only other variants of a directory run must parse, and touch nothing.
     let mut of_others = ScriptSurvey::default();
     for (program, script) in bundle.programs.iter().zip(&workload.scripts) {
         let survey = if may_run(workload, script) { &mut survey } else { &mut of_others };
-        for statement in program.statements.iter().flat_map(sent).filter(|statement| is_asked(statement)) {
+        for statement in
+            program.statements.iter().flat_map(Statement::sent).filter(|statement| is_asked(statement))
+        {
             let Err(error) = ask(session, statement, survey) else { continue };
             let told = located(program, statement, &script.source, &error);
-            // In the simple protocol, values become part of the text, and a query may contain several statements.
-            let may_do = workload.protocol == Protocol::Simple
-                && (!statement.parameters.is_empty() || statement.text.trim_end_matches(';').contains(';'));
+            let may_do = workload.protocol == Protocol::Simple && statement.differs_in_simple();
             match &error {
                 SessionError::Server(_) if may_do || is_making => survey.unchecked.push(told),
                 // COPY may depend on earlier statements of its transaction (FREEZE).
@@ -131,19 +128,6 @@ fn compile(workload: &WorkloadSpec) -> Result<Bundle> {
     })
 }
 
-/// What is sent for a statement: with glued names one for each combination of their values.
-fn sent(statement: &Statement) -> &[Statement] {
-    statement.glued.as_deref().map_or(std::slice::from_ref(statement), |glued| &glued.variants)
-}
-
-fn changes_parsing(statement: &Statement) -> bool {
-    let text = statement.text.to_ascii_lowercase();
-    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    // A function may do anything, but that is not likely enough to give up checking.
-    words.next().is_some_and(|word| CHANGES_PARSING.contains(&word))
-        || words.any(|word| word == "into") && text.trim_start().starts_with("select")
-}
-
 /// Parses one statement and records the tables that it locks.
 fn ask(
     session: &mut Session,
@@ -177,8 +161,7 @@ fn ask(
 fn located(program: &Program, statement: &Statement, source: &str, error: &SessionError) -> String {
     let SessionError::Server(error) = error else { return format!("{}: {error}", program.name) };
     let position = error.position.map(|position| position as usize - 1);
-    let offset =
-        start_of(program, statement, source) + position.map_or(0, |at| in_original(program, statement, at));
+    let offset = statement.offset_in(source, &program.variables, position.unwrap_or(0));
     let (line, column) = line_and_column(source, offset);
     let shown = source.lines().nth(line - 1).unwrap_or_default();
     let caret = " ".repeat(column - 1);
@@ -187,38 +170,6 @@ fn located(program: &Program, statement: &Statement, source: &str, error: &Sessi
         "{}:{line}:{column}: {} ({})\n  {shown}\n  {caret}^{hint}",
         program.name, error.message, error.sqlstate
     )
-}
-
-/// Offset of a statement in its script.
-fn start_of(program: &Program, statement: &Statement, source: &str) -> usize {
-    let line_start: usize = source.split_inclusive('\n').take(statement.line - 1).map(str::len).sum();
-    let original = statement.original(&program.variables);
-    line_start + source[line_start..].find(&original).unwrap_or(0)
-}
-
-/// Converts a character position in the text with `$1` for variables to a byte offset in the original.
-fn in_original(program: &Program, statement: &Statement, position: usize) -> usize {
-    let (mut n_chars, mut n_bytes, mut n_parameters) = (0, 0, 0);
-    for piece in &statement.pieces {
-        let (text, original_bytes) = match piece {
-            TextPiece::Text(text) => (text.clone(), text.len()),
-            TextPiece::Variable(variable) | TextPiece::Quoted(variable) => {
-                n_parameters += 1;
-                (format!("${n_parameters}"), 1 + program.variables.name(*variable).len())
-            }
-        };
-        let here = text.chars().count();
-        if position < n_chars + here {
-            let within = match piece {
-                TextPiece::Text(text) => text.chars().take(position - n_chars).map(char::len_utf8).sum(),
-                TextPiece::Variable(_) | TextPiece::Quoted(_) => 0,
-            };
-            return n_bytes + within;
-        }
-        n_chars += here;
-        n_bytes += original_bytes;
-    }
-    n_bytes
 }
 
 /// Advice about a missing table.
@@ -237,43 +188,5 @@ fn about_data(data: &CaseData) -> &'static str {
         CaseData::Archive(_) => {
             "  the archive of workload.restore_from has no such table, or in a schema that is not in the search path"
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_in_the_servers_text_are_found_in_the_script() {
-        let source = "\\set aid 1\n  SELECT ü, :aid,\n  x FROM t WHERE y = :aid AND z;\n";
-        let program = Program::compile("a.sql", source).unwrap();
-        let statement = &program.statements[0];
-        let check = |word: &str, expected: (usize, usize)| {
-            let at = statement.text.find(word).unwrap();
-            let position = statement.text[..at].chars().count();
-            let offset = start_of(&program, statement, source) + in_original(&program, statement, position);
-            assert_eq!(line_and_column(source, offset), expected, "{word}");
-        };
-        check("SELECT", (2, 3));
-        check("ü", (2, 10));
-        check("$1", (2, 13));
-        check("x FROM", (3, 3));
-        check("$2", (3, 22));
-        check("z", (3, 31));
-    }
-
-    #[test]
-    fn some_statements_make_later_ones_hard_to_judge() {
-        let check = |sql: &str, expected| {
-            let program = Program::compile("a", sql).unwrap();
-            assert_eq!(changes_parsing(&program.statements[0]), expected, "{sql}");
-        };
-        check("create temp table t ();", true);
-        check("SET search_path = x;", true);
-        check("select 1 into t;", true);
-        check("select 1;", false);
-        check("insert into t values (1);", false);
-        check("update t set a = 1;", false);
     }
 }

@@ -215,8 +215,8 @@ impl Instance {
     }
 
     /// SHA-256 of what the data depends on, in hexadecimal.
-    pub fn data_identity(&self) -> String {
-        self.data_identity.clone()
+    pub fn data_identity(&self) -> &str {
+        &self.data_identity
     }
 
     /// The tables in load order, braces expanded.
@@ -225,13 +225,13 @@ impl Instance {
     }
 
     /// The SQL that creates the tables: the whole file, or if it has places for tables of a name with braces, its statements.
-    pub fn schema_sql(&self) -> Vec<SqlPart> {
-        self.schema.clone()
+    pub fn schema_sql(&self) -> &[SqlPart] {
+        &self.schema
     }
 
     /// The SQL that follows the rows, as [`Instance::schema_sql`].
-    pub fn after_sql(&self) -> Vec<SqlPart> {
-        self.after.clone()
+    pub fn after_sql(&self) -> &[SqlPart] {
+        &self.after
     }
 
     /// All transactions of the directory.
@@ -245,8 +245,8 @@ impl Instance {
     }
 
     /// The checks, braces expanded.
-    pub fn checks(&self) -> Vec<CheckSql> {
-        self.checks.clone()
+    pub fn checks(&self) -> &[CheckSql] {
+        &self.checks
     }
 
     /// The parameters of a client, by its number from 0 among `n_clients` of the whole load.

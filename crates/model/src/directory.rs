@@ -15,6 +15,9 @@ pub struct WorkloadDirectory {
     pub name: String,
     /// Title that it gives.
     pub title: String,
+    /// Where its files were read in this process: a built-in name, or a path. Records do not have it.
+    #[serde(skip)]
+    pub place: String,
     /// What it wants to be said with every result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
@@ -30,9 +33,6 @@ pub struct WorkloadDirectory {
     pub identity: String,
     /// SHA-256 of all that the data depends on, in hexadecimal.
     pub data_identity: String,
-    /// Whether it is one of pgdyno's own, unchanged.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_builtin: bool,
     /// Its tables in load order, as planned; empty where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<DirectoryTable>,
@@ -50,7 +50,7 @@ pub struct WorkloadDirectory {
     pub texts: BTreeMap<String, String>,
     /// Where it is, as the user named it, if it has captured rows, which no record has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
+    pub draws_from: Option<String>,
     /// Its captured rows, as far as they are at hand.
     #[serde(skip)]
     pub draws: DrawnFiles,
@@ -118,6 +118,11 @@ impl WorkloadDirectory {
             Some(variant) => format!("{}:{variant}", self.name),
             None => self.name.clone(),
         }
+    }
+
+    /// As the user has named it, for messages: `./shop.workload`; by its name where only a record is known.
+    pub fn place_words(&self) -> &str {
+        if self.place.is_empty() { &self.name } else { self.place.trim_end_matches('/') }
     }
 
     /// Its title and its variant, for titles of experiments.

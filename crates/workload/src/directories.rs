@@ -7,10 +7,10 @@ mod problems;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use generator::{Choice, Directory, Instance};
+use generator::{Choice, Directory, Instance, Manifest};
 use model::experiment::case::directory::WorkloadDirectory;
 
-pub use problems::{problems, unsupported};
+pub use problems::{of_transaction, problems, script_file, unsupported};
 
 /// The files of a directory: names with `/`, and their texts.
 pub type DirectoryFiles = &'static [(&'static str, &'static str)];
@@ -32,6 +32,19 @@ pub fn instance(
     let scale =
         scale.map_err(|_| format!("workload directory {}: the scale is no number", directory.name))?;
     at_scale(directory, scale)
+}
+
+/// Whether every text of a directory is that of the one that pgdyno brings along, whatever a plan claims.
+pub fn is_builtin(directory: &WorkloadDirectory) -> bool {
+    let known = builtin(&directory.name).unwrap_or_default();
+    let is_known = |(name, text): (&String, &String)| known.contains(&(name.as_str(), text.as_str()));
+    !directory.texts.is_empty() && directory.texts.iter().all(is_known)
+}
+
+/// What `workload.toml` of a directory says; `None` if it is wrong.
+pub fn manifest(directory: &WorkloadDirectory) -> Option<Manifest> {
+    let files = Directory::new(directory.texts.clone()).ok()?;
+    Manifest::read(&files).ok()
 }
 
 /// The workload directory of a case at a scale. Its texts may be somebody else's.

@@ -9,9 +9,7 @@ use model::load::Window;
 use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 use model::run::server::ServerRecord;
-
-/// Digits of a SHA-256 that distinguish two files of one name.
-const SHA_DIGITS: usize = 12;
+use model::text::prose::brief_hash;
 
 /// `on` or `off`.
 pub(crate) fn switch(on: bool) -> String {
@@ -45,7 +43,7 @@ pub(super) fn scripts(workload: &WorkloadSpec) -> String {
     let scripts = workload
         .scripts
         .iter()
-        .map(|script| format!("{} (weight {}, {})", script.name, script.weight, brief(&script.sha256)));
+        .map(|script| format!("{} (weight {}, {})", script.name, script.weight, brief_hash(&script.sha256)));
     or_none(scripts.collect())
 }
 
@@ -72,16 +70,18 @@ pub(super) fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
         CaseData::Loaded(dataset) => dataset.row().words.to_string(),
         CaseData::None => "the database as it is".to_string(),
-        CaseData::Files(files) => {
-            or_none(files.iter().map(|file| format!("{} ({})", file.name, brief(&file.sha256))).collect())
+        CaseData::Files(files) => or_none(
+            files.iter().map(|file| format!("{} ({})", file.name, brief_hash(&file.sha256))).collect(),
+        ),
+        CaseData::Archive(archive) => {
+            format!("{}, identity {}", archive.words(), brief_hash(&archive.identity))
         }
-        CaseData::Archive(archive) => format!("{}, identity {}", archive.words(), brief(&archive.identity)),
         CaseData::Directory => match &workload.directory {
             Some(directory) => {
                 format!(
                     "{}, identity {}",
                     directory.data_words(workload.scale),
-                    brief(&directory.data_identity)
+                    brief_hash(&directory.data_identity)
                 )
             }
             None => "made by a workload directory".to_string(),
@@ -139,10 +139,6 @@ pub(super) fn poller(record: &RunRecord) -> String {
 /// The profile that the driver was built with, if the record says it.
 pub(crate) fn build_profile(record: &RunRecord) -> Option<&str> {
     record.ready.as_ref().map(|ready| ready.build_profile.as_str()).filter(|profile| !profile.is_empty())
-}
-
-fn brief(sha256: &str) -> &str {
-    sha256.get(..SHA_DIGITS).unwrap_or(sha256)
 }
 
 fn or_none(parts: Vec<String>) -> String {

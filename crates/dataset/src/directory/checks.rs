@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use generator::{CheckSql, Instance, Table, variable_name};
+use generator::{CheckSql, Instance, Problem, Table, variable_name};
+use model::text::nearest::nearest;
 use wire::session::{Session, SessionError};
 
 use super::limit_statements;
@@ -78,7 +79,7 @@ pub fn after_load(
     rows: &BTreeMap<String, u64>,
     longest: Duration,
 ) -> Result<Checked> {
-    let checks: Vec<CheckSql> = instance.checks().into_iter().filter(|check| check.on_load).collect();
+    let checks: Vec<&CheckSql> = instance.checks().iter().filter(|check| check.on_load).collect();
     run(session, &checks, &variables(instance, rows, &BTreeMap::new()), longest)
 }
 
@@ -93,7 +94,7 @@ pub fn after_run(
     outcomes: &BTreeMap<String, Outcomes>,
     longest: Duration,
 ) -> Result<Checked> {
-    let checks: Vec<CheckSql> = instance.checks().into_iter().filter(|check| check.on_run).collect();
+    let checks: Vec<&CheckSql> = instance.checks().iter().filter(|check| check.on_run).collect();
     run(session, &checks, &variables(instance, rows, outcomes), longest)
 }
 
@@ -103,7 +104,7 @@ pub fn after_run(
 /// When a check uses an unknown variable, is no query, or the server fails.
 pub fn run(
     session: &mut Session,
-    checks: &[CheckSql],
+    checks: &[&CheckSql],
     variables: &BTreeMap<String, u64>,
     longest: Duration,
 ) -> Result<Checked> {
@@ -118,10 +119,10 @@ pub fn run(
             Some(table) => format!("{} of {table}", check.name),
             None => check.name.clone(),
         };
-        let sql =
-            fill(&check.sql, variables).map_err(|why| anyhow::anyhow!("checks/{}.sql: {why}", check.name))?;
+        let filled = FilledSql::new(&check.sql, variables)
+            .map_err(|(at, why)| anyhow::anyhow!(located(check, at, &why)))?;
         session.execute("savepoint one_check")?;
-        match one(session, &sql) {
+        match one(session, &filled.sql) {
             Ok(violations) => {
                 checked.results.push(CheckResult { id, title: check.title.clone(), violations })
             }
@@ -140,6 +141,11 @@ pub fn run(
     Ok(checked)
 }
 
+/// A message with its place in a check: a byte of its SQL.
+pub(super) fn located(check: &CheckSql, at: usize, message: &str) -> String {
+    Problem::at(&format!("checks/{}.sql", check.name), &check.sql, at..at + 1, message).to_string()
+}
+
 /// The rows that a query returns, at most as many as are shown.
 fn one(session: &mut Session, sql: &str) -> std::result::Result<Vec<String>, SessionError> {
     // A cursor takes one query, and stops it when enough is known.
@@ -148,24 +154,43 @@ fn one(session: &mut Session, sql: &str) -> std::result::Result<Vec<String>, Ses
     Ok(rows.rows.iter().map(|row| violation(&rows.columns, row)).collect())
 }
 
-/// Fails if something in a check is no variable that it has, and returns its SQL with the values otherwise.
-///
-/// # Errors
-/// Names what is unknown.
-pub fn fill(sql: &str, variables: &BTreeMap<String, u64>) -> Result<String, String> {
-    let (mut filled, mut end) = (String::with_capacity(sql.len()), 0);
-    for (colon, word) in generator::sql_variables(sql) {
-        // A slice: a[1:2].
-        if word.starts_with(char::is_numeric) {
-            continue;
+/// A check's SQL with values in place of its variables.
+pub(super) struct FilledSql {
+    pub(super) sql: String,
+    /// Where texts between variables begin: in `sql`, and in the check.
+    starts: Vec<(usize, usize)>,
+}
+
+impl FilledSql {
+    /// Replaces the variables of a check.
+    ///
+    /// # Errors
+    /// Names what is no variable, and where it stands.
+    pub(super) fn new(sql: &str, variables: &BTreeMap<String, u64>) -> Result<FilledSql, (usize, String)> {
+        let (mut filled, mut end) = (String::with_capacity(sql.len()), 0);
+        let mut starts = vec![(0, 0)];
+        for (colon, word) in generator::sql_variables(sql) {
+            // A slice: a[1:2].
+            if word.starts_with(char::is_numeric) {
+                continue;
+            }
+            let (name, value) = variable(&sql[colon + 1..], variables).map_err(|why| (colon, why))?;
+            filled.push_str(&sql[end..colon]);
+            filled.push_str(&value.to_string());
+            end = colon + 1 + name.len();
+            starts.push((filled.len(), end));
         }
-        let (name, value) = variable(&sql[colon + 1..], variables)?;
-        filled.push_str(&sql[end..colon]);
-        filled.push_str(&value.to_string());
-        end = colon + 1 + name.len();
+        filled.push_str(&sql[end..]);
+        Ok(FilledSql { sql: filled, starts })
     }
-    filled.push_str(&sql[end..]);
-    Ok(filled)
+
+    /// Where a character of the SQL, by its number from 0, stands in the check: a byte.
+    pub(super) fn offset_in_check(&self, position: usize) -> usize {
+        let at: usize = self.sql.chars().take(position).map(char::len_utf8).sum();
+        let (filled, of_check) =
+            self.starts.iter().rev().find(|(filled, _)| *filled <= at).copied().unwrap_or((0, 0));
+        of_check + (at - filled)
+    }
 }
 
 /// The variable with whose name the text begins, the longest one.
@@ -177,7 +202,10 @@ fn variable<'a>(text: &str, variables: &'a BTreeMap<String, u64>) -> Result<(&'a
         None => {
             let word: String = text.chars().take_while(|c| is_letter(*c)).collect();
             let known: Vec<&str> = variables.keys().map(String::as_str).collect();
-            Err(format!("`:{word}` is no variable; a check has {}", known.join(", ")))
+            Err(match nearest(&word, known.iter().copied()) {
+                Some(near) => format!("`:{word}` is no variable of a check; did you mean `:{near}`?"),
+                None => format!("`:{word}` is no variable of a check, which has {}", known.join(", ")),
+            })
         }
     }
 }
@@ -221,9 +249,27 @@ mod tests {
             ("select a[1:2], 'it''s :x', 'open", "select a[1:2], 'it''s :x', 'open"),
             ("select $$:x$$, E'\\' :x', :rows_job", "select $$:x$$, E'\\' :x', 7"),
         ] {
-            assert_eq!(fill(sql, &variables).as_deref(), Ok(expected));
+            let filled = FilledSql::new(sql, &variables).map(|filled| filled.sql);
+            assert_eq!(filled.as_deref(), Ok(expected));
         }
-        let unknown = fill("select :rows_jobs", &variables).unwrap_err();
-        assert!(unknown.starts_with("`:rows_jobs` is no variable; a check has committed_read,"), "{unknown}");
+        let (at, unknown) = FilledSql::new("select :rows_jobs", &variables).err().unwrap();
+        assert_eq!((at, &*unknown), (7, "`:rows_jobs` is no variable of a check; did you mean `:rows_job`?"));
+        let (_, unknown) = FilledSql::new("select :a", &variables).err().unwrap();
+        assert!(
+            unknown.starts_with("`:a` is no variable of a check, which has committed_read,"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn places_after_variables_are_those_of_the_check() {
+        let variables = BTreeMap::from([("rows_job".to_string(), 123_456_789_012)]);
+        let check = "select 'ü', :rows_job, :rows_job where x";
+        let filled = FilledSql::new(check, &variables).unwrap();
+        for word in ["select", "ü", "where", "x"] {
+            let position =
+                filled.sql.chars().count() - filled.sql[filled.sql.rfind(word).unwrap()..].chars().count();
+            assert_eq!(filled.offset_in_check(position), check.rfind(word).unwrap(), "{word}");
+        }
     }
 }

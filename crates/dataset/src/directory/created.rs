@@ -98,11 +98,12 @@ impl Inventory {
         Ok(Inventory((0..rows.len()).filter_map(object).collect()))
     }
 
-    /// What the transaction has made since, and what it must not have done, in words.
+    /// What the transaction has made since by the SQL of `file`, and what it must not have done, in words.
     pub(super) fn difference(
         &self,
         session: &mut Session,
         schema: &Schema,
+        file: &str,
     ) -> Result<(Created, Vec<String>)> {
         let now = Inventory::take(session)?;
         let new: Vec<&ObjectId> = now.0.keys().filter(|id| !self.0.contains_key(*id)).collect();
@@ -110,7 +111,7 @@ impl Inventory {
         let gone: BTreeSet<&ObjectId> = self.0.keys().filter(|id| !now.0.contains_key(*id)).collect();
         if !gone.is_empty() {
             problems.push(format!(
-                "schema.sql drops what it did not make ({} {})",
+                "{file} drops what it did not make ({} {})",
                 gone.len(),
                 if gone.len() == 1 { "object" } else { "objects" }
             ));
@@ -121,21 +122,19 @@ impl Inventory {
             self.0.keys().filter(|id| now.0.contains_key(*id)).filter(is_changed).collect();
         let changed: Vec<String> =
             identify(session, &changed)?.into_iter().map(|object| object.words()).collect();
-        problems
-            .extend(listed(&changed).map(|list| format!("schema.sql changes what it did not make: {list}")));
+        problems.extend(listed(&changed).map(|list| format!("{file} changes what it did not make: {list}")));
         let objects = identify(session, &new)?;
         let strange: Vec<String> =
             objects.iter().filter(|object| !object.is_within(schema)).map(CreatedObject::words).collect();
         problems.extend(listed(&strange).map(|list| {
             format!(
-                "schema.sql makes what does not belong to a workload's schema (`{}`): {list}; write names without a schema",
+                "{file} makes what does not belong to a workload's schema (`{}`): {list}; write names without a schema",
                 schema.name()
             )
         }));
         let touched = touched(session, &new)?;
-        problems.extend(
-            listed(&touched).map(|list| format!("schema.sql uses tables that it did not make: {list}")),
-        );
+        problems
+            .extend(listed(&touched).map(|list| format!("{file} uses tables that it did not make: {list}")));
         let tables = tables(session, &objects)?;
         Ok((Created { objects, tables }, problems))
     }
@@ -147,7 +146,21 @@ impl CreatedObject {
         format!("{} {}", self.kind, self.identity)
     }
 
-    fn is_within(&self, schema: &Schema) -> bool {
+    /// The name without schema and arguments, as it is stored.
+    pub(super) fn name(&self) -> String {
+        let rest = match self.identity.strip_prefix('"') {
+            Some(quoted) => quoted.split_once("\".").map_or("", |(_, rest)| rest),
+            None => self.identity.split_once('.').map_or("", |(_, rest)| rest),
+        };
+        let end = if rest.starts_with('"') {
+            rest.rfind('"').map_or(rest.len(), |at| at + 1)
+        } else {
+            rest.find('(').unwrap_or(rest.len())
+        };
+        unquoted(&rest[..end])
+    }
+
+    pub(super) fn is_within(&self, schema: &Schema) -> bool {
         let kind = self.kind.as_str();
         match self.schema.as_str() {
             "" => OF_TABLE.contains(&kind),

@@ -8,13 +8,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use generator::{Problem, Table};
+use generator::Table;
 use wire::session::{Session, quote_ident};
 
 use super::created::{Created, CreatedTable, Inventory};
 use super::rows::Faults;
 use super::statements::{OwnStatement, statements};
-use super::{DirectoryData, checks, in_words, limit_statements, rows};
+use super::{DirectoryData, checks, limit_statements, marks, rows};
 use crate::load::{LoadProgress, LoadReport, STOPPED_LOADING};
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked::MarkedTable;
@@ -65,7 +65,7 @@ fn load_all(request: &DirectoryRequest<'_>, progress: &mut dyn FnMut(LoadProgres
     let begun = Instant::now();
     let DirectoryRequest { data, connect, .. } = *request;
     let after_parts = data.instance.after_sql();
-    let after = statements(AFTER_SQL, &after_parts).map_err(|problems| anyhow!(problems.join("\n")))?;
+    let after = statements(AFTER_SQL, after_parts).map_err(|problems| anyhow!(problems.join("\n")))?;
     let created = create(request)?;
 
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -81,6 +81,7 @@ fn load_all(request: &DirectoryRequest<'_>, progress: &mut dyn FnMut(LoadProgres
         })
         .collect::<Result<_>>()?;
 
+    let before_after = if after.is_empty() { None } else { Some(marks::look(&mut sessions[0])?) };
     let fill = Fill::new(data, &created, is_ordered);
     let waves = waves(&after, &fill.names());
     let (first, rest) = match waves.split_first() {
@@ -108,6 +109,9 @@ fn load_all(request: &DirectoryRequest<'_>, progress: &mut dyn FnMut(LoadProgres
                 run(&mut sessions, jobs.collect(), &after, request.stop, &mut |_| {})?;
             }
         }
+    }
+    if let Some(before) = before_after {
+        data.mark_later(&mut sessions[0], &before, after_parts).context(HALF)?;
     }
     tell("vacuum");
     let vacuums = created.tables.keys().map(|table| {
@@ -143,7 +147,9 @@ fn create(request: &DirectoryRequest<'_>) -> Result<Created> {
     }
     begin(&mut session)?;
     let done = data.drop_marked(&mut session).and_then(|()| {
-        let (created, problems) = make_tables(&mut session, data, request.schema_statement_max)?;
+        let MadeTables { created, problems, .. } =
+            make_tables(&mut session, data, request.schema_statement_max)?;
+        let problems = problems.into_words();
         ensure!(problems.is_empty(), "{}", problems.join("\n"));
         data.mark(&mut session, &created)?;
         Ok(created)
@@ -161,6 +167,29 @@ pub(super) fn begin(session: &mut Session) -> Result<()> {
     Ok(session.execute(LIMIT_LOCK_WAITS)?)
 }
 
+/// What is wrong with what `schema.sql` has made.
+#[derive(Default)]
+pub(super) struct TableProblems {
+    /// Objects that it should not have made, and tables that it has not made.
+    pub(super) of_objects: Vec<String>,
+    /// By table, columns that rows do not fit.
+    pub(super) of_columns: BTreeMap<String, Vec<String>>,
+}
+
+/// What `schema.sql` has made in an open transaction.
+pub(super) struct MadeTables {
+    /// What was there before.
+    pub(super) before: Inventory,
+    pub(super) created: Created,
+    pub(super) problems: TableProblems,
+}
+
+impl TableProblems {
+    pub(super) fn into_words(self) -> Vec<String> {
+        self.of_objects.into_iter().chain(self.of_columns.into_values().flatten()).collect()
+    }
+}
+
 /// Runs `schema.sql` in the open transaction. Returns what it has made, and all problems with that; nothing after a statement that failed.
 ///
 /// # Errors
@@ -169,45 +198,61 @@ pub(super) fn make_tables(
     session: &mut Session,
     data: DirectoryData<'_>,
     longest: Duration,
-) -> Result<(Created, Vec<String>)> {
+) -> Result<MadeTables> {
     let parts = data.instance.schema_sql();
-    let statements = statements(SCHEMA_SQL, &parts).map_err(|problems| anyhow!(problems.join("\n")))?;
+    let statements = statements(SCHEMA_SQL, parts).map_err(|problems| anyhow!(problems.join("\n")))?;
     let before = Inventory::take(session)?;
     data.enter(session)?;
     limit_statements(session, Some(longest))?;
     statements.iter().try_for_each(|statement| statement.run(session))?;
     limit_statements(session, None)?;
-    // Whatever the SQL has set.
-    session.execute("select pg_catalog.set_config('search_path', '', true)")?;
-    let (created, mut problems) = before.difference(session, data.schema)?;
-    problems.extend(expect_columns(session, data, &created)?);
-    Ok((created, problems))
+    let (created, of_objects) = difference(session, &before, data, SCHEMA_SQL)?;
+    let mut problems = TableProblems { of_objects, ..TableProblems::default() };
+    expect_columns(session, data, &created, &mut problems)?;
+    Ok(MadeTables { before, created, problems })
 }
 
-/// What keeps the rows from going into the tables that were made.
-fn expect_columns(session: &mut Session, data: DirectoryData<'_>, created: &Created) -> Result<Vec<String>> {
-    let mut problems = Vec::new();
+/// What the SQL of `file` has made in the open transaction, and what it must not have done.
+pub(super) fn difference(
+    session: &mut Session,
+    before: &Inventory,
+    data: DirectoryData<'_>,
+    file: &str,
+) -> Result<(Created, Vec<String>)> {
+    // Whatever the SQL has set.
+    session.execute("select pg_catalog.set_config('search_path', '', true)")?;
+    before.difference(session, data.schema, file)
+}
+
+/// Adds what keeps the rows from going into the tables that were made.
+fn expect_columns(
+    session: &mut Session,
+    data: DirectoryData<'_>,
+    created: &Created,
+    problems: &mut TableProblems,
+) -> Result<()> {
     for table in data.instance.tables() {
         let name = &table.name;
         match created.columns(session, name)? {
-            None => problems.push(format!(
+            None => problems.of_objects.push(format!(
                 "{SCHEMA_SQL}: makes no table `{name}`, which workload.toml names; create it without a schema"
             )),
             Some(columns) => {
-                let found: Vec<Problem> =
-                    table.check_columns(&columns).into_iter().filter(|problem| !problem.is_warning).collect();
-                if !found.is_empty() {
-                    problems.push(in_words(&found));
+                let found = table.check_columns(&columns);
+                let errors = found.iter().filter(|problem| !problem.is_warning).map(ToString::to_string);
+                let errors: Vec<String> = errors.collect();
+                if !errors.is_empty() {
+                    problems.of_columns.insert(name.clone(), errors);
                 }
             }
         }
         if table.n_rows > 0 && created.tables.get(name).is_some_and(|table| table.has_rows) {
-            problems.push(format!(
+            problems.of_objects.push(format!(
                 "{SCHEMA_SQL}: puts rows into `{name}`, which workload.toml fills; leave one of both out"
             ));
         }
     }
-    Ok(problems)
+    Ok(())
 }
 
 /// The jobs that fill the tables.

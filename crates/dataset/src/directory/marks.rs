@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
+use generator::SqlPart;
 use wire::quote_literal;
-use wire::session::Session;
+use wire::session::{Session, SessionError};
 use workload::objects::marker::{Marker, MarkerState, comment_literal, names_oid, workload_of};
 
 use super::DirectoryData;
-use super::created::{Created, CreatedObject, oid_sql, unquoted};
+use super::created::{Created, CreatedObject, Inventory, oid_sql, unquoted};
+use super::load::AFTER_SQL;
 use crate::session::LIMIT_LOCK_WAITS;
 
 /// Before the name: no directory is taken for a workload that is built into pgdyno.
@@ -50,6 +52,30 @@ struct Marked {
     comment: String,
 }
 
+/// Statements that drop what is marked, each of them alone, in an order that seldom needs another one.
+fn drops(marked: &[Marked]) -> Vec<String> {
+    let mut statements = Vec::new();
+    for kind in DROPPED_FIRST {
+        let of_kind = marked.iter().filter(|marked| marked.kind == kind);
+        let names: Vec<&str> = of_kind.map(|marked| marked.identity.as_str()).collect();
+        // All tables at once: they may refer to each other. Partitions go with their table, which may come first.
+        if kind == "table" && !names.is_empty() {
+            statements.push(format!("drop table if exists {}", names.join(", ")));
+        } else {
+            statements.extend(names.iter().map(|name| format!("drop {kind} if exists {name}")));
+        }
+    }
+    statements
+}
+
+/// All that there is before `after.sql` runs.
+pub(super) fn look(session: &mut Session) -> Result<Inventory> {
+    session.execute("begin isolation level repeatable read read only")?;
+    let found = Inventory::take(session);
+    session.execute("rollback")?;
+    found
+}
+
 impl DirectoryData<'_> {
     /// The name in marks.
     fn marked_name(&self) -> String {
@@ -73,7 +99,7 @@ impl DirectoryData<'_> {
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
             state,
             oid: None,
-            extra: BTreeMap::from([(DATA.to_string(), self.brief())]),
+            extra: BTreeMap::from([(DATA.to_string(), self.brief().to_string())]),
         }
     }
 
@@ -89,6 +115,28 @@ impl DirectoryData<'_> {
             session.execute(&marker.comment_sql_on(&self.table_sql(table)))?;
         }
         Ok(())
+    }
+
+    /// Marks what `after.sql` has made, which does not run in one transaction: what is new in the schema and what it names. What it has
+    /// made by other names stays without a mark, and is not dropped.
+    pub(super) fn mark_later(
+        &self,
+        session: &mut Session,
+        before: &Inventory,
+        after: &[SqlPart],
+    ) -> Result<()> {
+        session.execute("begin isolation level repeatable read")?;
+        session.execute(LIMIT_LOCK_WAITS)?;
+        let (created, _) = before.difference(session, self.schema, AFTER_SQL)?;
+        let is_named = |object: &CreatedObject| {
+            let name = object.name().to_lowercase();
+            after.iter().any(|part| part.text.to_lowercase().contains(&name))
+        };
+        let own = created.objects.iter().filter(|object| object.is_within(self.schema) && is_named(object));
+        for sql in own.filter_map(|object| self.comment_sql(object)) {
+            session.execute(&sql)?;
+        }
+        Ok(session.execute("commit")?)
     }
 
     fn comment_sql(&self, object: &CreatedObject) -> Option<String> {
@@ -159,7 +207,8 @@ impl DirectoryData<'_> {
     pub fn expect_whole(&self, session: &mut Session) -> Result<()> {
         let (name, schema, scale) = (self.name, self.schema.name(), self.scale);
         match self.state(session)? {
-            DirectoryState::Whole(marker) if marker.extra.get(DATA) == Some(&self.brief()) => {}
+            DirectoryState::Whole(marker)
+                if marker.extra.get(DATA).map(String::as_str) == Some(self.brief()) => {}
             DirectoryState::Whole(marker) => bail!(
                 "schema `{schema}` has data of workload `{name}` at scale {}, but other data than this directory makes at scale {scale}",
                 marker.scale
@@ -205,7 +254,7 @@ impl DirectoryData<'_> {
     /// When the server fails.
     pub fn refusal_to_replace(&self, session: &mut Session) -> Result<Option<String>> {
         let DirectoryState::Whole(marker) = self.state(session)? else { return Ok(None) };
-        let is_same = marker.extra.get(DATA) == Some(&self.brief());
+        let is_same = marker.extra.get(DATA).map(String::as_str) == Some(self.brief());
         Ok((!is_same).then(|| {
             format!(
                 "schema `{}` has complete data of workload `{}` at scale {}, which is not what this directory makes at scale {}; \
@@ -225,26 +274,29 @@ impl DirectoryData<'_> {
             return Ok(());
         }
         self.expect_no_attached(session, &marked)?;
-        for kind in DROPPED_FIRST {
-            let names: Vec<&str> = marked
-                .iter()
-                .filter(|marked| marked.kind == kind)
-                .map(|marked| marked.identity.as_str())
-                .collect();
-            if names.is_empty() {
-                continue;
+        let mut left = drops(&marked);
+        // Whatever another one needs goes after that one: with nothing left to drop, the last refusal says why.
+        while !left.is_empty() {
+            let (mut refused, mut why) = (Vec::new(), None);
+            for sql in left.iter() {
+                session.execute("savepoint dropped")?;
+                match session.execute(sql) {
+                    Ok(()) => session.execute("release savepoint dropped")?,
+                    Err(SessionError::Server(error)) => {
+                        session.execute("rollback to savepoint dropped")?;
+                        refused.push(sql.clone());
+                        why.get_or_insert(SessionError::Server(error));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
-            // All tables at once: they may refer to each other. Partitions go with their table, which may come first.
-            let statements = if kind == "table" {
-                vec![format!("drop table if exists {}", names.join(", "))]
-            } else {
-                names.iter().map(|name| format!("drop {kind} if exists {name}")).collect()
-            };
-            for sql in statements {
-                session.execute(&sql).with_context(|| {
-                    format!("drop what an earlier load of workload `{}` has made", self.name)
-                })?;
+            if refused.len() == left.len()
+                && let Some(error) = why
+            {
+                let what = format!("drop what an earlier load of workload `{}` has made", self.name);
+                return Err(Error::new(error).context(what));
             }
+            left = refused;
         }
         Ok(())
     }

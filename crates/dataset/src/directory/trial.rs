@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use generator::Table;
+use anyhow::Result;
+use generator::{DirectoryTransaction, Problem, Table};
 use wire::session::{Session, SessionError, quote_ident};
+use workload::{Bundle, Statement, directories};
 
+use super::checks::FilledSql;
 use super::created::Created;
-use super::load::{AFTER_SQL, begin, make_tables};
+use super::load::{AFTER_SQL, MadeTables, begin, difference, make_tables};
 use super::rows::samples;
 use super::statements::statements;
 use super::{DirectoryData, checks, extensions, limit_statements};
@@ -19,6 +21,10 @@ use crate::streams::PIECE_BYTES;
 const TRIED_BYTES_MAX: usize = 8 << 20;
 /// A foreign key to a row that is not among those that are tried.
 const FOREIGN_KEY_VIOLATION: &str = "23503";
+/// Class of errors about syntax, names and rights.
+const SYNTAX_OR_ACCESS: &str = "42";
+/// Before the query of a check.
+const CURSOR: &str = "declare violated no scroll cursor for ";
 /// A statement that cannot run in a transaction (`active_sql_transaction`).
 const IN_TRANSACTION: &str = "25001";
 
@@ -50,32 +56,27 @@ pub fn problems(session: &mut Session, data: DirectoryData<'_>, longest: Duratio
     }
 }
 
-/// Fails with all problems.
-///
-/// # Errors
-/// The problems, or when the server fails.
-pub fn expect_none(session: &mut Session, data: DirectoryData<'_>, longest: Duration) -> Result<()> {
-    let found = problems(session, data, longest)?;
-    if !found.is_empty() {
-        bail!("{}", found.join("\n"));
-    }
-    Ok(())
-}
-
 fn try_all(session: &mut Session, data: DirectoryData<'_>, longest: Duration) -> Result<Vec<String>> {
     data.drop_marked(session)?;
-    let (created, mut problems) = make_tables(session, data, longest)?;
-    if !problems.is_empty() {
-        return Ok(problems);
+    let MadeTables { before, created, problems: of_tables } = make_tables(session, data, longest)?;
+    if !of_tables.of_objects.is_empty() {
+        // Without its tables, whatever follows would only fail again.
+        return Ok(of_tables.into_words());
     }
     data.enter(session)?;
     limit_statements(session, Some(longest))?;
+    let misfits: Vec<String> = of_tables.of_columns.keys().cloned().collect();
+    let mut problems = of_tables.into_words();
     for table in data.instance.tables() {
-        if table.n_rows > 0 && created.tables.contains_key(&table.name) {
+        if !misfits.contains(&table.name) && table.n_rows > 0 && created.tables.contains_key(&table.name) {
             problems.extend(try_rows(session, data, &created, table)?);
         }
     }
     problems.extend(try_after(session, data)?);
+    problems.extend(difference(session, &before, data, AFTER_SQL)?.1);
+    data.enter(session)?;
+    limit_statements(session, Some(longest))?;
+    problems.extend(try_transactions(session, data)?);
     problems.extend(try_checks(session, data)?);
     Ok(problems)
 }
@@ -137,7 +138,7 @@ fn try_rows(
 /// Runs `after.sql` over the rows that were tried.
 fn try_after(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<String>> {
     let parts = data.instance.after_sql();
-    let all = match statements(AFTER_SQL, &parts) {
+    let all = match statements(AFTER_SQL, parts) {
         Ok(all) => all,
         Err(problems) => return Ok(problems),
     };
@@ -154,18 +155,89 @@ fn try_after(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<Strin
     Ok(problems)
 }
 
+/// The character at which a statement is wrong, from 0.
+fn character(error: &wire::ServerError) -> usize {
+    error.position.map_or(0, |position| (position as usize).saturating_sub(1))
+}
+
+fn in_words(error: &wire::ServerError) -> String {
+    let hint = error.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+    format!("{} ({}){hint}", error.message, error.sqlstate)
+}
+
+/// Has the server parse the statements of all transactions, also of those that only other variants run.
+fn try_transactions(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<String>> {
+    let mut defines = data.instance.options().clone();
+    defines.insert("scale".to_string(), data.scale.to_string());
+    // Scripts that do not compile are named without a server.
+    let compiled: Vec<(&DirectoryTransaction, Bundle)> = data
+        .instance
+        .transactions()
+        .iter()
+        .filter_map(|one| Some((one, directories::of_transaction(data.instance, one, &defines).ok()?)))
+        .collect();
+    let statements = || compiled.iter().flat_map(|(_, bundle)| &bundle.programs[0].statements);
+    if statements().any(Statement::changes_parsing) {
+        return Ok(Vec::new());
+    }
+    let is_simple = data.instance.manifest().defaults.protocol.as_deref() == Some("simple");
+    let mut problems = Vec::new();
+    for (transaction, bundle) in &compiled {
+        let program = &bundle.programs[0];
+        for statement in &program.statements {
+            if is_simple && statement.differs_in_simple() {
+                continue;
+            }
+            // Names that are glued differ by a number alone.
+            let (first, last) = (statement.sent().first(), statement.sent().last());
+            let ends = first.into_iter().chain(if statement.glued.is_some() { last } else { None });
+            for sent in ends {
+                if let Err(error) = try_statement(session, sent)? {
+                    let file = directories::script_file(&transaction.name);
+                    let at = sent.offset_in(&transaction.source, &program.variables, character(&error));
+                    problems.push(
+                        Problem::at(&file, &transaction.source, at..at + 1, in_words(&error)).to_string(),
+                    );
+                    break;
+                }
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Has the server parse a statement; a COPY is only looked at when it runs, which it does without rows.
+fn try_statement(
+    session: &mut Session,
+    statement: &Statement,
+) -> Result<std::result::Result<(), wire::ServerError>> {
+    let tried = undone_if_failed(session, |session| match &statement.copy_data {
+        Some(_) if statement.parameters.is_empty() => session.copy_in(&statement.text, |_| false).map(drop),
+        _ => session.prepare("", &statement.text),
+    })?;
+    // COPY may depend on earlier statements of its transaction (FREEZE).
+    let is_open = |error: &wire::ServerError| {
+        statement.copy_data.is_some() && !error.sqlstate.starts_with(SYNTAX_OR_ACCESS)
+    };
+    Ok(tried.or_else(|error| if is_open(&error) { Ok(()) } else { Err(error) }))
+}
+
 /// Has the server parse the checks.
 fn try_checks(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<String>> {
     let variables = checks::variables(data.instance, &BTreeMap::new(), &BTreeMap::new());
     let mut problems = Vec::new();
     for check in data.instance.checks() {
-        let file = format!("checks/{}.sql", check.name);
-        match checks::fill(&check.sql, &variables) {
-            Err(why) => problems.push(format!("{file}: {why}")),
-            Ok(sql) => {
-                let sql = format!("declare violated no scroll cursor for {sql}");
+        match FilledSql::new(&check.sql, &variables) {
+            Err((at, why)) => problems.push(checks::located(check, at, &why)),
+            Ok(filled) => {
+                let sql = format!("{CURSOR}{}", filled.sql);
                 if let Err(error) = undone_if_failed(session, |session| session.prepare("", &sql))? {
-                    problems.push(format!("{file}: {} ({})", error.message, error.sqlstate));
+                    let position = character(&error).saturating_sub(CURSOR.len());
+                    problems.push(checks::located(
+                        check,
+                        filled.offset_in_check(position),
+                        &in_words(&error),
+                    ));
                 }
             }
         }

@@ -28,11 +28,10 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
 }
 
 /// What a workload directory needs of a server.
-fn lacks_series(version_num: u32, workload: &WorkloadSpec) -> Option<String> {
+pub(crate) fn lacks_series(version_num: u32, workload: &WorkloadSpec) -> Option<String> {
     let directory = workload.directory.as_deref()?;
-    let instance = directories::at_scale(directory, workload.scale).ok()?;
-    let needed = instance.manifest().needs.server.as_deref()?;
-    let first = server::binaries::version_num(needed)?;
+    let needed = directories::manifest(directory)?.needs.server?;
+    let first = server::binaries::version_num(&needed)?;
     let (first, found) = (Release::new(first), Release::new(version_num));
     first.is_of_newer_series(found).then(|| {
         format!(

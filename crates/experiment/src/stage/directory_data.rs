@@ -3,11 +3,13 @@
 
 pub(crate) mod existing;
 pub mod proof;
+pub mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use dataset::directory::bounds::LoadBounds;
 use dataset::directory::checks::{self, Checked, Outcomes};
 use dataset::directory::load::{self, DirectoryRequest};
 use dataset::directory::marks::looks_marked;
@@ -23,13 +25,19 @@ use wire::session::Session;
 use workload::Schema;
 
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::{Permissions, Site, loaded_words};
+use crate::site::{Permissions, Risks, Site, loaded_words, requirements};
 use crate::stage::connections::options_with;
+use crate::stage::directory_data::trust::{TrustedWorkload, is_builtin, is_trusted};
 use crate::stage::reach;
+
+/// What problems begin with that are in a file of the directory.
+const FILES: [&str; 5] = ["workload.toml", "schema.sql", "after.sql", "transactions/", "checks/"];
 
 /// The directory that a case's data comes from, and the schema of its tables.
 pub(crate) struct DirectoryCase {
     name: String,
+    /// As the user has named it.
+    place: String,
     scale: u32,
     instance: Arc<Instance>,
     schema: Schema,
@@ -47,7 +55,8 @@ impl DirectoryCase {
         let instance =
             workload::directories::at_scale(directory, workload.scale).map_err(|message| anyhow!(message))?;
         let schema = schema::find(session, workload.schema.as_deref())?;
-        Ok(Some(DirectoryCase { name: directory.name.clone(), scale: workload.scale, instance, schema }))
+        let (name, place) = (directory.name.clone(), directory.place_words().to_string());
+        Ok(Some(DirectoryCase { name, place, scale: workload.scale, instance, schema }))
     }
 
     fn expected(session: &mut Session, workload: &WorkloadSpec) -> Result<DirectoryCase> {
@@ -80,6 +89,12 @@ impl DirectoryCase {
         checks::after_run(session, &self.instance, &rows, outcomes, checks::RUN_CHECK_MAX)
     }
 
+    /// All that is wrong with the directory on a server, where nothing is changed; files are named as they are seen from where the user is.
+    fn try_it(&self, session: &mut Session) -> Result<Vec<String>> {
+        let found = trial::problems(session, self.data(), SCHEMA_STATEMENT_MAX)?;
+        Ok(found.iter().flat_map(|text| separate(text, &self.place)).collect())
+    }
+
     /// Proves and loads the data over sessions that `connect` opens.
     fn load(
         &self,
@@ -92,10 +107,10 @@ impl DirectoryCase {
         let data = self.data();
         watch(ProgressEvent::Step(format!(
             "proving workload directory `{}` with some rows of each table",
-            self.name
+            self.place
         )));
-        trial::expect_none(&mut connect()?, data, SCHEMA_STATEMENT_MAX)
-            .with_context(|| format!("workload directory `{}`", self.name))?;
+        let found = self.try_it(&mut connect()?)?;
+        ensure!(found.is_empty(), "{}", found.join("\n"));
         watch(ProgressEvent::Step(format!("loading {}", layout::describe(workload))));
         let request = DirectoryRequest {
             data,
@@ -110,6 +125,20 @@ impl DirectoryCase {
         watch(ProgressEvent::Step(loaded_words(&report)));
         Ok(report)
     }
+}
+
+/// The problems in a text, of which each begins with a file of the directory, with the place of the directory before it.
+fn separate(text: &str, place: &str) -> Vec<String> {
+    let mut problems: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let is_of_file = FILES.iter().any(|file| line.starts_with(file));
+        match problems.last_mut() {
+            _ if is_of_file => problems.push(format!("{place}/{line}")),
+            Some(last) => last.push_str(&format!("\n{line}")),
+            None => problems.push(line.to_string()),
+        }
+    }
+    problems
 }
 
 /// Loads the data of a case into our own server: as a role without rights, whoever wrote the directory.
@@ -130,7 +159,19 @@ pub(crate) fn load_on_own_server(
     extensions::make_missing(session, &of_case.instance.manifest().needs.extensions, &of_case.schema)?;
     let as_guest = guest::conninfo(conninfo);
     let stop = site.environment.stop;
-    of_case.load(&|| session::open(&as_guest, stop), true, workload, site, watch).map(drop)
+    let connect = || session::open(&as_guest, stop);
+    if is_builtin(workload) {
+        return of_case.load(&connect, true, workload, site, watch).map(drop);
+    }
+    let planned = workload.directory.as_ref().map_or(0, |directory| directory.estimated_bytes());
+    let bounds = LoadBounds::from_planned(planned);
+    let bounded = || -> Result<Session> {
+        let mut session = connect()?;
+        let ms = bounds.statement_max.as_millis();
+        session.execute(&format!("set statement_timeout = {ms}"))?;
+        Ok(session)
+    };
+    bounds.keep(session, || of_case.load(&bounded, true, workload, site, watch).map(drop))
 }
 
 /// Loads the data of a case into a server by URL. Complete data of the same workload that is not this one is replaced only with consent.
@@ -174,12 +215,15 @@ pub fn problems_by_url(conninfo: &Conninfo, case: &Case, site: &Site) -> Result<
         found.extend(data.refusal_to_replace(session)?);
     }
     found.extend(data.in_the_way(session)?);
+    found.extend(requirements::lacks_series(session.server_version_num(), workload));
     // The server may lack an extension that the load would make.
     let needed = &of_case.instance.manifest().needs.extensions;
     let are_there =
         needed.iter().map(|name| Ok(session.extension(name)?.is_some())).collect::<Result<Vec<bool>>>()?;
-    if found.is_empty() && are_there.iter().all(|is_there| *is_there) {
-        found.extend(trial::problems(session, data, SCHEMA_STATEMENT_MAX)?);
+    if !are_there.iter().all(|is_there| *is_there) {
+        found.extend(extensions::problems(session, needed)?);
+    } else if found.is_empty() {
+        found.extend(of_case.try_it(session)?);
     }
     Ok(found)
 }
@@ -198,7 +242,10 @@ impl DirectoryCase {
         if is_builtin(workload) {
             return Ok(None);
         }
-        if let Some(why) = beyond_rights(session, workload, permissions.risks.archive_as_superuser)? {
+        if is_trusted(workload, permissions.risks.trusted_workload) {
+            return Ok(None);
+        }
+        if let Some(why) = beyond_rights(session, workload, permissions.risks)? {
             return Ok(Some(why));
         }
         let is_ours =
@@ -217,32 +264,27 @@ impl DirectoryCase {
         Ok(Some(format!(
             "workload directory `{}` is not one of pgdyno's own: its SQL is run in an empty database, or one that pgdyno made \
              (pgdyno init --create-database), or that may be replaced (--replace-database {database}); `{database}` holds {}",
-            self.name,
+            self.place,
             others.first.join(", ")
         )))
     }
 }
 
-/// Whether every text of a directory is that of the one that pgdyno brings along: a plan may claim anything.
-fn is_builtin(workload: &WorkloadSpec) -> bool {
-    let Some(directory) = &workload.directory else { return false };
-    let known = workload::directories::builtin(&directory.name).unwrap_or_default();
-    let is_known = |(name, text): (&String, &String)| known.contains(&(name.as_str(), text.as_str()));
-    !directory.texts.is_empty() && directory.texts.iter().all(is_known)
-}
-
 /// Why SQL of somebody's directory must not run with the rights of the role that logged in, if so.
-fn beyond_rights(session: &mut Session, workload: &WorkloadSpec, is_trusted: bool) -> Result<Option<String>> {
-    let Some(directory) = workload.directory.as_ref() else { return Ok(None) };
-    if is_trusted || is_builtin(workload) {
+fn beyond_rights(session: &mut Session, workload: &WorkloadSpec, risks: Risks) -> Result<Option<String>> {
+    let Some(directory) = workload.directory.as_deref() else { return Ok(None) };
+    if is_builtin(workload) || is_trusted(workload, risks.trusted_workload) {
         return Ok(None);
     }
+    let trust = TrustedWorkload::from_directory(directory);
+    let trust = trust.map_or(String::new(), |hash| {
+        format!(", or pass --trust-workload {hash} if you have read its SQL and trust it like your own")
+    });
     Ok(reach::powerful_roles(session)?.map(|roles| {
         format!(
             "workload directory `{}` is code of whoever wrote it, and {roles}: it would run with the rights of a role that reaches \
-             beyond the database; connect as a role without such rights that owns the database, or pass --allow-archive-as-superuser, \
-             where a command has it, if you trust the directory like yourself",
-            directory.name
+             beyond the database; connect as a role without such rights that owns the database{trust}",
+            directory.place_words()
         )
     }))
 }
@@ -262,8 +304,8 @@ pub(super) fn with_settings(conninfo: Conninfo, workload: &WorkloadSpec) -> Conn
 ///
 /// # Errors
 /// When it is not, or the server fails.
-pub fn check_load(session: &mut Session, workload: &WorkloadSpec) -> Result<Checked> {
-    if let Some(why) = beyond_rights(session, workload, false)? {
+pub fn check_load(session: &mut Session, workload: &WorkloadSpec, risks: Risks) -> Result<Checked> {
+    if let Some(why) = beyond_rights(session, workload, risks)? {
         bail!(why);
     }
     let of_case = DirectoryCase::expected(session, workload)?;
@@ -291,7 +333,7 @@ pub(crate) fn expect_there(
     permissions: &Permissions,
 ) -> Result<()> {
     let Some(of_case) = DirectoryCase::find(session, workload)? else { return Ok(()) };
-    if let Some(why) = beyond_rights(session, workload, permissions.risks.archive_as_superuser)? {
+    if let Some(why) = beyond_rights(session, workload, permissions.risks)? {
         bail!(why);
     }
     of_case.expect_whole(session).map_err(|error| {

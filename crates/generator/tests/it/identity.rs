@@ -16,7 +16,7 @@ fn changed(file: &str, from: &str, to: &str) -> String {
 }
 
 fn identity(files: &Files) -> String {
-    instance(files, &choice(1)).data_identity()
+    instance(files, &choice(1)).data_identity().to_string()
 }
 
 #[test]

@@ -9,6 +9,11 @@ pub fn plural(n: impl Display, noun: &str) -> String {
     format!("{n} {noun}{ending}")
 }
 
+/// The first digits of a SHA-256, by which people know it.
+pub fn brief_hash(sha256: &str) -> &str {
+    sha256.get(..12).unwrap_or(sha256)
+}
+
 /// Words in a sentence: `a, b and c`.
 pub fn joined(words: &[String]) -> String {
     match words {

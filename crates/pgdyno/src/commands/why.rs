@@ -205,7 +205,9 @@ fn elsewhere(case: &Case) -> String {
     }
     let workload = &case.workload;
     let load = match &workload.directory {
-        Some(directory) if !directory.is_builtin => format!("-w ./DIRECTORY -s {}", workload.scale),
+        Some(directory) if !workload::directories::is_builtin(directory) => {
+            format!("-w ./DIRECTORY -s {}", workload.scale)
+        }
         None if workload.kind.is_own() => "-f FILE".to_string(),
         _ => format!("-w {} -s {}", workload.name(), workload.scale),
     };

@@ -17,6 +17,7 @@ use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
+use crate::front::cli::data::name::as_path;
 use crate::front::cli::{ExperimentArgs, ResultLabels, ServerArgs};
 use crate::front::secrets;
 use crate::{say, signals};
@@ -213,9 +214,17 @@ pub(crate) fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     Ok(changes)
 }
 
-/// Makes the path of a workload directory that an option names relative to the working directory, where `dir` is another one.
+/// Makes the path of a workload directory that an option names relative to the working directory, where `dir` is another one; fails for a
+/// directory that is named without a `/`.
 fn of_working_directory(mut change: Override, dir: &Path) -> Result<Override> {
-    if change.key != keys::workload::KIND.name || dir.as_os_str().is_empty() {
+    if change.key != keys::workload::KIND.name {
+        return Ok(change);
+    }
+    let values = change.value.as_array().map_or(std::slice::from_ref(&change.value), Vec::as_slice);
+    if let Some(why) = values.iter().filter_map(Value::as_str).find_map(as_path) {
+        bail!("{}: {why}", change.origin);
+    }
+    if dir.as_os_str().is_empty() {
         return Ok(change);
     }
     let absolute = |value: &mut Value| -> Result<()> {

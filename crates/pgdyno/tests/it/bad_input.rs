@@ -81,7 +81,7 @@ fn typing_errors_are_reported_with_a_hint() {
     check("check", &["no embedded server with such data", "--server"]);
     check(
         "init --workload tpcx",
-        &["no workload `tpcx`; those with tables: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c"],
+        &["--workload: `tpcx` is no workload; did you mean `tpc", "the directories oltp, ycsb, "],
     );
     let long = "x".repeat(64);
     check(

@@ -144,6 +144,14 @@ fn by_url_only_what_its_loads_made_is_replaced() {
         "{mark}"
     );
 
+    // What is wrong with a file is said of the file, as it is seen from here.
+    let (lose, text) = FILES[4];
+    place.write(&format!("stock.workload/{lose}"), "DELETE FROM itme WHERE id = :id;\n");
+    let refused = by_url("misspelt", &["--repeats", "1"]).expect(1);
+    let expected = "./stock.workload/transactions/lose.sql:1:13: relation \"itme\" does not exist (42P01)";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    place.write(&format!("stock.workload/{lose}"), text);
+
     // Complete data of another size is somebody's until they say otherwise.
     let refused = by_url("larger", &["--scale", "2"]).expect(1);
     assert!(

@@ -1,61 +1,108 @@
 //! What is wrong with the scripts of a workload directory, and what a directory may ask for that does not exist yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use generator::{Instance, Manifest, Problem};
+use generator::{DirectoryTransaction, Instance, Manifest, Problem};
+use model::text::nearest::nearest;
 
 use crate::directories::classes::Classes;
 use crate::emulator::bundle::Bundle;
 use crate::script::assignment::{self, Columns};
-use crate::script::program::{Program, ScriptError};
-use crate::script::variables::VariableId;
+use crate::script::program::{Program, ScriptCommand, ScriptError};
+use crate::script::variables::{VariableId, is_name_byte};
 
 /// The problems of a directory's scripts: what does not compile, variables that nothing sets, and what no session can have.
 /// `defines` has the variables of every client, options included.
 pub fn problems(instance: &Arc<Instance>, defines: &BTreeMap<String, String>) -> Vec<Problem> {
     let mut found: Vec<Problem> = of_classes(instance).into_iter().collect();
     for transaction in instance.transactions() {
-        let script = [(transaction.name.as_str(), transaction.source.as_str(), 1)];
-        match Bundle::compile_directory(&script, defines, instance) {
-            Ok(bundle) => found.extend(of_variables(&bundle.programs[0], defines)),
-            Err(error) => found.push(of_script(&transaction.name, &error)),
+        match of_transaction(instance, transaction, defines) {
+            Ok(bundle) => found.extend(of_variables(&bundle.programs[0], &transaction.source, defines)),
+            Err(error) => found.push(of_script(transaction, &error)),
         }
     }
     found
 }
 
-/// A place in a transaction's file.
-fn problem(name: &str, line: usize, message: String) -> Problem {
-    Problem { line, ..Problem::whole(&format!("transactions/{name}.sql"), message) }
+/// One transaction of a directory, compiled alone.
+///
+/// # Errors
+/// When its script does not compile.
+pub fn of_transaction(
+    instance: &Arc<Instance>,
+    transaction: &DirectoryTransaction,
+    defines: &BTreeMap<String, String>,
+) -> Result<Bundle, ScriptError> {
+    let script = [(transaction.name.as_str(), transaction.source.as_str(), 1)];
+    Bundle::compile_directory(&script, defines, instance)
 }
 
-fn of_script(name: &str, error: &ScriptError) -> Problem {
+/// The file of a transaction's script.
+pub fn script_file(transaction: &str) -> String {
+    format!("transactions/{transaction}.sql")
+}
+
+/// Where a line of a text begins, by its number from 1: a byte.
+fn start_of_line(text: &str, line: usize) -> usize {
+    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+}
+
+fn of_script(transaction: &DirectoryTransaction, error: &ScriptError) -> Problem {
+    let (name, source) = (&transaction.name, transaction.source.as_str());
     // The message begins with the place, which the problem has.
     let place = format!("{name}:{}: ", error.line);
     let message = error.message.strip_prefix(&place).unwrap_or(&error.message);
-    let source_line = error.source_line.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
-    Problem {
-        column: error.column.unwrap_or(0),
-        source_line: source_line.to_owned(),
-        width: usize::from(error.column.is_some()),
-        ..problem(name, error.line, message.to_owned())
+    if error.line == 0 {
+        return Problem::whole(&script_file(name), message);
     }
+    let start = start_of_line(source, error.line);
+    let line = source[start..].lines().next().unwrap_or_default();
+    let first = error.source_line.as_deref().and_then(|text| text.lines().next());
+    let indent = first.and_then(|first| line.find(first)).unwrap_or(line.len() - line.trim_start().len());
+    let at = start + indent + error.column.map_or(0, |column| column.saturating_sub(1));
+    let end = if error.column.is_some() { at + 1 } else { start + line.trim_end().len() };
+    Problem::at(&script_file(name), source, at..end, message)
 }
 
-fn of_variables(program: &Program, defines: &BTreeMap<String, String>) -> Vec<Problem> {
-    let automatic = ["client_id", "scale", "random_seed", "default_seed"];
-    let names = defines.keys().map(String::as_str).chain(automatic);
-    let given: Vec<VariableId> = names.filter_map(|name| program.variables.find(name)).collect();
+/// Variables that every client has.
+const AUTOMATIC: [&str; 4] = ["client_id", "scale", "random_seed", "default_seed"];
+
+fn of_variables(program: &Program, source: &str, defines: &BTreeMap<String, String>) -> Vec<Problem> {
+    let names = || defines.keys().map(String::as_str).chain(AUTOMATIC);
+    let given: Vec<VariableId> = names().filter_map(|name| program.variables.find(name)).collect();
     // Only the server knows the columns.
     let columns = vec![Columns::Unknown; program.statements.len()];
+    let declared = program.declared.iter().flat_map(|declared| declared.all());
+    let of_steps = program.commands.iter().filter_map(|step| match &step.command {
+        ScriptCommand::Set { variable, .. } => Some(*variable),
+        _ => None,
+    });
+    let set = declared.map(|parameter| parameter.variable).chain(of_steps);
+    let known: BTreeSet<&str> = set.map(|variable| program.variables.name(variable)).chain(names()).collect();
     let unset = assignment::unset_uses(program, &given, &columns).into_iter().map(|found| {
         let name = program.variables.name(found.variable);
-        let line = program.commands[found.command].line;
-        let message = format!("`:{name}` is neither a parameter nor an option, and nothing has set it here");
-        problem(&program.name, line, message)
+        let hint = nearest(name, known.iter().copied().filter(|known| *known != name));
+        let hint = hint.map_or(String::new(), |near| format!("; did you mean `:{near}`?"));
+        let message =
+            format!("`:{name}` is neither a parameter nor an option, and nothing has set it here{hint}");
+        let start = start_of_line(source, program.commands[found.command].line);
+        Problem::at(&script_file(&program.name), source, place_of(source, start, name), message)
     });
     unset.collect()
+}
+
+/// Where a script mentions a variable first, from a byte on.
+fn place_of(source: &str, from: usize, name: &str) -> Range<usize> {
+    let variable = format!(":{name}");
+    let is_whole = |(at, _): &(usize, &str)| {
+        let next = source[from + at + variable.len()..].bytes().next();
+        let before = source[..from + at].bytes().next_back();
+        before != Some(b':') && !next.is_some_and(is_name_byte)
+    };
+    let found = source[from..].match_indices(&variable).find(is_whole);
+    found.map_or(from..from, |(at, _)| from + at..from + at + variable.len())
 }
 
 /// What a directory asks for and this release does not do, by name.

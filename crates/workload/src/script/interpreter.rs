@@ -434,7 +434,7 @@ impl Interpreter {
         pieces: &[TextPiece],
         out: &mut Vec<u8>,
     ) -> Result<(), Unsendable> {
-        for piece in pieces {
+        for (n, piece) in pieces.iter().enumerate() {
             let (variable, is_quoted) = match piece {
                 TextPiece::Text(text) => {
                     out.extend_from_slice(text.as_bytes());
@@ -445,7 +445,12 @@ impl Interpreter {
             };
             let start = out.len();
             match (self.parameter(variable, out), self.dialect) {
-                (BoundParameter::Text, _) => self.fit_in(variable, is_quoted, start, out),
+                (BoundParameter::Text, _) => {
+                    self.fit_in(variable, is_quoted, start, out);
+                    if program.declared.is_some() && !is_quoted {
+                        enclose_negative(out, start, pieces.get(n + 1));
+                    }
+                }
                 (BoundParameter::Null | BoundParameter::Unset, Dialect::Pgbench) => {
                     out.push(b':');
                     out.extend_from_slice(program.variables.name(variable).as_bytes());
@@ -569,5 +574,17 @@ impl Interpreter {
 
     fn error(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
         RunError::at(program, self.command, outcome, cause)
+    }
+}
+
+/// Puts a negative number that was written from `start` on into parentheses where it would mean something else: after `-` it would begin a
+/// comment, and a cast would be applied before its sign.
+#[inline]
+fn enclose_negative(out: &mut Vec<u8>, start: usize, next: Option<&TextPiece>) {
+    let is_negative = out.get(start) == Some(&b'-');
+    let is_cast = || matches!(next, Some(TextPiece::Text(text)) if text.starts_with("::"));
+    if is_negative && (out[..start].last() == Some(&b'-') || is_cast()) {
+        out.insert(start, b'(');
+        out.push(b')');
     }
 }

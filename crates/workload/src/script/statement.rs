@@ -10,6 +10,11 @@ use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_
 /// Most parameters that pgbench accepts in a statement under the extended protocol.
 pub const PARAMETERS_MAX: usize = 255;
 
+/// First keywords of statements that may change how others are parsed: they may create or redirect the objects that
+/// those use.
+const CHANGES_PARSING: [&str; 10] =
+    ["alter", "call", "create", "declare", "do", "drop", "import", "prepare", "set", "reset"];
+
 /// Longest label in bytes, as in pgbench's reports.
 const LABEL_BYTES_MAX: usize = 127;
 
@@ -127,6 +132,59 @@ impl Statement {
     /// The statement as the script has it, and with the least value in place of each glued variable.
     pub fn original(&self, variables: &VariableTable) -> String {
         TextPiece::original(&self.pieces, variables)
+    }
+
+    /// Where a character of [`Statement::text`] stands in the script `source`, by its number from 0: a byte.
+    pub fn offset_in(&self, source: &str, variables: &VariableTable, position: usize) -> usize {
+        let line_start: usize =
+            source.split_inclusive('\n').take(self.line.saturating_sub(1)).map(str::len).sum();
+        let found = source[line_start..].find(&self.original(variables)).unwrap_or(0);
+        (line_start + found + self.offset_in_original(variables, position)).min(source.len())
+    }
+
+    /// A character of the text with `$1` for variables, by its number, as a byte of the original.
+    fn offset_in_original(&self, variables: &VariableTable, position: usize) -> usize {
+        let (mut n_chars, mut n_bytes, mut n_parameters) = (0, 0, 0);
+        for piece in &self.pieces {
+            let (text, original_bytes) = match piece {
+                TextPiece::Text(text) => (text.clone(), text.len()),
+                TextPiece::Variable(variable) | TextPiece::Quoted(variable) => {
+                    n_parameters += 1;
+                    (format!("${n_parameters}"), 1 + variables.name(*variable).len())
+                }
+            };
+            let here = text.chars().count();
+            if position < n_chars + here {
+                let within = match piece {
+                    TextPiece::Text(text) => text.chars().take(position - n_chars).map(char::len_utf8).sum(),
+                    TextPiece::Variable(_) | TextPiece::Quoted(_) => 0,
+                };
+                return n_bytes + within;
+            }
+            n_chars += here;
+            n_bytes += original_bytes;
+        }
+        n_bytes
+    }
+
+    /// What is sent: with glued names, one statement for each combination of their values.
+    pub fn sent(&self) -> &[Statement] {
+        self.glued.as_deref().map_or(std::slice::from_ref(self), |glued| &glued.variants)
+    }
+
+    /// Whether it may create or redirect what others are parsed with.
+    pub fn changes_parsing(&self) -> bool {
+        let text = self.text.to_ascii_lowercase();
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        // A function may do anything, but that is not likely enough to give up checking.
+        words.next().is_some_and(|word| CHANGES_PARSING.contains(&word))
+            || words.any(|word| word == "into") && text.trim_start().starts_with("select")
+    }
+
+    /// Whether the simple protocol may make something else of it than what is parsed: values become part of the text, and a query may
+    /// contain several statements.
+    pub fn differs_in_simple(&self) -> bool {
+        !self.parameters.is_empty() || self.text.trim_end_matches(';').contains(';')
     }
 
     /// The statements that `\;` combines, each as Parse takes it, with parameters of its own.

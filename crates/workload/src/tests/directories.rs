@@ -122,6 +122,19 @@ fn parameters_are_literals_in_the_simple_protocol_and_values_in_the_others() {
 }
 
 #[test]
+fn a_negative_number_stays_one_wherever_it_stands() {
+    for (sql, simple) in [
+        ("select 1 -:x;", "select 1 -(-7);"),
+        ("select 1 - :x;", "select 1 - -7;"),
+        ("select :x::smallint;", "select (-7)::smallint;"),
+        ("select :x, 2 -:y, :y::int;", "select -7, 2 -5, 5::int;"),
+    ] {
+        let found = once("params = {x = \"0 - 7\", y = \"5\"}", sql);
+        assert_eq!(found[0].0, simple);
+    }
+}
+
+#[test]
 fn options_are_variables_and_those_that_are_texts_are_literals() {
     let found = once("", "select :limit, :mode, :scale;");
     let expected = ("select 3, 'it''s', 1;".to_owned(), "select $1, $2, $3; |3 |it's |1".to_owned());
@@ -237,7 +250,14 @@ fn what_is_not_set_or_not_supported_is_found() {
         texts(&problems(&instance, &options()))
     };
     assert_eq!(found("params = {n = \"1\"}", "select :n, :limit, :client_id, :scale;"), "");
-    assert!(found("", "select 1;\nselect :n;").starts_with("transactions/one.sql:2"));
+    let unset = found("", "select 1;\nselect :n;");
+    assert!(unset.starts_with("transactions/one.sql:2:8: `:n` is neither"), "{unset}");
+    assert!(unset.ends_with("\n  select :n;\n         ^^"), "{unset}");
+    let misspelt = found("params = {number = \"1\"}", "select 1::int, ':x' || :nmuber::text, :number;");
+    assert!(misspelt.starts_with("transactions/one.sql:1:17: "), "{misspelt}");
+    assert!(misspelt.contains("; did you mean `:number`?\n"), "{misspelt}");
+    let syntax = found("", "select 1;\n  \\set a 1 + ;\nselect :a;");
+    assert!(syntax.starts_with("transactions/one.sql:2:14: syntax error"), "{syntax}");
     assert_eq!(found("params = {n = \"uniform(1, 3)\"}", "select 1 from item:n;"), "");
     assert!(found("facts = {sum = \"n\"}", "select 1;").contains("fact `sum`: nothing sets `n`"));
     assert_eq!(found("facts = {sum = \"n + limit\"}", "select 1 as n \\gset"), "");

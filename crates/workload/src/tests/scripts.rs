@@ -2,11 +2,44 @@
 
 use super::{bundle, defines};
 use crate::script::program::{Delay, ScriptCommand, ShellWord};
+use crate::script::sqlfile::line_and_column;
 use crate::script::statement::TextPiece;
 use crate::{Bundle, Fetch, Program, Seeds};
 
 fn compile(source: &str) -> Program {
     Program::compile("t.sql", source).unwrap_or_else(|error| panic!("{source:?}: {error}"))
+}
+
+#[test]
+fn places_in_the_servers_text_are_found_in_the_script() {
+    let source = "\\set aid 1\n  SELECT ü, :aid,\n  x FROM t WHERE y = :aid AND z;\n";
+    let program = compile(source);
+    let statement = &program.statements[0];
+    let check = |word: &str, expected: (usize, usize)| {
+        let at = statement.text.find(word).unwrap();
+        let position = statement.text[..at].chars().count();
+        let offset = statement.offset_in(source, &program.variables, position);
+        assert_eq!(line_and_column(source, offset), expected, "{word}");
+    };
+    check("SELECT", (2, 3));
+    check("ü", (2, 10));
+    check("$1", (2, 13));
+    check("x FROM", (3, 3));
+    check("$2", (3, 22));
+    check("z", (3, 31));
+}
+
+#[test]
+fn some_statements_make_later_ones_hard_to_judge() {
+    let check = |sql: &str, expected| {
+        assert_eq!(compile(sql).statements[0].changes_parsing(), expected, "{sql}");
+    };
+    check("create temp table t ();", true);
+    check("SET search_path = x;", true);
+    check("select 1 into t;", true);
+    check("select 1;", false);
+    check("insert into t values (1);", false);
+    check("update t set a = 1;", false);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use model::workload::DirectoryName;
 
 use super::PlanResources;
 use crate::plan::design::choice::LevelChoice;
+use crate::plan::scripts::directories::DEFAULT_SCALE;
 use crate::plan::scripts::directories::chosen::{Chosen, ChosenDirectories, ChosenDirectory};
 
 /// What a case chooses of a directory.
@@ -33,8 +34,7 @@ impl DirectoryOfCase<'_> {
     ) -> Result<(u32, Rc<ChosenDirectory>), String> {
         let scale = match choice.get(keys::SCALE) {
             Scale::Units(units) => units,
-            // What a unit is, its author chose for people to begin with.
-            Scale::Fit => 1,
+            Scale::Fit => DEFAULT_SCALE,
             scale @ Scale::TimesRam(times) => {
                 let memory_bytes = site.memory_bytes.ok_or_else(|| {
                     format!(

@@ -66,6 +66,9 @@ fn builtin(name: &str) -> Option<BTreeMap<String, String>> {
     Some(files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect())
 }
 
+/// Scale units of a directory where nobody says how many: what a unit is, its author chose for people to begin with.
+pub const DEFAULT_SCALE: u32 = 1;
+
 /// The files of a directory that is named as `workload.kind` names it; a path is relative to `dir`.
 ///
 /// # Errors
@@ -156,9 +159,8 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
     let mut found: Vec<AskedLoad> = Vec::new();
     for name in workload.kind.all() {
         let Some(directory) = name.directory() else { return AskedLoad::default() };
-        let made = choices(workload, directory).into_iter();
-        let made = made.filter_map(|chosen| ChosenDirectory::new(workload, directory, &chosen).ok());
-        found.extend(made.map(|made| made.asked_load()));
+        let choices = choices(workload, directory).into_iter();
+        found.extend(choices.filter_map(|chosen| chosen::asked_load(workload, directory, &chosen)));
     }
     let first = found.first().copied().unwrap_or_default();
     let is_common = |of: fn(&AskedLoad) -> u32| found.iter().all(|one| of(one) == of(&first));
@@ -173,7 +175,7 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
 fn units(scale: Scale) -> u32 {
     match scale {
         Scale::Units(units) => units,
-        Scale::Fit | Scale::TimesRam(_) => 1,
+        Scale::Fit | Scale::TimesRam(_) => DEFAULT_SCALE,
     }
 }
 
@@ -186,7 +188,7 @@ pub fn find_draws(plan: &mut Plan, results: &Path) {
             draws: std::mem::take(&mut directory.draws),
         };
         files::find_draws(&mut found, results);
-        if let Some(place) = &directory.place {
+        if let Some(place) = &directory.draws_from {
             files::find_draws(&mut found, Path::new(place));
         }
         (directory.texts, directory.draws) = (found.texts, found.draws);
@@ -214,7 +216,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         let Ok(instance) = workload::directories::at_scale(directory, *scale) else { continue };
         let of_scripts = problems_of(&instance, *scale);
         let warnings = instance.warnings().iter().chain(of_scripts.iter().filter(|one| one.is_warning));
-        warnings.for_each(|warning| add(&mut found, format!("{}/{warning}", directory.name)));
+        warnings.for_each(|warning| add(&mut found, format!("{}/{warning}", directory.place_words())));
     }
     found
 }

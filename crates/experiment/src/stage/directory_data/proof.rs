@@ -2,15 +2,15 @@
 //! makes stays.
 
 use anyhow::{Result, bail};
-use dataset::directory::{SCHEMA_STATEMENT_MAX, extensions, guest, trial};
+use dataset::directory::{extensions, guest};
 use dataset::{schema, session};
 use model::experiment::case::Case;
 use model::experiment::script::CaseData;
 use server::StartOptions;
 
 use super::DirectoryCase;
-use crate::site::Site;
 use crate::site::progress::Watch;
+use crate::site::{Site, requirements};
 use crate::stage::ResolvedServer;
 use crate::stage::embedded::Embedded;
 
@@ -56,12 +56,13 @@ fn ask(stage: &mut Embedded, case: &Case, empty: &Case, site: &Site) -> Result<V
     schema::make(session, case.workload.schema.as_deref())?;
     let of_case = DirectoryCase::expected(session, &case.workload)?;
     let needed = &of_case.instance.manifest().needs.extensions;
-    let lacking = extensions::problems(session, needed)?;
+    let mut lacking = extensions::problems(session, needed)?;
+    lacking.extend(requirements::lacks_series(session.server_version_num(), &case.workload));
     if !lacking.is_empty() {
         return Ok(lacking);
     }
     guest::make(session, &of_case.schema)?;
     extensions::make_missing(session, needed, &of_case.schema)?;
     let as_guest = &mut session::open(&guest::conninfo(&conninfo), site.environment.stop)?;
-    trial::problems(as_guest, of_case.data(), SCHEMA_STATEMENT_MAX)
+    of_case.try_it(as_guest)
 }

@@ -7,6 +7,7 @@ use dataset::check::CheckReport;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
 use experiment::plan::scripts::directories;
+use experiment::site::Risks;
 use experiment::stage::directory_data;
 use experiment::stage::kept_clusters::{ClusterCriteria, KeptCluster};
 use experiment::stage::origin;
@@ -29,12 +30,11 @@ const HINT: &str =
 
 /// Checks the given server, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
-    if let Some(Ok(WorkloadName::Directory(name))) = args.workload.as_deref().map(str::parse) {
-        let (place, report) = check_directory(args, &name)?;
+    if let Some(WorkloadName::Directory(name)) = &args.workload {
+        let (place, report) = check_directory(args, name)?;
         return show(args, &place, &report);
     }
-    let asked: Option<WorkloadKind> =
-        args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    let asked = args.workload.as_ref().map(WorkloadName::kind);
     asked.map_or(Ok(()), verify::require_invariants)?;
     if args.acid {
         return acid::check(args, asked);
@@ -43,11 +43,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
         Some(target) => {
             let conninfo = setup::resolve_to_look(target)?;
             let mut session = open(&conninfo)?;
-            if let Some(note) =
-                limit::within("examine the server", limit::QUESTIONS, || lock::note(&mut session))?
-            {
-                say(&format!("pgdyno: note: {note}"));
-            }
+            say_if_loading(&mut session)?;
             let left = || dataset::acid::left_behind(&mut session, args.schema.as_deref());
             if let Some(left) = limit::within("examine the server", limit::QUESTIONS, left)? {
                 say(&format!("pgdyno: note: {left}"));
@@ -77,13 +73,15 @@ fn check_directory(args: &CheckArgs, name: &DirectoryName) -> Result<(String, Ch
     ensure!(!args.acid, "--acid is for TPC-C's tables alone");
     let conninfo = setup::resolve_to_look(target)?;
     let mut session = open(&conninfo)?;
-    let mut workload =
-        directories::workload_at(name, args.scale.unwrap_or(1), Path::new("")).map_err(anyhow::Error::msg)?;
+    say_if_loading(&mut session)?;
+    let scale = args.scale.unwrap_or(directories::DEFAULT_SCALE);
+    let mut workload = directories::workload_at(name, scale, Path::new("")).map_err(anyhow::Error::msg)?;
     workload.schema = args.schema.clone();
     let look = || limit::database_bytes(&mut session);
     let bytes = limit::within("examine the server", limit::QUESTIONS, look)?;
     let checked = limit::within("check", limit::for_bytes(bytes), || {
-        directory_data::check_load(&mut session, &workload)
+        let risks = Risks { trusted_workload: args.trust_workload, ..Risks::default() };
+        directory_data::check_load(&mut session, &workload, risks)
     })?;
     let is_sound = checked.violations().is_empty();
     let report = CheckReport {
@@ -93,6 +91,15 @@ fn check_directory(args: &CheckArgs, name: &DirectoryName) -> Result<(String, Ch
         hint: (!is_sound).then_some(HINT),
     };
     Ok((conninfo.to_string(), report))
+}
+
+/// Says so if somebody loads data there at this moment.
+fn say_if_loading(session: &mut Session) -> Result<()> {
+    let note = limit::within("examine the server", limit::QUESTIONS, || lock::note(session))?;
+    if let Some(note) = note {
+        say(&format!("pgdyno: note: {note}"));
+    }
+    Ok(())
 }
 
 fn open(conninfo: &Conninfo) -> Result<Session> {

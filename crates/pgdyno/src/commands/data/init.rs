@@ -11,11 +11,12 @@ use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
+use experiment::plan::scripts::directories;
 use experiment::site::progress::ProgressEvent;
 use experiment::site::{Permissions, Risks, Site, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{ResolvedServer, Stage};
-use model::experiment::case::{Case, Layout, WorkloadKind};
+use model::experiment::case::{Case, Layout};
 use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
 use model::workload::{Dataset, WorkloadName};
@@ -30,29 +31,29 @@ use workload::TpcbScript;
 use crate::commands::data::check::embedded_case;
 use crate::commands::data::site::{now, without_experiment};
 use crate::front::cli::data::InitArgs;
+use crate::front::cli::data::name::workload_name;
 use crate::front::setup;
 use crate::job::screen::Screen;
 use crate::{Exit, print, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
-    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
-        bail!("--scale {}: expected a number of scale units", args.scale);
+    let name = match TpcbScript::parse(&args.workload) {
+        Ok(script) => WorkloadName::Kind(script.kind()),
+        Err(_) => workload_name(&args.workload).map_err(anyhow::Error::msg).context("--workload")?,
     };
-    if let Ok(WorkloadName::Directory(name)) = args.workload.parse() {
-        return directory::init(args, &name, scale);
-    }
-    if args.workload.parse().is_ok_and(WorkloadKind::is_own) {
-        bail!(
-            "scripts have no tables of their own to load; workload.data of the experiment file says what \
-             they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload"
-        );
-    }
-    let dataset = dataset_of(&args.workload).with_context(|| {
-        let kinds = WorkloadKind::ALL.iter().filter(|kind| !kind.is_own());
-        let known: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
-        format!("no workload `{}`; those with tables: {}", args.workload, known.join(", "))
-    })?;
+    let given = args.scale.as_deref().map(|scale| units(scale).context("--scale")).transpose()?;
+    let kind = match &name {
+        WorkloadName::Directory(name) => {
+            return directory::init(args, name, given.unwrap_or(directories::DEFAULT_SCALE));
+        }
+        WorkloadName::Kind(kind) => *kind,
+    };
+    let scale = given.unwrap_or(DEFAULT_SCALE);
+    let dataset = Dataset::of_kind(kind).context(
+        "scripts have no tables of their own to load; workload.data of the experiment file says what \
+         they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload",
+    )?;
     if dataset.name() != args.workload {
         say(&format!("workload `{}` runs on the tables of `{}`", args.workload, dataset.name()));
     }
@@ -66,10 +67,14 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     }
 }
 
-/// The tables of a workload; pgbench's names are known too.
-fn dataset_of(workload: &str) -> Option<Dataset> {
-    let kind = workload.parse().ok().and_then(Dataset::of_kind);
-    kind.or_else(|| TpcbScript::parse(workload).ok().and_then(|builtin| Dataset::of_kind(builtin.kind())))
+/// Scale units where nobody says how many.
+const DEFAULT_SCALE: u32 = 10;
+
+fn units(text: &str) -> Result<u32> {
+    match text.parse().map_err(anyhow::Error::msg)? {
+        Scale::Units(units) => Ok(units),
+        Scale::Fit | Scale::TimesRam(_) => bail!("{text}: expected a number of scale units"),
+    }
 }
 
 /// The tables that are wanted.
@@ -183,7 +188,11 @@ fn site<'a>(args: &InitArgs, cache: &'a Cache) -> Result<Site<'a>> {
     let permissions = Permissions {
         replace: args.replace,
         replace_databases: &[],
-        risks: Risks { published: args.allow_published, ..Risks::default() },
+        risks: Risks {
+            published: args.allow_published,
+            trusted_workload: args.trust_workload,
+            ..Risks::default()
+        },
         allowed: AllowedChange::Nothing,
     };
     without_experiment(cache, permissions)

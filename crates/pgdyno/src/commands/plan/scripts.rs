@@ -9,13 +9,11 @@ use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::plan::Plan;
 use model::experiment::script::{CaseData, CaseScript};
 use model::text::columns;
-use model::text::prose::{bytes, grouped, plural};
+use model::text::prose::{brief_hash, bytes, grouped, plural};
 use workload::Program;
 
 /// Most tables that are listed.
 const TABLES_MAX: usize = 20;
-/// Digits of a SHA-256 that are shown.
-const SHA_DIGITS: usize = 12;
 
 /// Own scripts, which are the same in all cases that have any, and each directory with what is chosen of it.
 pub(super) fn describe(out: &mut String, plan: &Plan) -> Result<()> {
@@ -51,25 +49,25 @@ fn scripts(out: &mut String, scripts: &[&CaseScript], are_weighed: bool) -> Resu
             out,
             "script  {}  {weight}{statements}SHA-256 {}",
             columns::left(&script.name, width),
-            brief(&script.sha256),
+            brief_hash(&script.sha256),
         )?;
     }
     Ok(())
 }
 
 fn of_directory(out: &mut String, workload: &WorkloadSpec, directory: &WorkloadDirectory) -> Result<()> {
-    let whose = if directory.is_builtin { "built in" } else { "of the user" };
+    let whose = if workload::directories::is_builtin(directory) { "built in" } else { "of the user" };
     writeln!(out)?;
     writeln!(
         out,
         "load    {}: {}, {whose}, identity {}",
         directory.label(),
         directory.title,
-        brief(&directory.identity)
+        brief_hash(&directory.identity)
     )?;
     let is_used = |script: &&CaseScript| script.weight > 0 || directory.has_classes;
     scripts(out, &workload.scripts.iter().filter(is_used).collect::<Vec<_>>(), !directory.has_classes)?;
-    writeln!(out, "data    {}, identity {}", data(workload), brief(&directory.data_identity))?;
+    writeln!(out, "data    {}, identity {}", data(workload), brief_hash(&directory.data_identity))?;
     let width = directory.tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
     for table in directory.tables.iter().take(TABLES_MAX) {
         writeln!(
@@ -97,8 +95,4 @@ fn data(workload: &WorkloadSpec) -> String {
         CaseData::Archive(archive) => archive.words(),
         CaseData::Directory => contents_words(workload),
     }
-}
-
-fn brief(sha256: &str) -> String {
-    sha256.chars().take(SHA_DIGITS).collect()
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use experiment::site::Risks;
+use experiment::stage::directory_data::trust::TrustedWorkload;
 use server::alter_system::AllowedChange;
 
 use crate::front::announce::AgreedSteps;
@@ -56,12 +57,16 @@ pub(crate) struct RiskArgs {
     #[arg(long)]
     pub(crate) allow_published: bool,
     /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond the database that it
-    /// restores into: whoever wrote the archive gets its rights. Also of a workload directory that is not built in, on a server by URL.
+    /// restores into: whoever wrote the archive gets its rights.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
     /// Run a captured workload on a server that may be the one that it was captured from: a physical copy has its system identifier.
     #[arg(long)]
     pub(crate) this_is_a_copy: bool,
+    /// Run the SQL of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL has,
+    /// in whatever database. The refusal names the hash; it is that of the files, so a change takes the trust away.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) trust_workload: Option<TrustedWorkload>,
     /// Go on with results at an address where another cluster answers than the one that they were measured on: what is left is
     /// loaded and executed there.
     #[arg(long)]
@@ -93,7 +98,8 @@ impl LeaveArgs {
             (self.risks.allow_another_server, " --allow-another-server"),
         ];
         let given = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_string());
-        given.chain(databases).collect()
+        let trust = self.risks.trust_workload.map(|hash| format!(" --trust-workload {hash}"));
+        given.chain(trust).chain(databases).collect()
     }
 }
 
@@ -103,6 +109,7 @@ impl RiskArgs {
             published: self.allow_published,
             archive_as_superuser: self.allow_archive_as_superuser,
             is_copy: self.this_is_a_copy,
+            trusted_workload: self.trust_workload,
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Options of the commands for the data of workloads.
 
+pub(crate) mod name;
 pub(crate) mod workloads;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use experiment::stage::directory_data::trust::TrustedWorkload;
 use model::experiment::keys::workload::{LOAD_STREAMS, PARTITIONS};
-use model::workload::{Dataset, WorkloadKind};
+use model::workload::directories::BUILTIN;
+use model::workload::{Dataset, WorkloadKind, WorkloadName};
 
+use self::name::workload_name;
 use super::numbers::of_key;
 use crate::front::cli::ServerArgs;
 
@@ -18,9 +22,9 @@ pub(crate) struct InitArgs {
     pub(crate) server: ServerArgs,
     #[arg(short, long, value_name = "NAME", default_value = "tpcb", help = whose_tables())]
     pub(crate) workload: String,
-    /// Scale units of data: branches, or warehouses.
-    #[arg(short, long, value_name = "N", default_value = "10", allow_hyphen_values = true)]
-    pub(crate) scale: String,
+    /// Scale units of data: branches, warehouses, or what a workload directory says [default: 10; of a workload directory 1].
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) scale: Option<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
@@ -46,6 +50,10 @@ pub(crate) struct InitArgs {
     /// workload's tables stops, and its slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
+    /// Run the SQL of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL has,
+    /// in whatever database: the refusal names it.
+    #[arg(long, value_name = "HASH", requires = "server")]
+    pub(crate) trust_workload: Option<TrustedWorkload>,
     /// Create the database that --server names, as one that `run` may replace by a copy of itself before each run.
     #[arg(long, requires = "server")]
     pub(crate) create_database: bool,
@@ -56,9 +64,9 @@ pub(crate) struct InitArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    #[arg(short, long, value_name = "NAME", help = which_workload())]
-    pub(crate) workload: Option<String>,
-    /// Scale of the embedded server's data [default: the one used last].
+    #[arg(short, long, value_name = "NAME", value_parser = workload_name, help = which_workload())]
+    pub(crate) workload: Option<WorkloadName>,
+    /// Scale of the data [default: on the embedded server the one used last; of a workload directory 1].
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) scale: Option<u32>,
     /// Schema of the tables [default: the first existing one of the search path].
@@ -71,6 +79,10 @@ pub(crate) struct CheckArgs {
     /// subscriber lacks.
     #[arg(long, requires = "acid")]
     pub(crate) allow_published: bool,
+    /// Run the checks of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL
+    /// has: the refusal names it.
+    #[arg(long, value_name = "HASH", requires = "server")]
+    pub(crate) trust_workload: Option<TrustedWorkload>,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid", allow_hyphen_values = true)]
     pub(crate) acid_load: String,
@@ -91,6 +103,11 @@ fn names(fits: impl Fn(WorkloadKind) -> bool) -> Vec<&'static str> {
     fit.map(WorkloadKind::as_str).collect()
 }
 
+/// The workload directories that can be named.
+fn directories() -> String {
+    format!("the directories {}; your own directory by its path, which has a `/`", BUILTIN.join(", "))
+}
+
 fn whose_tables() -> String {
     let words = |dataset: Dataset| {
         let others = names(|kind| kind.row().data == dataset && kind.as_str() != dataset.name());
@@ -102,10 +119,16 @@ fn whose_tables() -> String {
         format!("{}{also}", dataset.name())
     };
     let sets = Dataset::ALL.map(words).join(", ");
-    format!("Whose tables: {sets}. (What your own scripts run on is in the experiment file: workload.data.)")
+    format!(
+        "Whose tables: {sets}; {}. (What your own scripts run on is in the experiment file: workload.data.)",
+        directories()
+    )
 }
 
 fn which_workload() -> String {
     let all = names(|_| true).join(", ");
-    format!("Which workload ran: {all} [default: the last one on the embedded server, else tpcb]")
+    format!(
+        "Which workload ran: {all}; {} [default: the last one on the embedded server, else tpcb]",
+        directories()
+    )
 }

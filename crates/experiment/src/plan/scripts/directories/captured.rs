@@ -31,8 +31,8 @@ pub(super) fn from(instance: &Instance) -> Option<CapturedFrom> {
 }
 
 /// Whether the rate of a directory is known.
-pub(super) fn has_rate(directory: &WorkloadDirectory) -> bool {
-    rate_per_s(directory).is_some()
+pub(super) fn has_rate(source: Option<&CapturedFrom>) -> bool {
+    source.is_some_and(|source| source.rate_per_s.is_some())
 }
 
 fn rate_per_s(directory: &WorkloadDirectory) -> Option<f64> {
@@ -40,8 +40,8 @@ fn rate_per_s(directory: &WorkloadDirectory) -> Option<f64> {
 }
 
 /// The clients of a captured workload, if nobody says how many.
-pub(super) fn n_clients(directory: &WorkloadDirectory) -> Option<u32> {
-    let captured = directory.captured.as_ref()?;
+pub(super) fn n_clients(source: Option<&CapturedFrom>) -> Option<u32> {
+    let captured = source?;
     let of_source = captured.n_clients.unwrap_or(0).saturating_mul(TIMES_SESSIONS);
     captured.rate_per_s.map(|_| of_source.clamp(N_CLIENTS_LEAST, N_CLIENTS_MOST))
 }

@@ -38,8 +38,6 @@ pub(crate) struct ChosenDirectory {
     pub(crate) scripts: Vec<CaseScript>,
     /// How it wants its statements to be sent, if nobody says how.
     pub(crate) protocol: Option<Protocol>,
-    /// How many clients the variant is for, if nobody says how many.
-    n_clients: Option<u32>,
     /// Transactions of each client, if the variant ends after so many, and nobody says how many.
     pub(crate) transactions: Option<u64>,
     instance: Arc<Instance>,
@@ -58,12 +56,7 @@ impl ChosenDirectory {
         name: &DirectoryName,
         chosen: &Chosen,
     ) -> Result<ChosenDirectory, String> {
-        // Where files were not read, only what is built in is known.
-        let texts = section.directories.get(&name.place).cloned();
-        let texts = texts.or_else(|| builtin(&name.place).map(Into::into));
-        let texts =
-            texts.ok_or_else(|| format!("the files of workload directory `{}` were not read", name.place))?;
-        let found = compiled(&name.place, texts)?;
+        let found = found(section, name)?;
         let instance = instance(&name.place, &found, chosen)?;
         let manifest = instance.manifest();
         let mut problems = problems_of(&instance, chosen.scale);
@@ -71,26 +64,15 @@ impl ChosenDirectory {
         if !problems.is_empty() {
             return Err(words(&name.place, &problems));
         }
-        let place = (!found.contents().is_empty()).then(|| name.place.clone());
-        let directory = WorkloadDirectory { place, ..as_planned(&found, &instance) };
+        let directory = as_planned(&name.place, &found, &instance);
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
-        let n_clients = n_clients(&instance);
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
-        Ok(ChosenDirectory { directory, scripts, protocol, n_clients, transactions, instance })
+        Ok(ChosenDirectory { directory, scripts, protocol, transactions, instance })
     }
 
     /// Whether it makes no data.
     pub(crate) fn is_for_existing_data(&self) -> bool {
         captured::is_for_existing_data(&self.instance)
-    }
-
-    /// The load that it asks for.
-    pub(super) fn asked_load(&self) -> AskedLoad {
-        AskedLoad {
-            n_clients: self.n_clients.or_else(|| captured::n_clients(&self.directory)),
-            is_counted: self.transactions.is_some(),
-            is_captured: captured::has_rate(&self.directory) && self.transactions.is_none(),
-        }
     }
 
     /// Fails if its classes of clients are not as many clients as there are.
@@ -105,25 +87,50 @@ impl ChosenDirectory {
     }
 }
 
+/// The directory that a section has the texts of; where files were not read, only what is built in is known.
+fn found(section: &WorkloadSection, name: &DirectoryName) -> Result<Directory, String> {
+    let texts = section.directories.get(&name.place).cloned();
+    let texts = texts.or_else(|| builtin(&name.place).map(Into::into));
+    let texts =
+        texts.ok_or_else(|| format!("the files of workload directory `{}` were not read", name.place))?;
+    compiled(&name.place, texts)
+}
+
+/// The load that a choice among a directory asks for; `None` if it is wrong, which planning reports.
+pub(super) fn asked_load(
+    section: &WorkloadSection,
+    name: &DirectoryName,
+    chosen: &Chosen,
+) -> Option<AskedLoad> {
+    let instance = instance(&name.place, &found(section, name).ok()?, chosen).ok()?;
+    let is_counted = transactions(&instance).is_some();
+    let source = captured::from(&instance);
+    Some(AskedLoad {
+        n_clients: n_clients(&instance).or_else(|| captured::n_clients(source.as_ref())),
+        is_counted,
+        is_captured: captured::has_rate(source.as_ref()) && !is_counted,
+    })
+}
+
 /// A directory as a plan has it.
-pub fn as_planned(found: &Directory, instance: &Instance) -> WorkloadDirectory {
+pub fn as_planned(place: &str, found: &Directory, instance: &Instance) -> WorkloadDirectory {
     let manifest = instance.manifest();
     let texts = found.files().iter().filter(|(name, _)| *name != README);
     WorkloadDirectory {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
+        place: place.to_string(),
         notice: manifest.notice.clone(),
         variant: instance.variant().map(|variant| variant.name.clone()),
         options: instance.options().clone(),
         data_seed: instance.data_seed(),
         identity: found.identity(),
-        data_identity: instance.data_identity(),
-        is_builtin: builtin(&manifest.name).is_some_and(|own| own == *found.files()),
+        data_identity: instance.data_identity().to_string(),
         tables: tables(instance),
         measures: measures(instance),
         limits: limits(instance),
         has_classes: has_classes(instance),
-        place: None,
+        draws_from: (!found.contents().is_empty()).then(|| place.to_string()),
         draws: DrawnFiles(found.contents().clone()),
         captured: captured::from(instance),
         texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
@@ -206,10 +213,12 @@ fn instance(place: &str, directory: &Directory, chosen: &Chosen) -> Result<Arc<I
 
 /// The size of the tables at scale 1 with the first level of each key; what is wrong with the directory, planning reports.
 pub(crate) fn unit_bytes(section: &WorkloadSection, name: &DirectoryName) -> u64 {
-    let choices = super::choices(section, name);
-    let first = choices.first().map(|first| Chosen { scale: 1, ..first.clone() });
-    let made = first.and_then(|chosen| ChosenDirectory::new(section, name, &chosen).ok());
-    made.map_or(0, |made| made.directory.estimated_bytes())
+    let first = super::choices(section, name).into_iter().next();
+    let at_one = first.map(|first| Chosen { scale: 1, ..first });
+    let made = at_one.and_then(|chosen| instance(&name.place, &found(section, name).ok()?, &chosen).ok());
+    let bytes =
+        made.map(|instance| tables(&instance).iter().map(|table| table.bytes).fold(0, u64::saturating_add));
+    bytes.unwrap_or(0)
 }
 
 /// Problems in words, each with its place: the files are named as they are seen from where the user is.

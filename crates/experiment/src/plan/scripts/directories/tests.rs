@@ -106,7 +106,11 @@ fn a_case_has_the_directory_with_what_is_chosen_of_it() {
     assert_eq!(workload.defines, [("most".to_string(), "3".to_string())].into());
     let table = &directory.tables[0];
     assert_eq!((table.name.as_str(), table.n_rows), ("item", 10));
-    assert!(table.bytes > 100 && !directory.is_builtin && !directory.texts.contains_key("README.md"));
+    assert!(
+        table.bytes > 100
+            && !workload::directories::is_builtin(directory)
+            && !directory.texts.contains_key("README.md")
+    );
     assert_eq!(experiment.workload.directories["./shop"].len(), SHOP.len());
 
     let busy = cases("kind = \"./shop:busy\"\nscale = 3").unwrap();

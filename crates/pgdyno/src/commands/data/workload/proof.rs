@@ -36,11 +36,9 @@ pub(super) fn check(args: &ProofArgs) -> Result<Exit> {
     let mut proof = offline(&found, args)?;
     if let Some(instance) = proof.instance.clone()
         && !args.offline
-        && proof.n_errors() == 0
     {
         let (said, asked) = asked::problems(&found, &instance, args)?;
-        proof.of_server = said.iter().flat_map(|text| separate(text, &found)).collect();
-        proof.asked = asked;
+        (proof.of_server, proof.asked) = (said, asked);
     }
     let is_sound = proof.n_errors() == 0;
     if args.json {
@@ -63,23 +61,6 @@ fn offline(found: &FoundDirectory, args: &ProofArgs) -> Result<Proof> {
     let mut problems = instance.warnings().to_vec();
     problems.extend(directories::problems_of(&instance, args.chosen.scale));
     Ok(proof(problems, Some(instance)))
-}
-
-/// The problems in a text, which begin with a file of the directory, each with the place of the directory before it.
-fn separate(text: &str, found: &FoundDirectory) -> Vec<String> {
-    let place = found.name.place.trim_end_matches('/');
-    let mut problems: Vec<String> = Vec::new();
-    for line in text.lines() {
-        let is_of_file =
-            |file: &String| line.strip_prefix(file.as_str()).is_some_and(|rest| rest.starts_with(':'));
-        let begins = found.files.files().keys().any(is_of_file);
-        match problems.last_mut() {
-            _ if begins => problems.push(format!("{place}/{line}")),
-            Some(last) => last.push_str(&format!("\n{line}")),
-            None => problems.push(line.to_string()),
-        }
-    }
-    problems
 }
 
 fn text(found: &FoundDirectory, proof: &Proof, scale: u32) -> String {

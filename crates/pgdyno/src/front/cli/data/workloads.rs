@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use experiment::stage::directory_data::trust::TrustedWorkload;
 use model::workload::WorkloadName;
 
+use super::name::workload_name;
 use crate::front::cli::ServerArgs;
 
 /// Subcommands of `pgdyno workload`.
@@ -35,7 +37,7 @@ pub(crate) enum WorkloadCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ChosenArgs {
     /// A name that `list` prints, or a directory by its path, which has a `/`; with a variant as `ycsb:b` or `./shop:buying`.
-    #[arg(value_name = "NAME|DIR")]
+    #[arg(value_name = "NAME|DIR", value_parser = workload_name)]
     pub(crate) workload: WorkloadName,
     /// Scale units of data.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -78,10 +80,9 @@ pub(crate) struct ProofArgs {
     /// transaction that is rolled back. Repeatable.
     #[arg(long = "replace-database", value_name = "NAME", requires = "server")]
     pub(crate) replace_databases: Vec<String>,
-    /// Ask a server by URL as a superuser, or as another role that reaches beyond the database: whoever wrote the directory gets its
-    /// rights.
-    #[arg(long, requires = "server")]
-    pub(crate) allow_archive_as_superuser: bool,
+    /// Run the SQL of the directory with this hash with whatever rights the role has, in whatever database: the refusal names it.
+    #[arg(long, value_name = "HASH", requires = "server")]
+    pub(crate) trust_workload: Option<TrustedWorkload>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,

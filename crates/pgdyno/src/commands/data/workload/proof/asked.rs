@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use experiment::plan::scripts::directories;
+use experiment::site::progress::ProgressEvent;
 use experiment::site::{Permissions, Risks};
 use experiment::stage::directory_data::{self, proof};
 use generator::Instance;
@@ -30,7 +31,7 @@ pub(super) fn problems(
     let permissions = Permissions {
         replace: false,
         replace_databases: &args.replace_databases,
-        risks: Risks { archive_as_superuser: args.allow_archive_as_superuser, ..Risks::default() },
+        risks: Risks { trusted_workload: args.trust_workload, ..Risks::default() },
         allowed: AllowedChange::Nothing,
     };
     let site = without_experiment(&cache, permissions)?;
@@ -38,13 +39,19 @@ pub(super) fn problems(
         embedded_case(&args.server, args.chosen.workload.kind(), args.chosen.scale, Layout::default(), None)?;
     case.workload.data = CaseData::Directory;
     case.workload.schema = args.schema.clone();
-    case.workload.directory = Some(Box::new(directories::as_planned(&found.files, instance)));
+    case.workload.directory =
+        Some(Box::new(directories::as_planned(&found.name.place, &found.files, instance)));
     if let Some(target) = &args.server.server {
         let conninfo = setup::resolve_to_change(target)?;
         return Ok((directory_data::problems_by_url(&conninfo, &case, &site)?, format!("asked: {conninfo}")));
     }
     let mut screen = Screen::of_one();
-    let said = proof::on_own_server(&case, &site, &mut |progress| screen.show(progress));
+    // The server exists for this alone; that it was made says nothing of the directory.
+    let said = proof::on_own_server(&case, &site, &mut |progress| {
+        if !matches!(progress, ProgressEvent::Step(_)) {
+            screen.show(progress);
+        }
+    });
     screen.close();
     Ok((said?, format!("asked: {}", case.server.source)))
 }

@@ -4,13 +4,10 @@ use generator::{
     Directory, DirectoryTransaction, Instance, Manifest, OptionSpec, SessionClass, Table, Think, Variant,
     Weights,
 };
-use model::text::prose::{bytes, grouped, percent, plural, significant};
+use model::text::prose::{brief_hash, bytes, grouped, percent, plural, significant};
 use serde_json::{Value, json};
 
 use crate::commands::data::workload::cells::{self, Cell};
-
-/// How many digits of an identity people see; the first of 64.
-const IDENTITY_SHOWN: usize = 12;
 
 /// A directory with what is chosen of it.
 pub(super) struct Shown<'a> {
@@ -42,7 +39,6 @@ impl Shown<'_> {
     /// Facts about the whole.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let manifest = self.instance.manifest();
-        let short = |identity: String| identity.chars().take(IDENTITY_SHOWN).collect::<String>();
         let mut facts = vec![
             ("source", manifest.source.clone()),
             ("licence", manifest.licence.clone()),
@@ -54,7 +50,8 @@ impl Shown<'_> {
             let about = variant.about.as_ref().map_or(String::new(), |about| format!(": {about}"));
             facts.push(("variant", format!("{}{about}", variant.name)));
         }
-        let (files, data) = (short(self.files.identity()), short(self.instance.data_identity()));
+        let of_files = self.files.identity();
+        let (files, data) = (brief_hash(&of_files), brief_hash(self.instance.data_identity()));
         facts.push((
             "identity",
             format!("{files} of all files, {data} of the data (seed {})", self.instance.data_seed()),
