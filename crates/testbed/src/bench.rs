@@ -19,6 +19,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: true,
     certificate: Some(ShownCertificate::SelfSigned),
     is_on_disk: false,
+    bin_dir: None,
 };
 
 /// A running server with the role `bench`.

@@ -34,6 +34,11 @@ fn version_of(bin: &Path) -> Vec<u32> {
 pub(crate) fn program(name: &str) -> Command {
     let chosen = std::env::var_os(BIN_DIR_VARIABLE).map(|dir| PathBuf::from(dir).join(name));
     let path = chosen.filter(|path| path.exists()).unwrap_or_else(|| bin_dir().join(name));
+    clean(&path)
+}
+
+/// A program with nothing of the test's environment but a short PATH.
+pub(crate) fn clean(path: &Path) -> Command {
     let mut command = Command::new(path);
     command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").current_dir("/tmp");
     command

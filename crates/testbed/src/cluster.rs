@@ -3,12 +3,13 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
-use crate::binaries::program;
+use crate::binaries::{clean, program};
 use crate::certificates::{self, ShownCertificate};
 use crate::process::run;
-use crate::template::TemplateCluster;
+use crate::template::{TemplateCluster, initialize};
 use crate::user::{Apart, as_server_user, give_to_server_user, place, place_in_memory};
 
 /// The number in the name of the socket of a server that does not listen on TCP.
@@ -28,6 +29,8 @@ pub struct ClusterOptions<'a> {
     /// Whether its directory must be on a disk. Without fsync nothing has to reach one, and in memory the thousand files of a cluster
     /// take a tenth of the time.
     pub is_on_disk: bool,
+    /// The directory with the programs of another release than the newest installed one.
+    pub bin_dir: Option<&'a Path>,
 }
 
 /// Never started: `data`, the socket and the log are in one directory.
@@ -39,6 +42,8 @@ pub(crate) struct TestCluster {
     pub(crate) settings: Vec<String>,
     /// Kept for the next test that wants a copy.
     _template: Option<Arc<TemplateCluster>>,
+    /// Where its programs are, if not where the newest installed ones are.
+    bin_dir: Option<PathBuf>,
 }
 
 impl TestCluster {
@@ -56,9 +61,13 @@ impl TestCluster {
         let addresses = if options.has_tcp { "127.0.0.1" } else { "" };
         settings.push(format!("listen_addresses={addresses}"));
 
-        let template = TemplateCluster::get();
-        let cluster = TestCluster { dir, port, settings, _template: Some(template.clone()) };
-        template.copy_to(&cluster.data());
+        let bin_dir = options.bin_dir.map(Path::to_path_buf);
+        let template = if bin_dir.is_none() { Some(TemplateCluster::get()) } else { None };
+        let cluster = TestCluster { dir, port, settings, _template: template.clone(), bin_dir };
+        match template {
+            Some(template) => template.copy_to(&cluster.data()),
+            None => initialize(cluster.program("initdb"), &cluster.data()),
+        }
         if let Some(hba) = options.hba {
             fs::write(cluster.data().join("pg_hba.conf"), hba).unwrap();
         }
@@ -69,14 +78,27 @@ impl TestCluster {
     pub(crate) fn standby_of(primary: &TestCluster) -> TestCluster {
         let dir = place_in_memory();
         give_to_server_user(dir.path());
-        let cluster =
-            TestCluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone(), _template: None };
-        let mut backup = program("pg_basebackup");
+        let cluster = TestCluster {
+            dir,
+            port: SOCKET_ONLY_PORT,
+            settings: primary.settings.clone(),
+            _template: None,
+            bin_dir: primary.bin_dir.clone(),
+        };
+        let mut backup = cluster.program("pg_basebackup");
         backup.arg("-h").arg(primary.dir()).args(["-p", &primary.port.to_string(), "-U", "postgres"]);
         // With the connection to the primary in its settings (-R).
         backup.args(["-R", "-X", "stream", "-c", "fast", "-D"]).arg(cluster.data());
         run(as_server_user(&mut backup));
         cluster
+    }
+
+    /// A program of its release.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        match &self.bin_dir {
+            Some(dir) => clean(&dir.join(name)),
+            None => program(name),
+        }
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -21,7 +21,7 @@ use crate::user::as_server_user;
 
 pub use by_hand::ByHand;
 
-/// A server of the newest installed PostgreSQL. It ends with the test, also with one that fails or is killed.
+/// A server, of the newest installed PostgreSQL unless the options name another one. It ends with the test, also with one that fails or is killed.
 #[derive(Debug)]
 pub struct TestServer {
     cluster: TestCluster,
@@ -176,7 +176,7 @@ impl Drop for TestServer {
 }
 
 fn launch(cluster: &TestCluster) -> Child {
-    let mut postgres = program("postgres");
+    let mut postgres = cluster.program("postgres");
     postgres.arg("-D").arg(cluster.data()).args(["-p", &cluster.port.to_string(), "-k"]).arg(cluster.dir());
     for setting in &cluster.settings {
         postgres.args(["-c", setting]);

@@ -42,9 +42,7 @@ impl TemplateCluster {
         fs::write(dir.path().join(format!("template-of-{}", std::process::id())), "").unwrap();
         let template = TemplateCluster { dir, copies: AtomicU64::new(0) };
 
-        let mut initdb = program("initdb");
-        initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
-        run(as_server_user(initdb.arg(template.data())));
+        initialize(program("initdb"), &template.data());
         template
     }
 
@@ -57,6 +55,12 @@ impl TemplateCluster {
         run(as_server_user(Command::new("cp").arg("-a").arg(self.data()).arg(data)));
         set_identifier(data, 1 + self.copies.fetch_add(1, Ordering::Relaxed));
     }
+}
+
+/// Has `initdb` make a cluster in `data`.
+pub(crate) fn initialize(mut initdb: Command, data: &Path) {
+    initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
+    run(as_server_user(initdb.arg(data)));
 }
 
 /// Adds `number` to the system identifier, which is in the control file and in the WAL.

@@ -18,6 +18,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: false,
     certificate: None,
     is_on_disk: false,
+    bin_dir: None,
 };
 
 /// A running server.

@@ -33,6 +33,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: false,
     certificate: None,
     is_on_disk: false,
+    bin_dir: None,
 };
 
 fn pgbench(server: &TestServer, args: &[&str]) -> Command {

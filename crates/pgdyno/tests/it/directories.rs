@@ -113,18 +113,6 @@ fn a_directory_is_planned_and_run() {
 }
 
 #[test]
-fn transactions_of_other_variants_write_nothing_as_far_as_findings_know() {
-    let place = Place::new();
-    let bin_dir = bin_dir();
-    let own = ["run", "-o", "out", "--bin-dir", bin_dir.to_str().unwrap(), "-w", "churn", "-s", "1"];
-    place.run(&[&own[..], &QUICK[..]].concat()).expect(0);
-    let run = place.first_run("out");
-    let survey = run.record.survey.as_ref().unwrap();
-    assert_eq!(survey.tables.iter().collect::<Vec<_>>(), ["public.account"]);
-    assert!(survey.written.is_empty(), "{survey:?}");
-}
-
-#[test]
 fn mistakes_in_a_directory_are_reported_with_their_places_at_once() {
     let place = place();
     place.write(

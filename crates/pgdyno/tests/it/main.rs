@@ -63,6 +63,7 @@ mod preflight;
 mod provenance;
 mod publications;
 mod pushed;
+mod releases;
 mod repeats;
 mod restore;
 mod results;

@@ -436,6 +436,12 @@ fn shared_binaries(series: &[&str]) -> Cache {
     cache
 }
 
+/// The directory with the programs of a release, fetched over the network when they are not in the build directory yet.
+pub(crate) fn bin_dir_of(series: &str) -> PathBuf {
+    let cache = shared_binaries(&[series]);
+    server::fetch(&cache, &series.parse().unwrap(), &mut |_| {}).unwrap().bin_dir
+}
+
 /// In the build directory; if the server's user cannot reach that, where root's pgdyno has its cache.
 fn shared_cache() -> Cache {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

@@ -25,6 +25,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: false,
     certificate: None,
     is_on_disk: false,
+    bin_dir: None,
 };
 
 /// The program to run.
