@@ -25,7 +25,7 @@ pub(crate) fn refusal(
     if workload.data != CaseData::None {
         return Ok(None);
     }
-    beyond_rights(session, workload, permissions.risks.archive_as_superuser)
+    beyond_rights(session, workload, permissions.risks)
 }
 
 /// Fails where [`refusal`] has a reason.
