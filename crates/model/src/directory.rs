@@ -17,7 +17,7 @@ pub struct WorkloadDirectory {
     pub title: String,
     /// Where its files were read in this process: a built-in name, or a path. Records do not have it.
     #[serde(skip)]
-    pub place: String,
+    pub place: DirectoryPlace,
     /// What it wants to be said with every result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
@@ -76,6 +76,18 @@ pub struct CapturedFrom {
     pub n_clients: Option<u32>,
 }
 
+/// A place for messages. It is no part of what a directory is, so all places are equal.
+#[derive(Debug, Clone, Default)]
+pub struct DirectoryPlace(pub String);
+
+impl PartialEq for DirectoryPlace {
+    fn eq(&self, _: &DirectoryPlace) -> bool {
+        true
+    }
+}
+
+impl Eq for DirectoryPlace {}
+
 /// A table of a workload directory, as planned.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryTable {
@@ -122,7 +134,7 @@ impl WorkloadDirectory {
 
     /// As the user has named it, for messages: `./shop.workload`; by its name where only a record is known.
     pub fn place_words(&self) -> &str {
-        if self.place.is_empty() { &self.name } else { self.place.trim_end_matches('/') }
+        if self.place.0.is_empty() { &self.name } else { self.place.0.trim_end_matches('/') }
     }
 
     /// Its title and its variant, for titles of experiments.

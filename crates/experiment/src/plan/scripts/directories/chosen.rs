@@ -9,7 +9,7 @@ use generator::{Choice, Directory, DirectoryTransaction, Instance, Order, Proble
 use model::directory::drawn::DrawnFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::{
-    DirectoryLimit, DirectoryMeasure, DirectoryTable, WorkloadDirectory,
+    DirectoryLimit, DirectoryMeasure, DirectoryPlace, DirectoryTable, WorkloadDirectory,
 };
 use model::experiment::script::CaseScript;
 use model::load::Protocol;
@@ -119,7 +119,7 @@ pub fn as_planned(place: &str, found: &Directory, instance: &Instance) -> Worklo
     WorkloadDirectory {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
-        place: place.to_string(),
+        place: DirectoryPlace(place.to_string()),
         notice: manifest.notice.clone(),
         variant: instance.variant().map(|variant| variant.name.clone()),
         options: instance.options().clone(),
