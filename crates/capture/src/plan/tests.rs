@@ -61,6 +61,8 @@ fn csvlog_is_added_where_it_can_be_and_a_prefix_set_where_not() {
             .commands
             .contains(&"alter system set log_destination = 'stderr', 'csvlog';".to_string())
     );
+    let set = CapturePlan::new(&facts(&[USUAL, &[("log_destination", "stderr, csvlog")]].concat()));
+    assert!(!set.ways[0].commands.concat().contains("log_destination"), "{set:?}");
     let without = CapturePlan::new(&facts(&[USUAL, &[("logging_collector", "off")]].concat()));
     let commands = &without.ways[0].commands;
     assert!(

@@ -195,7 +195,9 @@ fn fields(facts: &SourceFacts) -> Vec<SettingChange> {
 /// Adds a change, unless the setting is so already.
 fn change(facts: &SourceFacts, changes: &mut Vec<SettingChange>, name: &str, value: &str) {
     let now = facts.settings.get(name).cloned().unwrap_or_default();
-    if now.value != value {
+    // The server writes a list with blanks, and a file may have none.
+    let is_same = now.value == value || (name == "log_destination" && now.value.replace(' ', "") == value);
+    if !is_same {
         let name = name.to_string();
         let value = value.to_string();
         changes.push(SettingChange { name, value, before: now.value, is_set_before: now.is_by_alter_system });

@@ -60,7 +60,10 @@ fn a_log_with_the_newest_lines_first_is_an_error() {
         format!("2026-11-29 19:34:{second}.000 UTC [7] a@b LOG:  duration: 0.056 ms  statement: select 1\n")
     };
     let error = try_read((10..40).rev().map(line).collect::<String>()).unwrap_err();
-    assert!(error.contains("the newest lines of the log come first") && error.contains("`tac FILE`"), "{error}");
+    assert!(
+        error.contains("the newest lines of the log come first") && error.contains("`tac FILE`"),
+        "{error}"
+    );
 }
 
 #[test]

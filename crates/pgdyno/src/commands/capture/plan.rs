@@ -78,6 +78,10 @@ fn facts(session: &mut Session, length: Duration) -> Result<SourceFacts> {
     let statements = statements_schema(session)?;
     facts.has_statements = statements.is_some();
     facts.rates = rates(session, statements.as_deref(), length)?;
+    if !facts.sees_statements {
+        // The server shows `<insufficient privilege>` instead of the others' texts.
+        facts.rates.text_bytes = None;
+    }
     Ok(facts)
 }
 
