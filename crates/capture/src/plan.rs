@@ -18,7 +18,7 @@ pub const SAMPLE_BYTES_PER_S: f64 = 1e6;
 /// A setting of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceSetting {
-    /// Its value.
+    /// The value.
     pub value: String,
     /// Whether ALTER SYSTEM has set it, as far as the role sees that.
     pub is_by_alter_system: bool,

@@ -35,9 +35,9 @@ pub struct SourceRates {
 /// Bytes of log per second: the least if all statements are simple queries, the most if all have parse, bind and execute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogVolume {
-    /// By the simple protocol.
+    /// Bytes if all are simple queries.
     pub least_per_s: f64,
-    /// By the extended protocol.
+    /// Bytes if all are of the extended protocol.
     pub most_per_s: f64,
     /// Whether statements were counted, and not assumed.
     pub is_counted: bool,
