@@ -163,10 +163,8 @@ fn shown_path(dir: &Path) -> String {
 }
 
 fn expect_empty(dir: &Path) -> Result<()> {
-    match std::fs::read_dir(dir) {
-        Ok(mut entries) if entries.next().is_some() => {
-            bail!("directory `{}` is not empty; choose another one, or remove it", dir.display())
-        }
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Ok(false) => bail!("directory `{}` is not empty; choose another one, or remove it", dir.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
             bail!("`{}` is no directory; choose another name", dir.display())
         }
