@@ -25,7 +25,7 @@ pub use instance::{
     CheckSql, Choice, DirectoryTransaction, EachParameters, Instance, Parameter, SessionClass, SqlPart,
     sql_variables, variable_name,
 };
-pub use manifest::captured::{CapturedSource, DirectoryData};
+pub use manifest::captured::{CapturedSource, DeclaredData};
 pub use manifest::sessions::{Order, SessionSpec, Variant, Weights};
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
 pub use manifest::transactions::{DeclaredTransaction, DrawsSpec, EachSpec, LimitOfLatency, Think};

@@ -16,7 +16,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use crate::directory::{Directory, MANIFEST};
-use crate::manifest::captured::{CapturedSource, DirectoryData};
+use crate::manifest::captured::{CapturedSource, DeclaredData};
 use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_identifier, is_name};
 use crate::manifest::sessions::{SessionSpec, Variant};
 use crate::manifest::tables::{DeclaredTable, NamedText};
@@ -40,7 +40,7 @@ pub struct Manifest {
     /// The server and the window that it was captured from.
     pub captured: Option<CapturedSource>,
     /// Where its data comes from.
-    pub data: DirectoryData,
+    pub data: DeclaredData,
     /// The licence of its files.
     pub licence: String,
     /// What is to be said with every result.

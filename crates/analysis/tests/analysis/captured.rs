@@ -53,8 +53,7 @@ fn errors_that_the_source_did_not_have_are_a_doubt_of_a_script_and_void_of_all()
 
 #[test]
 fn rows_that_ran_out_are_a_doubt_where_they_are_many() {
-    let reused =
-        |n: u64| captured(move |interval| drop(interval.facts.insert("reused_draws".to_string(), n)));
+    let reused = |n: u64| captured(move |interval| interval.facts.extend([("reused_draws".to_string(), n)]));
     expect(
         reused(1),
         "draws-reused",

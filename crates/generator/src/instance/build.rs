@@ -13,7 +13,7 @@ use crate::instance::sql::{self, BraceSet, SqlPart};
 use crate::instance::table::{Table, TableColumn};
 use crate::instance::{CheckSql, DirectoryTransaction, EachParameters, Parameter, variable_name};
 use crate::manifest::braces::{Braces, numbers};
-use crate::manifest::captured::DirectoryData;
+use crate::manifest::captured::DeclaredData;
 use crate::manifest::cross::{check_file, script_file};
 use crate::manifest::reader::is_identifier;
 use crate::manifest::tables::{DeclaredTable, NamedText, TableSize};
@@ -211,7 +211,7 @@ impl<'a> Build<'a> {
 
     fn add_draft(&mut self, spec: &'a DeclaredTable, name: String, number: usize, places: Vec<Range<usize>>) {
         let n_rows = self.scope.n_rows(number);
-        let is_made = self.manifest.data == DirectoryData::Tables;
+        let is_made = self.manifest.data == DeclaredData::Tables;
         if n_rows > 0 && spec.columns.is_empty() && is_made {
             self.problem(&spec.name_at, format!("`{name}` has rows, but no columns that are sent"));
         }

@@ -31,7 +31,7 @@ pub struct CapturedSource {
 
 /// Where the data of a directory comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DirectoryData {
+pub enum DeclaredData {
     /// From the expressions of its tables.
     #[default]
     Tables,
@@ -81,20 +81,20 @@ pub(super) fn source(
 }
 
 /// `data`: `"tables"`, `"existing"` or `{restore_from = "FILE"}`.
-pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> DirectoryData {
+pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> DeclaredData {
     if top.is_table("data") {
-        let Some(mut section) = top.section(reader, "data") else { return DirectoryData::default() };
+        let Some(mut section) = top.section(reader, "data") else { return DeclaredData::default() };
         let PlacedValue { value: file, at } = section.required(reader, "restore_from");
         if file.starts_with('/') {
             reader.problem(at.clone(), "`restore_from` is relative to the directory; an archive elsewhere is for workload.restore_from");
         }
         section.finish(reader);
-        return DirectoryData::RestoredFrom { file, at };
+        return DeclaredData::RestoredFrom { file, at };
     }
     match top.text(reader, "data") {
-        None => DirectoryData::Tables,
-        Some(data) if data.value == "tables" => DirectoryData::Tables,
-        Some(data) if data.value == "existing" => DirectoryData::Existing,
+        None => DeclaredData::Tables,
+        Some(data) if data.value == "tables" => DeclaredData::Tables,
+        Some(data) if data.value == "existing" => DeclaredData::Existing,
         Some(data) => {
             let message = format!(
                 "data `{}` is not known: \"tables\" (rows come from the expressions of tables), \"existing\" (the database has them), or \
@@ -102,7 +102,7 @@ pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -
                 data.value
             );
             reader.problem(data.at, message);
-            DirectoryData::Tables
+            DeclaredData::Tables
         }
     }
 }

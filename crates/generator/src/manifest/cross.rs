@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::directory::{Directory, LISTS, MANIFEST};
 use crate::draws::{loop_file, rows_file};
-use crate::manifest::captured::DirectoryData;
+use crate::manifest::captured::DeclaredData;
 use crate::manifest::reader::ManifestReader;
 use crate::manifest::sessions::{CLIENTS_MAX, Order, option_in_braces};
 use crate::manifest::transactions::DeclaredTransaction;
@@ -198,7 +198,7 @@ fn files_that_are_missing(manifest: &Manifest, directory: &Directory, reader: &m
         }
     }
     if let Some(table) = manifest.tables.first()
-        && manifest.data == DirectoryData::Tables
+        && manifest.data == DeclaredData::Tables
         && directory.file("schema.sql").is_none()
     {
         let message = "the file `schema.sql` is missing, which creates the tables";
@@ -215,7 +215,7 @@ fn files_of_draws(transaction: &DeclaredTransaction) -> Vec<String> {
 
 /// Rows that are there are not made.
 fn data_that_is_there(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
-    if manifest.data == DirectoryData::Tables {
+    if manifest.data == DeclaredData::Tables {
         return;
     }
     for table in &manifest.tables {

@@ -57,7 +57,7 @@ impl DrawnFiles {
 /// The files of a workload directory: texts by name with `/`, and captured rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct DirectoryFiles {
+pub struct WorkloadFiles {
     /// The texts; those of captured rows are references.
     pub texts: BTreeMap<String, String>,
     /// The captured rows that are at hand.
@@ -65,13 +65,13 @@ pub struct DirectoryFiles {
     pub draws: DrawnFiles,
 }
 
-impl From<BTreeMap<String, String>> for DirectoryFiles {
-    fn from(texts: BTreeMap<String, String>) -> DirectoryFiles {
-        DirectoryFiles { texts, draws: DrawnFiles::default() }
+impl From<BTreeMap<String, String>> for WorkloadFiles {
+    fn from(texts: BTreeMap<String, String>) -> WorkloadFiles {
+        WorkloadFiles { texts, draws: DrawnFiles::default() }
     }
 }
 
-impl Deref for DirectoryFiles {
+impl Deref for WorkloadFiles {
     type Target = BTreeMap<String, String>;
 
     fn deref(&self) -> &BTreeMap<String, String> {
@@ -79,7 +79,7 @@ impl Deref for DirectoryFiles {
     }
 }
 
-impl DerefMut for DirectoryFiles {
+impl DerefMut for WorkloadFiles {
     fn deref_mut(&mut self) -> &mut BTreeMap<String, String> {
         &mut self.texts
     }
@@ -92,12 +92,12 @@ mod tests {
     #[test]
     fn captured_rows_are_in_no_record_and_in_no_message() {
         let mut files =
-            DirectoryFiles::from(BTreeMap::from([("draws/a.zst".to_string(), "sha256 x".to_string())]));
+            WorkloadFiles::from(BTreeMap::from([("draws/a.zst".to_string(), "sha256 x".to_string())]));
         files.draws.add(b"personal".to_vec());
         let written = serde_json::to_string(&files).unwrap();
         assert_eq!(written, r#"{"draws/a.zst":"sha256 x"}"#);
         assert!(!format!("{files:?}").contains("personal"));
-        let read: DirectoryFiles = serde_json::from_str(&written).unwrap();
+        let read: WorkloadFiles = serde_json::from_str(&written).unwrap();
         assert!(read.draws.0.is_empty());
         let sent = DrawnFiles::decoded(&files.draws.encoded()).unwrap();
         assert_eq!(sent.0, files.draws.0);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use generator::{Directory, Instance, Problem};
-use model::directory::drawn::DirectoryFiles;
+use model::directory::drawn::WorkloadFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::plan::Plan;
@@ -50,7 +50,7 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
 }
 
 /// The files of a directory as an experiment keeps them.
-fn files_of(place: &str, dir: &Path) -> Result<DirectoryFiles, String> {
+fn files_of(place: &str, dir: &Path) -> Result<WorkloadFiles, String> {
     match builtin(place) {
         Some(texts) => Ok(texts.into()),
         None if place.contains('/') => {
@@ -105,8 +105,8 @@ pub fn problems_of(instance: &Arc<Instance>, scale: u32) -> Vec<Problem> {
 }
 
 /// The directory with these files.
-fn compiled(place: &str, files: DirectoryFiles) -> Result<Directory, String> {
-    let DirectoryFiles { texts, draws } = files;
+fn compiled(place: &str, files: WorkloadFiles) -> Result<Directory, String> {
+    let WorkloadFiles { texts, draws } = files;
     Directory::new(texts)
         .and_then(|directory| directory.with_draws(&draws.0))
         .map_err(|problems| chosen::words(place, &problems))
@@ -183,7 +183,7 @@ fn units(scale: Scale) -> u32 {
 /// from the directory that the plan was made of. What is not found, or has changed, the load will ask for.
 pub fn find_draws(plan: &mut Plan, results: &Path) {
     for directory in plan.cases.iter_mut().filter_map(|case| case.workload.directory.as_deref_mut()) {
-        let mut found = DirectoryFiles {
+        let mut found = WorkloadFiles {
             texts: std::mem::take(&mut directory.texts),
             draws: std::mem::take(&mut directory.draws),
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::option::KeyOption;
 use super::row::{Differs, KeyKind, SETTING, of_place, row};
 use super::section;
-use crate::directory::drawn::DirectoryFiles;
+use crate::directory::drawn::WorkloadFiles;
 use crate::experiment::case::workload::{WorkloadName, name};
 use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think};
 use crate::experiment::keys::levels::Levels;
@@ -17,7 +17,7 @@ use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::units::{Scale, SettingValue};
 
 /// The files of each workload directory by its name without the variant.
-pub type DirectoryTexts = BTreeMap<String, DirectoryFiles>;
+pub type DirectoryTexts = BTreeMap<String, WorkloadFiles>;
 
 /// The form of a directory's name: a path, or a word with a variant.
 const DIRECTORY_FORM: &str = "[/:]";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use generator::{DirectoryData, Instance};
+use generator::{DeclaredData, Instance};
 use model::directory::CapturedFrom;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::WorkloadDirectory;
@@ -84,7 +84,7 @@ pub(crate) fn data_of(
 
 /// Whether a directory makes no data.
 pub(crate) fn is_for_existing_data(instance: &Instance) -> bool {
-    instance.manifest().data != DirectoryData::Tables
+    instance.manifest().data != DeclaredData::Tables
 }
 
 /// The archive that a directory names, unless the experiment names one.

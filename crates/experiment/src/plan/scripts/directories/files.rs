@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use generator::{PACKED_BYTES_MAX, draws_reference, is_draws_file, referenced_sha256};
-use model::directory::drawn::DirectoryFiles;
+use model::directory::drawn::WorkloadFiles;
 use model::text::mark::unmarked;
 
 /// The file that says what the others are.
@@ -27,7 +27,7 @@ const OF_CAPTURES_BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// All that is wrong with it, one problem a line.
-pub(super) fn files_at(path: &Path) -> Result<DirectoryFiles, String> {
+pub(super) fn files_at(path: &Path) -> Result<WorkloadFiles, String> {
     let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
     // It may be a link: the user named it.
     let facts = fs::metadata(path).map_err(unreadable)?;
@@ -44,7 +44,7 @@ pub(super) fn files_at(path: &Path) -> Result<DirectoryFiles, String> {
     let mut problems = Vec::new();
     collect(path, "", &mut files, &mut problems)?;
     files.sort();
-    let mut found = DirectoryFiles::default();
+    let mut found = WorkloadFiles::default();
     for (name, path) in files {
         let added = if OF_CAPTURES.contains(&name.as_str()) {
             expect_bounded(&name, &path)
@@ -65,14 +65,14 @@ pub(super) fn files_at(path: &Path) -> Result<DirectoryFiles, String> {
 }
 
 /// Captured rows that the texts of a directory refer to and that are not at hand, if its files are still where they were.
-pub(super) fn find_draws(files: &mut DirectoryFiles, path: &Path) {
+pub(super) fn find_draws(files: &mut WorkloadFiles, path: &Path) {
     let names: Vec<String> = files.texts.keys().filter(|name| is_draws_file(name)).cloned().collect();
     for name in names {
         let Some(hash) = referenced_sha256(&files.texts[&name]).map(str::to_string) else { continue };
         if files.draws.0.contains_key(&hash) {
             continue;
         }
-        let mut found = DirectoryFiles::default();
+        let mut found = WorkloadFiles::default();
         if add_draws(&mut found, &name, &path.join(&name)).is_ok() {
             files.draws.0.extend(found.draws.0.into_iter().filter(|(of_found, _)| *of_found == hash));
         }
@@ -80,7 +80,7 @@ pub(super) fn find_draws(files: &mut DirectoryFiles, path: &Path) {
 }
 
 /// Adds captured rows, for which a text stands that has their hash.
-fn add_draws(found: &mut DirectoryFiles, name: &str, path: &Path) -> Result<(), String> {
+fn add_draws(found: &mut WorkloadFiles, name: &str, path: &Path) -> Result<(), String> {
     let bytes = bytes_of(name, path, PACKED_BYTES_MAX)?;
     found.texts.insert(name.to_string(), draws_reference(&bytes));
     found.draws.add(bytes);
@@ -213,11 +213,11 @@ mod tests {
         assert_eq!(found.texts.keys().collect::<Vec<_>>(), ["draws/a.zst", "workload.toml"]);
         assert!(found.texts["draws/a.zst"].contains("bytes 10\nsha256 "), "{found:?}");
         assert_eq!(found.draws.0.len(), 1);
-        let mut again = DirectoryFiles::from(found.texts.clone());
+        let mut again = WorkloadFiles::from(found.texts.clone());
         find_draws(&mut again, dir.path());
         assert_eq!(again.draws.0, found.draws.0);
         fs::write(dir.path().join("draws/a.zst"), b"others").unwrap();
-        let mut again = DirectoryFiles::from(found.texts.clone());
+        let mut again = WorkloadFiles::from(found.texts.clone());
         find_draws(&mut again, dir.path());
         assert!(again.draws.0.is_empty());
         let file = fs::File::create(dir.path().join("trace.zst")).unwrap();
