@@ -68,7 +68,9 @@ fn a_faster_machine_is_faithful_and_each_infidelity_has_its_measure() {
     assert!((faster.time_factor.unwrap() - 1.0 / 3.0).abs() < 1e-9);
     // A statement is missing: its time, its share of the calls.
     check(
-        &|all| drop(all.remove(1)),
+        &|all| {
+            all.remove(1);
+        },
         NotYourWorkload,
         &[("coverage", NotYourWorkload), ("mix", NotYourWorkload)],
     );
