@@ -105,6 +105,13 @@ fn planted_regressions_are_found_and_named_and_no_other() {
         .unwrap();
     let ratio = slow["result"]["ratio"].as_f64().unwrap();
     assert!((1.2..3.0).contains(&ratio), "{slow}");
+    let all = case["statements"]["list"].as_array().unwrap();
+    let has_same_plan = |text: &str| {
+        let plans = &all.iter().find(|of| of["statement"] == text).unwrap()["plans"];
+        plans["a_hash"] == plans["b_hash"]
+    };
+    assert!(has_same_plan("SELECT slow(:work);") && has_same_plan("SELECT note FROM items WHERE id = :id;"));
+    assert!(!has_same_plan("SELECT count(*) FROM items WHERE category = :group;"));
     // The sum adds up, in the table as well.
     let csv = std::fs::read_to_string(place.path("out/compared_statements.csv")).unwrap();
     let (parts, whole) = sums(&csv);
@@ -114,7 +121,7 @@ fn planted_regressions_are_found_and_named_and_no_other() {
     for run in &data.runs {
         let applied = run.record.applied.as_ref();
         assert_eq!(applied.is_some(), run.record.spec.case == 2);
-        let definitions = &run.record.fingerprint.as_ref().unwrap().definitions["items"];
+        let definitions = &run.record.fingerprint.as_ref().unwrap().definitions["public.items"];
         assert!(definitions.contains_key("index items_category"), "restored: {definitions:?}");
         if let Some(applied) = applied {
             let index = applied.relations.iter().find(|of| of.name == "public.items_category").unwrap();

@@ -81,7 +81,8 @@ pub(crate) fn statements(cases: &[CaseComparison]) -> String {
         let parts = case.statements.sum.iter().flat_map(|sum| {
             [("calls", sum.calls), ("between", sum.between), ("transaction", sum.difference)]
         });
-        let rows = case.statements.all.iter().map(of_statement).chain(parts.map(|(kind, part)| of_part(kind, part)));
+        let rows =
+            case.statements.all.iter().map(of_statement).chain(parts.map(|(kind, part)| of_part(kind, part)));
         for row in rows {
             let cells = [vec![case.a.clone(), case.b.clone()], row].concat();
             line(&mut text, cells.iter().map(String::as_str));
