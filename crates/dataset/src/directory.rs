@@ -3,6 +3,7 @@
 //!
 //! Not here: what a directory means (`generator`), and when its data is made (`experiment`).
 
+pub mod answers;
 pub mod bounds;
 pub mod checks;
 mod created;

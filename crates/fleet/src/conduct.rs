@@ -257,7 +257,7 @@ fn take(
             let is_of_all = books.windows.iter().all(|confirmed| *confirmed == Some(window));
             is_of_all.then_some(DriverLine::Window(window)).into_iter().collect()
         }
-        (line @ DriverLine::Event(_), Some(_)) | (line, None) => vec![line],
+        (line @ (DriverLine::Event(_) | DriverLine::Execution(_)), Some(_)) | (line, None) => vec![line],
     };
     lines.iter().try_for_each(on_line)
 }

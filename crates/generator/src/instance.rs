@@ -199,6 +199,26 @@ impl Instance {
         self.variant.map(|variant| &self.manifest.variants[variant])
     }
 
+    /// How often each client goes through its transactions, if it ends then.
+    pub fn passes(&self) -> Option<u32> {
+        let given = self.variant().and_then(|variant| variant.passes.as_ref());
+        let passes = given.and_then(|passes| passes.value(&self.options));
+        passes.or_else(|| self.manifest.defaults.is_analytical.then_some(1))
+    }
+
+    /// How often it does so before that, without being counted.
+    pub fn warm_passes(&self) -> u32 {
+        let given = self.variant().and_then(|variant| variant.warm_passes.as_ref());
+        given.and_then(|passes| passes.value(&self.options)).unwrap_or(0)
+    }
+
+    /// Whether plans are recorded after the window.
+    pub fn explains(&self) -> bool {
+        let option = self.manifest.defaults.explain_option.as_ref();
+        self.manifest.defaults.explain
+            || option.and_then(|name| self.options.get(name)).is_some_and(|value| value == "true")
+    }
+
     /// The values of all options.
     pub fn options(&self) -> &BTreeMap<String, String> {
         &self.options
@@ -280,7 +300,9 @@ fn sessions(
     weights: &[u32],
     options: &BTreeMap<String, String>,
 ) -> Vec<SessionClass> {
-    let order = variant.and_then(|variant| variant.order.clone());
+    // A stream of queries runs each of them.
+    let whole = manifest.defaults.is_analytical.then_some(Order::Permuted);
+    let order = variant.and_then(|variant| variant.order.clone()).or(whole);
     if manifest.sessions.is_empty() {
         return vec![SessionClass {
             name: String::new(),

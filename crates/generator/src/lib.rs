@@ -26,7 +26,7 @@ pub use instance::{
     sql_variables, variable_name,
 };
 pub use manifest::captured::{CapturedSource, DeclaredData};
-pub use manifest::sessions::{Order, SessionSpec, Variant, Weights};
+pub use manifest::sessions::{CountOrOption, Order, SessionSpec, Variant, Weights};
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
 pub use manifest::transactions::{DeclaredTransaction, DrawsSpec, EachSpec, LimitOfLatency, Think};
 pub use manifest::{Check, Defaults, Manifest, Measure, Needs, OptionSpec, OptionValue};

@@ -2,6 +2,7 @@
 //!
 //! Expressions are texts here; what they mean depends on the scale, the variant and the options.
 
+mod analytical;
 pub(crate) mod braces;
 pub(crate) mod captured;
 pub(crate) mod cross;
@@ -189,6 +190,8 @@ pub struct Defaults {
     pub think: Option<Think>,
     /// Whether plans are recorded after the window.
     pub explain: bool,
+    /// The option that says so.
+    pub explain_option: Option<String>,
 }
 
 impl Manifest {
@@ -442,13 +445,28 @@ fn checks(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Vec<Che
 fn defaults(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Defaults {
     let Some(mut section) = top.section(reader, "defaults") else { return Defaults::default() };
     let kind = section.word(reader, "kind", &["oltp", "analytical"]);
+    let explain_option = explain_option(reader, &mut section);
     let defaults = Defaults {
         is_analytical: kind.is_some_and(|kind| kind == "analytical"),
         protocol: section.word(reader, "protocol", &transactions::PROTOCOLS),
         statement_timeout: section.duration(reader, "statement_timeout"),
         think: transactions::think(reader, &mut section),
-        explain: section.flag(reader, "explain"),
+        explain: explain_option.is_none() && section.flag(reader, "explain"),
+        explain_option,
     };
     section.finish(reader);
     defaults
+}
+
+/// The option that `explain = "{OPTION}"` names.
+fn explain_option(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Option<String> {
+    if !section.is_text("explain") {
+        return None;
+    }
+    let text = section.text(reader, "explain")?;
+    let option = sessions::option_in_braces(&text.value).map(str::to_string);
+    if option.is_none() {
+        reader.problem(text.at, "`explain` is true, false, or \"{OPTION}\"");
+    }
+    Some(option.unwrap_or_default())
 }

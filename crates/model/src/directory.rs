@@ -42,6 +42,9 @@ pub struct WorkloadDirectory {
     /// The latencies that its transactions are judged by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<DirectoryLimit>,
+    /// What an analytical workload asks of a load; `None` for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analytical: Option<AnalyticalSpec>,
     /// Whether classes of clients, or an order, choose transactions, so that weights alone do not say which part each should have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_classes: bool,
@@ -121,6 +124,25 @@ pub struct DirectoryLimit {
     pub permille: u16,
     /// The latency, nanoseconds.
     pub limit_ns: u64,
+}
+
+/// What an analytical workload asks of a load: each client is a stream, which runs all queries in an order, so many times.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnalyticalSpec {
+    /// Passes that count.
+    pub passes: u32,
+    /// Passes before them.
+    pub warm_passes: u32,
+    /// Queries of a pass.
+    pub n_queries: u32,
+    /// Whether plans are recorded after the measurement.
+    pub explain: bool,
+    /// The longest time of a query, milliseconds, by its name: one that is stopped then counts as that long.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub timeouts_ms: BTreeMap<String, u64>,
+    /// The file of expected rows of a query, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, String>,
 }
 
 impl WorkloadDirectory {

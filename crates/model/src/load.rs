@@ -4,6 +4,7 @@ pub mod capacity;
 pub mod course;
 pub mod drive;
 pub mod duet;
+pub mod execution;
 pub mod hands;
 pub mod hello;
 pub mod histogram;
@@ -120,6 +121,9 @@ pub struct LoadSpec {
     /// When the load is over, ask a session of each thread for its settings, before it ends.
     #[serde(default)]
     pub ask_settings: bool,
+    /// Report each execution of a transaction by itself, and the statements of the first client's first pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_execution: bool,
     /// Cancel what is in flight as soon as the load is stopped, instead of giving it the window's grace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_stop: bool,
@@ -189,6 +193,7 @@ impl Default for LoadSpec {
             message_bytes_max: MESSAGE_BYTES_MAX,
             values_as_pgbench: false,
             ask_settings: false,
+            each_execution: false,
             cancel_on_stop: false,
         }
     }

@@ -139,6 +139,9 @@ pub struct RunRecord {
     /// What `workload.apply` did after the restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,
+    /// The answers of queries that were compared with expected ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<crate::load::execution::AnswerRecord>,
     /// The user's commands that were called for this run or its case, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
@@ -197,6 +200,7 @@ impl RunRecord {
             survey: None,
             plans: Vec::new(),
             applied: None,
+            answers: Vec::new(),
             hooks: Vec::new(),
             concurrent: Vec::new(),
             statements: BTreeMap::new(),
@@ -293,6 +297,10 @@ pub struct RunData {
     pub events: Vec<crate::telemetry::event::Event>,
     /// `imports.jsonl`.
     pub imports: Vec<crate::telemetry::import::Imported>,
+    /// `executions.jsonl`.
+    pub executions: Vec<crate::load::execution::Execution>,
+    /// `plans.jsonl`.
+    pub plans: Vec<crate::load::execution::QueryPlan>,
     /// What could not be read (the torn last line of a run that was cut off is not damage).
     pub damage: Vec<String>,
 }
@@ -306,6 +314,8 @@ impl RunData {
             ticks: Vec::new(),
             events: Vec::new(),
             imports: Vec::new(),
+            executions: Vec::new(),
+            plans: Vec::new(),
             ..self
         }
     }

@@ -87,6 +87,7 @@ impl Follower<'_> {
             DriverLine::Hello(_)
             | DriverLine::Pong(_)
             | DriverLine::Window(_)
+            | DriverLine::Execution(_)
             | DriverLine::Ready(_)
             | DriverLine::Done(_)
             | DriverLine::Watching(_)

@@ -89,11 +89,15 @@ pub mod names {
     pub const EVENTS: &str = "events.jsonl";
     /// Series that others measured during a run.
     pub const IMPORTS: &str = "imports.jsonl";
+    /// Executions of an analytical run, each by itself.
+    pub const EXECUTIONS: &str = "executions.jsonl";
+    /// Plans of the queries of an analytical run.
+    pub const PLANS: &str = "plans.jsonl";
     /// The server's log during a run.
     pub const SERVER_LOG: &str = "server.log";
 
     /// What is measured in a run: all its files but the record.
-    pub const MEASUREMENTS: [&str; 11] = [
+    pub const MEASUREMENTS: [&str; 13] = [
         INTERVALS,
         LATENCY,
         LATENCY_ZST,
@@ -104,6 +108,8 @@ pub mod names {
         REMOTE_ZST,
         EVENTS,
         IMPORTS,
+        EXECUTIONS,
+        PLANS,
         SERVER_LOG,
     ];
 

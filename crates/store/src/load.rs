@@ -354,6 +354,11 @@ pub(crate) fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     Ok(found)
 }
 
+/// The lines of a file that most runs do not have.
+fn read_if_there<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec<T> {
+    if path.exists() { read_json_lines(path, damage) } else { Vec::new() }
+}
+
 /// Reads one run; `None` if it has no record and the plan does not know it either.
 fn load_run(plan: &Plan, run: u32, dir: &Path, mut damage: Damage) -> Result<Option<RunData>, LoadError> {
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
@@ -362,9 +367,11 @@ fn load_run(plan: &Plan, run: u32, dir: &Path, mut damage: Damage) -> Result<Opt
     let histograms = read_histograms(&plain_or_packed(dir, names::LATENCY, names::LATENCY_ZST), &mut damage);
     let ticks = read_ticks(&plain_or_packed(dir, names::READINGS, names::READINGS_ZST), &mut damage);
     let events = read_json_lines(&dir.join(names::EVENTS), &mut damage);
-    let imports = dir.join(names::IMPORTS);
-    let imports = if imports.exists() { read_json_lines(&imports, &mut damage) } else { Vec::new() };
-    Ok(Some(RunData { record, intervals, histograms, ticks, events, imports, damage: damage.found }))
+    let imports = read_if_there(&dir.join(names::IMPORTS), &mut damage);
+    let executions = read_if_there(&dir.join(names::EXECUTIONS), &mut damage);
+    let plans = read_if_there(&dir.join(names::PLANS), &mut damage);
+    let damage = damage.found;
+    Ok(Some(RunData { record, intervals, histograms, ticks, events, imports, executions, plans, damage }))
 }
 
 /// The plain file is removed only after the compressed one is complete, so if it exists it is complete.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
+use model::load::execution::{Execution, QueryPlan};
 use model::load::interval::{HistogramLine, Interval};
 use model::run::RunRecord;
 use model::run::profile::{ProfileRecord, Stack, fold};
@@ -33,7 +34,8 @@ struct RunFiles {
     latency: Mutex<Option<LatencyFile>>,
     readings: Mutex<Option<LineFile>>,
     events: Mutex<Option<LineFile>>,
-    /// Created by the first scrape: most runs have none.
+    /// Created by the first execution that is recorded by itself, and by the first scrape: most runs have none.
+    executions: Mutex<Option<LineFile>>,
     remote: Mutex<Remote>,
 }
 
@@ -66,6 +68,7 @@ impl RunWriter {
                 latency: Mutex::new(Some(latency)),
                 readings: Mutex::new(Some(open(names::READINGS)?)),
                 events: Mutex::new(Some(open(names::EVENTS)?)),
+                executions: Mutex::new(None),
                 remote: Mutex::new(Remote::Unused),
             }),
         })
@@ -146,6 +149,22 @@ impl RunWriter {
         self.append(&self.files.events, event)
     }
 
+    /// Appends to `executions.jsonl`, which only analytical runs have.
+    pub fn execution(&self, execution: &Execution) -> Result<()> {
+        let mut file = locked(&self.files.executions);
+        if file.is_none() {
+            *file = Some(LineFile::open(&self.files.dir.join(names::EXECUTIONS))?);
+        }
+        file.as_mut().map_or(Ok(()), |file| file.append_json(execution))
+    }
+
+    /// Appends to `plans.jsonl`; it is on disk when this returns.
+    pub fn plans(&self, plans: &[QueryPlan]) -> Result<()> {
+        let mut file = LineFile::open(&self.files.dir.join(names::PLANS))?;
+        plans.iter().try_for_each(|plan| file.append_json(plan))?;
+        file.sync()
+    }
+
     /// Appends the output of an exporter to `remote.prom`, below a comment with the time.
     pub fn scrape(&self, end_unix_ns: u64, text: &str) -> Result<()> {
         let mut remote = locked(&self.files.remote);
@@ -167,7 +186,7 @@ impl RunWriter {
     /// Finishes the run's files: all are on disk, and histograms and readings are compressed; those of a completed run's
     /// statements are also added up. Later appends fail; a second call has no effect. `record` is written after this.
     pub fn finish(&self, record: &RunRecord) -> Result<()> {
-        for file in [&self.files.intervals, &self.files.events] {
+        for file in [&self.files.intervals, &self.files.events, &self.files.executions] {
             if let Some(file) = locked(file).take() {
                 file.sync()?;
             }

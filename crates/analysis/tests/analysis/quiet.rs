@@ -263,6 +263,8 @@ pub(crate) fn run_of(spec: RunSpec) -> RunData {
         ticks: (-2..36).flat_map(ticks).collect(),
         events: Vec::new(),
         imports: Vec::new(),
+        executions: Vec::new(),
+        plans: Vec::new(),
         damage: Vec::new(),
     };
     data.intervals.push(Interval { length_ns: S / 5, ..interval(35, committed(N_CLIENTS.into())) });

@@ -308,18 +308,21 @@ impl Scripts {
         self.sent(script, statement, emulator).map_or_else(|_| of_script(), |(_, sent)| sent).text.clone()
     }
 
+    /// The statement that a client sends, with the values of its parameters as literals.
+    pub(crate) fn literal_text(&self, script: usize, statement: usize, client: &Client) -> String {
+        let mut text = Vec::new();
+        let program = &self.bundle.programs[script];
+        // It has been sent, so that nothing is missing.
+        let _ = self
+            .sent(script, statement, &client.emulator)
+            .and_then(|(_, sent)| client.emulator.render_pieces(program, &sent.pieces, &mut text));
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// The statement that a client sends, as pgbench's debug output shows it.
     pub(crate) fn sent_text(&self, script: usize, statement: usize, client: &Client) -> String {
         match self.protocol {
-            Protocol::Simple => {
-                let mut text = Vec::new();
-                // It has been sent, so that nothing is missing.
-                let program = &self.bundle.programs[script];
-                let _ = self
-                    .sent(script, statement, &client.emulator)
-                    .and_then(|(_, sent)| client.emulator.render_pieces(program, &sent.pieces, &mut text));
-                String::from_utf8_lossy(&text).into_owned()
-            }
+            Protocol::Simple => self.literal_text(script, statement, client),
             Protocol::Extended => self.parsed_text(script, statement, &client.emulator),
             Protocol::Prepared => {
                 let sent = self.sent(script, statement, &client.emulator);

@@ -25,6 +25,11 @@ impl ClientRole {
         self.order.get(self.position).copied()
     }
 
+    /// How many scripts the order has; 0 without one.
+    pub(crate) fn n_in_order(&self) -> usize {
+        self.order.len()
+    }
+
     /// The script that came next has begun.
     #[inline]
     pub(crate) fn advance(&mut self) {
@@ -49,8 +54,12 @@ pub(crate) struct CurrentTransaction {
     pub(crate) tries: u32,
     /// The error of the current try, while the try is rolled back.
     pub(crate) failure: Option<SqlState>,
+    /// The error with which the transaction ended.
+    pub(crate) ended_with: Option<SqlState>,
     /// When the statement in flight was cancelled, because the load had ended.
     pub(crate) cancelled: Option<Nanos>,
+    /// What it has sent, with the values of parameters as literals, where that is reported.
+    pub(crate) texts: Vec<String>,
 }
 
 impl Default for CurrentTransaction {
@@ -64,7 +73,9 @@ impl Default for CurrentTransaction {
             command_begun: 0,
             tries: 1,
             failure: None,
+            ended_with: None,
             cancelled: None,
+            texts: Vec::new(),
         }
     }
 }

@@ -147,6 +147,7 @@ impl<'a> Collector<'a> {
                 self.write_complete()
             }
             Report::Event { at, event } => self.report_event(at, *event),
+            Report::Execution(line) => Ok(self.outbox.say(&DriverLine::Execution(line))?),
             Report::Failed(message) => {
                 self.failure.get_or_insert(message);
                 Ok(())

@@ -1,5 +1,6 @@
 //! One thread of the driver: its event loop, its clients, its schedule.
 
+mod execution;
 mod failing;
 mod interval;
 mod line;

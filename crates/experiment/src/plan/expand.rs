@@ -323,6 +323,16 @@ fn case(
     if let Some(workload) = &workload {
         problems.take(apply::check(&choice, workload, is_own));
     }
+    if let Some(workload) = &workload
+        && let Some(directory) = workload.directory.as_deref()
+        && directory.analytical.is_some()
+        && !choice.get(keys::prepare::ANALYZE)
+    {
+        problems.say(format!(
+            "prepare.analyze is off, and `{}` is analytical: its queries are planned by statistics; remove it",
+            directory.name
+        ));
+    }
     let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));
     let workload = workload?;
     Some(Case {

@@ -17,6 +17,7 @@ use model::run::phase::Phase;
 use store::RunWriter;
 
 use crate::run::adapt::Judge;
+use crate::run::run_checks::queries::FirstPass;
 use crate::run::telemetry::lock;
 use crate::site::clock::unix_now;
 use crate::site::progress::{ProgressEvent, Watch};
@@ -85,6 +86,15 @@ pub(crate) struct Follow<'a, 'w> {
     outcomes: BTreeMap<u32, Outcomes>,
     /// Histograms of the current second.
     histograms: Vec<HistogramLine>,
+    first_pass: FirstPass,
+}
+
+/// What a load that has ended leaves.
+pub(crate) struct LoadResult {
+    pub(crate) course: Option<LoadCourse>,
+    /// Transactions by the name of their script.
+    pub(crate) outcomes: BTreeMap<String, Outcomes>,
+    pub(crate) first_pass: FirstPass,
 }
 
 impl<'a, 'w> Follow<'a, 'w> {
@@ -104,6 +114,7 @@ impl<'a, 'w> Follow<'a, 'w> {
             committed: 0,
             outcomes: BTreeMap::new(),
             histograms: Vec::new(),
+            first_pass: FirstPass::default(),
         }
     }
 
@@ -135,6 +146,10 @@ impl<'a, 'w> Follow<'a, 'w> {
                 return Ok(Some(self.t));
             }
             DriverLine::Event(event) => self.writer.event(event)?,
+            DriverLine::Execution(line) => {
+                self.writer.execution(&line.execution)?;
+                self.first_pass.hear(line);
+            }
             DriverLine::Window(window) => self.judge.has(*window),
             DriverLine::Hello(_)
             | DriverLine::Pong(_)
@@ -150,12 +165,12 @@ impl<'a, 'w> Follow<'a, 'w> {
         Ok(None)
     }
 
-    /// The course of the load that has ended, and its transactions by the name of their script.
-    pub(crate) fn ended(self, scripts: &[CaseScript]) -> (Option<LoadCourse>, BTreeMap<String, Outcomes>) {
+    /// The load has ended.
+    pub(crate) fn ended(self, scripts: &[CaseScript]) -> LoadResult {
         let named = self.outcomes.into_iter();
-        let named =
+        let outcomes =
             named.filter_map(|(script, of)| Some((scripts.get(script as usize)?.name.clone(), of))).collect();
-        (self.judge.course(), named)
+        LoadResult { course: self.judge.course(), outcomes, first_pass: self.first_pass }
     }
 
     fn tell_second(&mut self) {

@@ -40,6 +40,7 @@ use crate::run::load::profile::Profiler;
 use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::run_checks;
+use crate::run::run_checks::queries::{self, FirstPass, QueriesAfter};
 use crate::run::telemetry::{images, import, replayed};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::OfTick;
@@ -120,8 +121,9 @@ impl OneRun<'_> {
             self.refused(record)
         } else {
             let (session, found, eyes, wal_ticks) = (None, None, None, Vec::new());
-            let outcomes = BTreeMap::new();
-            let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks, outcomes };
+            let (outcomes, first_pass) = (BTreeMap::new(), FirstPass::default());
+            let mut ground =
+                Live { run: self, stage, writer, session, found, eyes, wal_ticks, outcomes, first_pass };
             phases::conduct(&mut ground, self.case, record, self.site.environment.stop, watch)
         };
         if self.case.get(keys::workload::APPLY).is_some()
@@ -186,6 +188,8 @@ pub(crate) struct Live<'a> {
     pub(crate) wal_ticks: Vec<OfTick>,
     /// Transactions of the whole load, by the name of their script.
     pub(crate) outcomes: BTreeMap<String, Outcomes>,
+    /// The first pass of the first stream of queries.
+    pub(crate) first_pass: FirstPass,
 }
 
 /// The server before the load.
@@ -272,6 +276,26 @@ impl Live<'_> {
             }
         }
         Ok(detail)
+    }
+
+    /// Takes plans and compares answers of an analytical run. That it cannot is recorded, and changes nothing of the measurement.
+    fn look_at_queries(&self, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
+        let stop = self.run.site.environment.stop;
+        let is_answered = record.done.as_ref().is_some_and(|done| done.unanswered == 0);
+        if !queries::are_wanted(&self.run.case.workload) || !is_answered || stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        watch(ProgressEvent::Step("looking at the plans and answers of queries".to_string()));
+        match queries::after(self.run.case, self.stage, &self.first_pass, stop) {
+            Ok(QueriesAfter { plans, answers }) => {
+                record.answers = answers;
+                self.writer.plans(&plans)
+            }
+            Err(error) => {
+                record.telemetry_unavailable.insert("plans".to_string(), format!("{error:#}"));
+                Ok(())
+            }
+        }
     }
 
     /// Tables that are vacuumed, prewarmed and counted.
@@ -455,7 +479,7 @@ impl Ground for Live<'_> {
             });
             record.touched = since.collect();
         }
-        Ok(())
+        self.look_at_queries(record, watch)
     }
 
     fn explain(&mut self, record: &mut RunRecord) {

@@ -102,7 +102,9 @@ impl OneRun<'_> {
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
-        (record.course, ground.outcomes) = follow.ended(&self.case.workload.scripts);
+        let ended = follow.ended(&self.case.workload.scripts);
+        record.course = ended.course;
+        (ground.outcomes, ground.first_pass) = (ended.outcomes, ended.first_pass);
         let detail = keep.detail;
         let Meter { ticks, full } = std::mem::take(&mut *lock(&telemetry.wal));
         ground.wal_ticks = ticks;

@@ -28,6 +28,8 @@ impl OneRun<'_> {
             TryLimit::Once => 1,
         };
         let common = LoadSpec { max_tries, ..common };
+        let directory = workload.directory.as_deref();
+        let analytical = directory.filter(|directory| directory.analytical.is_some());
         match row.programs {
             Programs::Native(profiles) => {
                 let builtins = Builtins::of_case(profiles, workload, place.c_load, self.spec.seed);
@@ -40,6 +42,9 @@ impl OneRun<'_> {
                 defines: scripts::variables(workload),
                 connect_each: connects_each(workload),
                 directory: workload.directory.clone().map(without_answers),
+                each_execution: analytical.is_some(),
+                // Parameters and orders of queries belong to the workload, as its rows do.
+                seed: analytical.map_or(common.seed, |directory| directory.data_seed),
                 ..common
             },
         }

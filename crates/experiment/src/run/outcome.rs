@@ -23,8 +23,19 @@ pub(crate) fn state_and_reason(done: &Done, case: &Case) -> (RunState, String) {
                 format!("{made} of {asked} transactions were begun within {measure_s} s; raise run.measure");
             (RunState::Partial, reason)
         }
+        LoadEnding::Completed if is_cut_off(done, case) => {
+            let (n, measure_s) = (done.counts.aborted, case.window.measure_s);
+            let reason = format!("{n} queries had not ended within {measure_s} s; raise run.measure");
+            (RunState::Partial, reason)
+        }
         LoadEnding::Completed => (RunState::Completed, String::new()),
     }
+}
+
+/// Whether queries of an analytical run were cancelled: its figures need all of them.
+fn is_cut_off(done: &Done, case: &Case) -> bool {
+    let directory = case.workload.directory.as_deref();
+    done.counts.aborted > 0 && directory.is_some_and(|directory| directory.analytical.is_some())
 }
 
 fn no_reply(done: &Done) -> String {
@@ -46,6 +57,8 @@ fn cause(done: &Done) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::directory::{AnalyticalSpec, WorkloadDirectory};
+
     use super::*;
 
     #[test]
@@ -103,5 +116,13 @@ mod tests {
         check_of(&case, &enough(300), (RunState::Completed, ""));
         let reason = "299 of 300 transactions were begun within 60 s; raise run.measure";
         check_of(&case, &enough(299), (RunState::Partial, reason));
+        // Of an analytical run, each query counts.
+        let cut_off = |done: &mut Done| (done.counts.started, done.counts.aborted) = (300, 2);
+        check_of(&case, &cut_off, (RunState::Completed, ""));
+        let analytical = Some(AnalyticalSpec::default());
+        let directory = WorkloadDirectory { analytical, ..WorkloadDirectory::default() };
+        case.workload.directory = Some(Box::new(directory));
+        let reason = "2 queries had not ended within 60 s; raise run.measure";
+        check_of(&case, &cut_off, (RunState::Partial, reason));
     }
 }

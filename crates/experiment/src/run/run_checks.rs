@@ -1,5 +1,7 @@
 //! Checks of a workload directory after a run: of the data as this run left it, with what it committed.
 
+pub(super) mod queries;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

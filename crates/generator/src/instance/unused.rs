@@ -34,7 +34,10 @@ pub(super) fn warnings(manifest: &Manifest, directory: &Directory, chosen: &Chos
     let settings = manifest.sessions.iter().flat_map(|session| &session.settings);
     let of_settings = settings.filter_map(|(_, text)| option_in_braces(text));
     let of_clients = manifest.sessions.iter().filter_map(|session| session.clients_option.as_deref());
-    let settings: BTreeSet<&str> = of_settings.chain(of_clients).collect();
+    let passes = manifest.variants.iter().flat_map(|variant| [&variant.passes, &variant.warm_passes]);
+    let of_passes = passes.flatten().filter_map(|passes| passes.option());
+    let of_explain = manifest.defaults.explain_option.as_deref();
+    let settings: BTreeSet<&str> = of_settings.chain(of_clients).chain(of_passes).chain(of_explain).collect();
     for option in &manifest.options {
         let name = option.name.as_str();
         if !names.contains(name) && !variables.contains(name) && !settings.contains(name) {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::directory::{Directory, LISTS, MANIFEST};
 use crate::draws::{loop_file, rows_file};
+use crate::manifest::analytical;
 use crate::manifest::captured::DeclaredData;
 use crate::manifest::reader::ManifestReader;
 use crate::manifest::sessions::{CLIENTS_MAX, Order, option_in_braces};
@@ -26,6 +27,7 @@ pub(super) fn check(manifest: &Manifest, directory: &Directory, reader: &mut Man
     replaced(manifest, reader);
     measures(manifest, reader);
     options_of_sessions(manifest, reader);
+    analytical::check(manifest, directory, reader);
     files_that_are_missing(manifest, directory, reader);
     files_that_nothing_names(manifest, directory, reader);
     for transaction in &manifest.transactions {
@@ -185,12 +187,6 @@ fn files_that_are_missing(manifest: &Manifest, directory: &Directory, reader: &m
             reader.problem(at.clone(), format!("the file `{file}` is missing"));
         }
     }
-    for transaction in &manifest.transactions {
-        if let Some(file) = transaction.check_answer.as_ref().filter(|file| directory.file(file).is_none()) {
-            let message = format!("the file `{file}` is missing, so answers are not compared");
-            reader.warning(transaction.at.clone(), message);
-        }
-    }
     for draws in manifest.transactions.iter().filter_map(|one| one.draws.as_ref()) {
         let file = rows_file(&draws.name);
         if directory.file(&file).is_none() {
@@ -230,7 +226,7 @@ fn data_that_is_there(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
 fn files_that_nothing_names(manifest: &Manifest, directory: &Directory, reader: &mut ManifestReader<'_>) {
     let scripts = manifest.transactions.iter().map(|one| script_file(&one.name));
     let checks = manifest.checks.iter().map(|one| check_file(&one.name));
-    let answers = manifest.transactions.iter().filter_map(|one| one.check_answer.clone());
+    let answers = analytical::answer_files(manifest, directory);
     let draws = manifest.transactions.iter().flat_map(files_of_draws);
     let named: BTreeSet<String> = scripts.chain(checks).chain(answers).chain(draws).collect();
     for file in directory.files().keys().filter(|file| !named.contains(*file)) {

@@ -1,5 +1,6 @@
 //! Classes of clients, and variants of a workload.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::manifest::reader::{
@@ -76,7 +77,36 @@ pub struct Variant {
     /// Order of transactions.
     pub order: Option<Order>,
     /// How often a client goes through the order.
-    pub passes: Option<u32>,
+    pub passes: Option<CountOrOption>,
+    /// How often it does so before that, without being counted.
+    pub warm_passes: Option<CountOrOption>,
+}
+
+/// A number, or the option that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CountOrOption {
+    /// The number.
+    Count(u32),
+    /// `"{OPTION}"`.
+    Option(String),
+}
+
+impl CountOrOption {
+    /// The number, with the values of options.
+    pub fn value(&self, options: &BTreeMap<String, String>) -> Option<u32> {
+        match self {
+            CountOrOption::Count(count) => Some(*count),
+            CountOrOption::Option(name) => options.get(name)?.parse().ok(),
+        }
+    }
+
+    /// The option, if it is one.
+    pub(crate) fn option(&self) -> Option<&str> {
+        match self {
+            CountOrOption::Count(_) => None,
+            CountOrOption::Option(name) => Some(name),
+        }
+    }
 }
 
 pub(super) fn read(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Vec<SessionSpec> {
@@ -136,7 +166,8 @@ pub(super) fn variants(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_
             lets: named(reader, &mut section, "let"),
             clients: section.count(reader, "clients", 1..=CLIENTS_MAX),
             order: order(reader, &mut section),
-            passes: section.count(reader, "passes", 1..=PASSES_MAX),
+            passes: passes(reader, &mut section, "passes", 1),
+            warm_passes: passes(reader, &mut section, "warm_passes", 0),
             name: name.value,
             at: name.at,
         });
@@ -176,6 +207,24 @@ fn order(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Opti
     }
     let names: Vec<String> = section.texts(reader, "order").into_iter().map(|name| name.value).collect();
     if names == ["permuted"] { Some(Order::Permuted) } else { Some(Order::Fixed(names)) }
+}
+
+/// A number of passes from `least` on, or the option that has it.
+fn passes(
+    reader: &mut ManifestReader<'_>,
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    least: i64,
+) -> Option<CountOrOption> {
+    if !section.is_text(key) {
+        return section.count(reader, key, least..=PASSES_MAX).map(CountOrOption::Count);
+    }
+    let text = section.text(reader, key)?;
+    let option = option_in_braces(&text.value).map(str::to_string);
+    if option.is_none() {
+        reader.problem(text.at, format!("`{key}` is a whole number, or \"{{OPTION}}\""));
+    }
+    option.map(CountOrOption::Option)
 }
 
 /// `"100/s"`, for all clients of the class together.

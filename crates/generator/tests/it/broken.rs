@@ -65,6 +65,30 @@ fn keys_and_their_types_are_checked() {
 }
 
 #[test]
+fn keys_of_analytical_workloads_are_theirs_alone() {
+    of_manifest(
+        "kind = \"oltp\"",
+        "kind = \"analytical\"",
+        "an analytical workload has one session class: each of its clients is a stream of queries",
+    );
+    of_manifest(
+        "kind = \"oltp\"",
+        "explain = true",
+        "`explain` is for workloads with `kind = \"analytical\"`",
+    );
+    let variant = |key: &str, expected: &str| {
+        of_manifest("uniform = {weights", &format!("uniform = {{{key}, weights"), expected);
+    };
+    variant("warm_passes = 1", "`warm_passes` is for workloads with `kind = \"analytical\"`");
+    variant(
+        "passes = \"{n}\"",
+        "`passes` of `uniform` needs an option `n` that is a whole number with `least` from 1",
+    );
+    variant("passes = \"3\"", "`passes` is a whole number, or \"{OPTION}\"");
+    variant("passes = 0", "`passes` is 1 to 1000000");
+}
+
+#[test]
 fn sqlstates_weights_and_names_are_checked() {
     of_manifest("\"23505\"", "\"2350\"", "workload.toml:36:13: `2350` is no SQLSTATE");
     of_manifest("\"40001\"", "\"23505\"", "23505 is expected and retried");

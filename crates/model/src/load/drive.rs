@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::execution::ExecutionLine;
 use crate::load::hands::AgentAnswer;
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
@@ -132,6 +133,8 @@ pub enum DriverLine {
     /// One second of one script.
     #[allow(missing_docs, reason = "the names say it")]
     Interval { interval: Interval, histograms: Vec<HistogramLine> },
+    /// One execution of a transaction, with [`LoadSpec::each_execution`].
+    Execution(Box<ExecutionLine>),
     /// What the driver itself used in one second.
     Tick(Tick),
     /// Something that happened to the driver or its connections.

@@ -19,6 +19,8 @@ pub const SAMPLED_TRANSACTIONS: Feature = since(120_000);
 pub const LOGGED_VALUES_LENGTH: Feature = since(130_000);
 /// `compute_query_id`, and `%Q` of `log_line_prefix` (14).
 pub const QUERY_ID_SETTING: Feature = since(140_000);
+/// `EXPLAIN (SETTINGS)`: settings that differ from their defaults and concern the plan (12).
+pub const IN_EXPLAIN: Feature = since(120_000);
 
 /// The level of WAL that replication needs (9.6).
 pub const WAL_LEVEL: Renamed = renamed(90_600, "hot_standby", "replica");

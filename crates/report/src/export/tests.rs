@@ -51,6 +51,8 @@ fn run(number: u32) -> RunData {
         ticks: vec![tick],
         events: Vec::new(),
         imports: Vec::new(),
+        executions: Vec::new(),
+        plans: Vec::new(),
         damage: Vec::new(),
     }
 }

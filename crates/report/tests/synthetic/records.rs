@@ -98,6 +98,8 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         ticks: Vec::new(),
         events: Vec::new(),
         imports: Vec::new(),
+        executions: Vec::new(),
+        plans: Vec::new(),
         damage: Vec::new(),
     }
 }

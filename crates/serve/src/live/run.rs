@@ -184,6 +184,8 @@ impl FollowedLoad {
             ticks: Vec::new(),
             events: Vec::new(),
             imports: Vec::new(),
+            executions: Vec::new(),
+            plans: Vec::new(),
             damage: Vec::new(),
         };
         FollowedLoad {

@@ -13,7 +13,7 @@ use crate::profiles::recorded_cases;
 const OF_EXPERIMENT: [&str; 5] =
     [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PROOFS];
 /// Files of a run that a report is made from.
-const OF_RUN: [&str; 8] = [
+const OF_RUN: [&str; 10] = [
     names::RUN,
     names::INTERVALS,
     names::LATENCY,
@@ -22,6 +22,8 @@ const OF_RUN: [&str; 8] = [
     names::READINGS_ZST,
     names::EVENTS,
     names::IMPORTS,
+    names::EXECUTIONS,
+    names::PLANS,
 ];
 /// Files of a run that no report needs.
 const BESIDE: [&str; 4] = [names::STATEMENTS_ZST, names::REMOTE, names::REMOTE_ZST, names::SERVER_LOG];

@@ -1,12 +1,13 @@
 //! Error handling: transactions fail or are tried again, clients end.
 
+use model::load::execution::ExecutionEnd;
 use model::load::{OnDisconnect, OnError, Protocol};
 use model::telemetry::event::{Event, EventKind};
 use wire::{ProtocolError, ServerError, Units};
 use workload::RunError;
 
-use super::Worker;
 use super::turn::Turn;
+use super::{Worker, execution};
 use crate::client::State;
 use crate::clock::Nanos;
 use crate::tally::{ERRORS_MAX, LIMIT, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
@@ -108,8 +109,10 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let Some(state) = client.transaction.failure.take() else { return };
         let tally = &mut self.tally.scripts[client.transaction.script];
+        client.transaction.ended_with = Some(state);
         if client.transaction.cancelled.is_some() {
             tally.counts.aborted += 1;
+            self.report_uncounted(index, ExecutionEnd::Aborted, now);
             return self.rest(index, now);
         }
         let tries = client.transaction.tries;
@@ -372,6 +375,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         client.state = State::Idle;
         client.transaction.failure = None;
+        client.transaction.ended_with = Some(state);
         let tally = &mut self.tally.scripts[client.transaction.script];
         let (count, outcome) = if is_unknown {
             (&mut tally.counts.unknown, TransactionOutcome::Unknown)
@@ -382,7 +386,7 @@ impl Worker<'_> {
         tally.error(state, 1);
         // As in pgbench, an error that ends a client is not logged and fails no command.
         if !reconnects {
-            return;
+            return self.report_uncounted(index, execution::end_of(outcome), now);
         }
         if is_unknown {
             client.emulator.may_be_committed();

@@ -3,7 +3,7 @@
 use model::load::OnDisconnect;
 use workload::{Action, RunError};
 
-use super::Worker;
+use super::{Worker, execution};
 use crate::client::{Client, State};
 use crate::clock::{self, Nanos};
 use crate::tally::TimeKind;
@@ -88,6 +88,8 @@ impl Worker<'_> {
         client.transaction.due = due;
         client.transaction.started = now;
         client.transaction.tries = 1;
+        client.transaction.ended_with = None;
+        client.transaction.texts.clear();
         client.emulator.begin(&scripts.bundle.programs[client.transaction.script]);
         if self.setup.load.trace {
             self.trace_start(index, now);
@@ -258,6 +260,9 @@ impl Worker<'_> {
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
         }
+        if self.setup.load.each_execution {
+            self.keep_text(index, statement);
+        }
         self.flush(index);
     }
 
@@ -396,6 +401,9 @@ impl Worker<'_> {
     #[inline(always)]
     pub(super) fn log(&mut self, index: usize, outcome: TransactionOutcome, now: Nanos) {
         self.setup.clients[index].record.n_ended += 1;
+        if self.setup.load.each_execution {
+            self.report_execution(index, execution::end_of(outcome), now);
+        }
         if self.setup.log.is_some() && now >= self.bounds.measure.0 {
             self.write_log(index, outcome, now);
         }

@@ -4,7 +4,6 @@
 pub(crate) mod captured;
 pub(crate) mod chosen;
 mod files;
-mod unsupported;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -98,8 +97,7 @@ pub fn workload_at(name: &DirectoryName, scale: u32, dir: &Path) -> Result<Workl
 pub fn problems_of(instance: &Arc<Instance>, scale: u32) -> Vec<Problem> {
     let mut defines = instance.options().clone();
     defines.insert("scale".to_string(), scale.to_string());
-    let mut found = unsupported::problems(instance);
-    found.extend(workload::directories::unsupported(instance.manifest()));
+    let mut found = workload::directories::unsupported(instance.manifest());
     found.extend(workload::directories::problems(instance, &defines));
     found
 }

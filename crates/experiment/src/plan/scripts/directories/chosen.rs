@@ -9,10 +9,11 @@ use generator::{Choice, Directory, DirectoryTransaction, Instance, Order, Proble
 use model::directory::drawn::DrawnFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::{
-    DirectoryLimit, DirectoryMeasure, DirectoryPlace, DirectoryTable, WorkloadDirectory,
+    AnalyticalSpec, DirectoryLimit, DirectoryMeasure, DirectoryPlace, DirectoryTable, WorkloadDirectory,
 };
 use model::experiment::script::CaseScript;
 use model::load::Protocol;
+use model::load::execution::EXECUTIONS_MAX;
 use model::workload::DirectoryName;
 use workload::directories::classes::Classes;
 
@@ -64,7 +65,10 @@ impl ChosenDirectory {
         if !problems.is_empty() {
             return Err(words(&name.place, &problems));
         }
-        let directory = as_planned(&name.place, &found, &instance);
+        let directory = WorkloadDirectory {
+            analytical: analytical(&instance, chosen.scale),
+            ..as_planned(&name.place, &found, &instance)
+        };
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
         Ok(ChosenDirectory { directory, scripts, protocol, transactions, instance })
@@ -82,6 +86,16 @@ impl ChosenDirectory {
     pub(crate) fn expect_classes(&self, n_clients: u32) -> Result<(), String> {
         let scripts: Vec<(&str, u32)> =
             self.scripts.iter().map(|script| (script.name.as_str(), script.weight)).collect();
+        if self.directory.analytical.is_some()
+            && let Some(n_each) = self.transactions
+            && n_each.saturating_mul(n_clients.into()) > EXECUTIONS_MAX
+        {
+            return Err(format!(
+                "workload directory `{}`: {n_clients} streams of {n_each} queries are more than the {EXECUTIONS_MAX} executions that an \
+                 analytical run records one by one; have fewer passes",
+                self.directory.name
+            ));
+        }
         let classes = Classes::of_directory(&self.instance, &scripts, n_clients);
         classes.map(drop).map_err(|why| format!("workload directory `{}`: {why}", self.directory.name))
     }
@@ -129,6 +143,7 @@ pub fn as_planned(place: &str, found: &Directory, instance: &Instance) -> Worklo
         tables: tables(instance),
         measures: measures(instance),
         limits: limits(instance),
+        analytical: None,
         has_classes: has_classes(instance),
         draws_from: (!found.contents().is_empty()).then(|| place.to_string()),
         draws: DrawnFiles(found.contents().clone()),
@@ -154,16 +169,42 @@ fn scripts(instance: &Instance) -> Vec<CaseScript> {
     instance.transactions().iter().map(script).collect()
 }
 
-/// How many transactions the passes of a variant are.
+/// Transactions of each client, if the passes of a variant end.
 fn transactions(instance: &Instance) -> Option<u64> {
-    let passes = instance.variant()?.passes?;
-    let n_each = match &instance.sessions().first()?.order {
+    let passes = instance.passes()?.saturating_add(instance.warm_passes());
+    Some(u64::from(passes) * n_in_order(instance) as u64)
+}
+
+/// How many transactions one pass is.
+fn n_in_order(instance: &Instance) -> usize {
+    match instance.sessions().first().and_then(|session| session.order.as_ref()) {
         Some(Order::Fixed(names)) => names.len(),
         Some(Order::Permuted) | None => {
             instance.transactions().iter().filter(|transaction| transaction.weight > 0).count()
         }
-    };
-    Some(u64::from(passes) * n_each as u64)
+    }
+}
+
+/// What an analytical workload asks of a load.
+fn analytical(instance: &Instance, scale: u32) -> Option<AnalyticalSpec> {
+    let manifest = instance.manifest();
+    if !manifest.defaults.is_analytical {
+        return None;
+    }
+    let of_all = manifest.defaults.statement_timeout;
+    let timeouts = instance.transactions().iter().filter_map(|transaction| {
+        let timeout = transaction.timeout.or(of_all)?;
+        Some((transaction.name.clone(), u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)))
+    });
+    let answers = manifest.transactions.iter();
+    Some(AnalyticalSpec {
+        passes: instance.passes().unwrap_or(1),
+        warm_passes: instance.warm_passes(),
+        n_queries: n_in_order(instance) as u32,
+        explain: instance.explains(),
+        timeouts_ms: timeouts.collect(),
+        answers: answers.filter_map(|one| Some((one.name.clone(), one.answer_file(scale)?))).collect(),
+    })
 }
 
 fn tables(instance: &Instance) -> Vec<DirectoryTable> {
@@ -202,7 +243,7 @@ fn limits(instance: &Instance) -> Vec<DirectoryLimit> {
 fn has_classes(instance: &Instance) -> bool {
     let mut sessions = instance.manifest().sessions.iter();
     sessions.any(|session| session.weights.is_some() || session.order.is_some())
-        || instance.variant().is_some_and(|variant| variant.order.is_some())
+        || instance.sessions().iter().any(|session| session.order.is_some())
 }
 
 fn instance(place: &str, directory: &Directory, chosen: &Chosen) -> Result<Arc<Instance>, String> {

@@ -1,8 +1,8 @@
 //! What `workload show` prints of a directory.
 
 use generator::{
-    Directory, DirectoryTransaction, Instance, Manifest, OptionSpec, SessionClass, Table, Think, Variant,
-    Weights,
+    CountOrOption, Directory, DirectoryTransaction, Instance, Manifest, OptionSpec, SessionClass, Table,
+    Think, Variant, Weights,
 };
 use model::text::prose::{brief_hash, bytes, grouped, percent, plural, significant};
 use serde_json::{Value, json};
@@ -252,8 +252,16 @@ fn mix(variant: &Variant) -> String {
     words.extend(variant.clients.map(|n| format!("{n} clients")));
     let lets: Vec<String> = variant.lets.iter().map(|one| format!("{} = {}", one.name, one.text)).collect();
     words.extend((!lets.is_empty()).then(|| lets.join(", ")));
-    words.extend(variant.passes.map(|n| format!("{n} passes")));
+    let passes = [("passes", &variant.passes), ("warm passes", &variant.warm_passes)];
+    words.extend(passes.into_iter().filter_map(|(what, n)| Some(format!("{} {what}", number(n.as_ref()?)))));
     words.join("; ")
+}
+
+fn number(count: &CountOrOption) -> String {
+    match count {
+        CountOrOption::Count(n) => n.to_string(),
+        CountOrOption::Option(name) => format!("{{{name}}}"),
+    }
 }
 
 fn weights(weights: &Weights) -> String {

@@ -1,0 +1,86 @@
+//! Executions of an analytical workload, each by itself: they are too few for distributions.
+
+use serde::{Deserialize, Serialize};
+
+/// Most executions of a load that are recorded; a plan with more is refused.
+pub const EXECUTIONS_MAX: u64 = 100_000;
+
+/// One execution of a query: a line of `executions.jsonl`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Number of the client, from 0: its stream.
+    pub client: u32,
+    /// The pass through the client's order, from 0, warm passes included.
+    pub pass: u32,
+    /// Number of the script in the load.
+    pub script: u32,
+    /// When its first statement was sent, nanoseconds after `go`.
+    pub start_ns: u64,
+    /// Until its last answer, nanoseconds.
+    pub length_ns: u64,
+    /// How it ended.
+    pub end: ExecutionEnd,
+    /// The error with which it ended: a SQLSTATE, or a word of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sqlstate: Option<String>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionEnd {
+    /// With its answer.
+    #[default]
+    Committed,
+    /// With an error that the workload expects.
+    Expected,
+    /// With an error.
+    Failed,
+    /// Without an answer: the connection was lost.
+    Unknown,
+    /// It was cancelled, because the load had ended.
+    Aborted,
+}
+
+/// What a driver says of an execution.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutionLine {
+    /// The execution.
+    pub execution: Execution,
+    /// Its statements with the values of parameters as literals: only of the first stream's first pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<String>,
+}
+
+/// The plan of a query, taken after the measurement with the parameters of the first stream's first pass: a line of `plans.jsonl`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueryPlan {
+    /// Name of the transaction.
+    pub transaction: String,
+    /// The statement, with the values of parameters as literals.
+    pub statement: String,
+    /// Whether the statement was executed for it, so that it has times and rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_analyzed: bool,
+    /// What `EXPLAIN (FORMAT JSON)` answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<serde_json::Value>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Whether the rows of a query were the expected ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerRecord {
+    /// Name of the transaction.
+    pub transaction: String,
+    /// File with the expected rows.
+    pub file: String,
+    /// The first difference; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// Why rows were not compared, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
+}
