@@ -28,7 +28,7 @@ pub use differences::Difference;
 pub use family::{FamilyRatio, FamilyVerdict};
 pub use provisional::Provisional;
 pub use sample::FigureSample;
-pub use scripts::ScriptComparison;
+pub use scripts::{PlanChange, ScriptComparison};
 pub(crate) use statements::StatementCriteria;
 
 pub use statements::{
@@ -294,6 +294,9 @@ pub struct CaseComparison {
     pub n_pairs: usize,
     /// The share up to which a difference does not matter.
     pub margin: f64,
+    /// Whether throughput is that of an analytical workload: 1 over the geometric mean of its queries' seconds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_analytical: bool,
     /// The deciding figure: throughput in a closed loop, the 99th percentile if the rate is given.
     pub lead: ComparedFigure,
     /// The option with which more is measured, of `compare` or of `run`: `--pairs`, `--rounds` or `--repeats`.
@@ -426,9 +429,14 @@ impl<'a> Samples<'a> {
 
     /// Runs that count but lack a figure.
     pub(crate) fn without_figure(&self) -> Vec<u32> {
-        let lacks = |run: &RunSummary| ComparedFigure::ALL.iter().any(|figure| log(*figure, run).is_none());
+        let lacks = |run: &RunSummary| figures_of(run).iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
+}
+
+/// The figures that a run has: few executions have no percentiles.
+pub(crate) fn figures_of(run: &RunSummary) -> &'static [ComparedFigure] {
+    if run.analytical.is_some() { &[ComparedFigure::Throughput] } else { &ComparedFigure::ALL }
 }
 
 /// How the chance of a difference between identical servers is computed: of pairs from their differences, of others from both samples.

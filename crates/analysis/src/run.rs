@@ -1,5 +1,6 @@
 //! One run in figures: its seconds, its resource usage, and its marks.
 
+pub(crate) mod analytical;
 pub mod capacity;
 pub(crate) mod counters;
 pub(crate) mod fidelity;

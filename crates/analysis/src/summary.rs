@@ -23,6 +23,7 @@ pub use counters::{CounterSummary, EventCount};
 pub use imported::ImportedSummary;
 pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
 pub use run::executions::StatementExecutions;
+pub use run::query::{AnalyticalSummary, QuerySummary};
 pub use run::script::{LimitSummary, MeasureSummary, ScriptSummary};
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, RunSummary, Second, StatementSummary, TelemetrySeries,

@@ -53,7 +53,8 @@ pub(super) const EDGES: BudgetRow = BudgetRow {
 fn edges(context: &RunContext) -> Option<RowBounds> {
     let clients = clients_at_work(context);
     let committed = context.summary.counts.committed as f64;
-    if committed <= 0.0 {
+    // An analytical run begins with its first query and ends with its last.
+    if committed <= 0.0 || context.summary.analytical.is_some() {
         return None;
     }
     let share = (clients / committed).min(1.0);

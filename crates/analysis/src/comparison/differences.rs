@@ -260,8 +260,13 @@ impl List {
             // The connections ask for the isolation level of TPC-C.
             self.set.insert("default_transaction_isolation".to_string());
         }
-        self.is_other_data =
-            asked && (&x.data, x.layout, &x.tablespace) != (&y.data, y.layout, &y.tablespace);
+        // Tables and indexes of another directory are those that somebody wants to compare.
+        let made = |workload: &WorkloadSpec| {
+            workload.data_directory().map(|directory| directory.data_identity.clone())
+        };
+        self.is_other_data = asked
+            && ((&x.data, x.layout, &x.tablespace) != (&y.data, y.layout, &y.tablespace)
+                || made(x) != made(y));
         self.note(asked, Severity::Void, "workload", &x.name(), &y.name());
         self.number(asked, Severity::Void, "scale", x.scale, y.scale);
         self.number(asked, Severity::Void, "clients", x.n_clients, y.n_clients);

@@ -3,6 +3,8 @@
 //! The figure is the mean service time, from the first statement sent to the last answer: in a closed loop, rates follow the mix, and in an
 //! open one, what waits for a slow transaction waits in all of them.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use stats::Design;
 
@@ -36,6 +38,50 @@ pub struct ScriptComparison {
     pub result: Option<FamilyRatio>,
     /// The verdict; `None` without a ratio.
     pub verdict: Option<FamilyVerdict>,
+    /// Whether B's plan is another one; `None` if plans were not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanChange>,
+}
+
+/// How the plans of a query on both sides compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanChange {
+    /// All runs of both sides have one plan.
+    Same,
+    /// No run of B has a plan of A.
+    Other,
+    /// Some runs have, and some have not.
+    Varies,
+}
+
+impl PlanChange {
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PlanChange::Same => "same",
+            PlanChange::Other => "other",
+            PlanChange::Varies => "varies",
+        }
+    }
+
+    fn between(a: &[&RunSummary], b: &[&RunSummary], name: &str) -> Option<PlanChange> {
+        let plans = |runs: &[&RunSummary]| -> BTreeSet<String> {
+            let queries = runs.iter().filter_map(|run| run.analytical.as_ref()?.query(name));
+            queries.flat_map(|query| &query.plans).cloned().collect()
+        };
+        let (a, b) = (plans(a), plans(b));
+        if a.is_empty() || b.is_empty() {
+            return None;
+        }
+        Some(if a.is_disjoint(&b) {
+            PlanChange::Other
+        } else if a.len() == 1 && a == b {
+            PlanChange::Same
+        } else {
+            PlanChange::Varies
+        })
+    }
 }
 
 /// Failures in whose share the sides differ by more than this matter more than any time. Our convention, as for a run as a whole.
@@ -111,12 +157,21 @@ fn of_script(
     design: Design,
     margin: f64,
 ) -> ScriptComparison {
-    let of_runs = |run: &RunSummary| mean_ns(find(run, key)?);
+    let of_runs = |run: &RunSummary| match &run.analytical {
+        Some(queries) => queries.query(key.0)?.seconds.map(|seconds| 1e9 * seconds),
+        None => mean_ns(find(run, key)?),
+    };
     let (a, b) = samples.values(pairing, of_runs);
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let [of_a, of_b] = [&samples.a, &samples.b].map(|runs| SideTotals::new(runs, key));
     let share = 0.5 * (of_a.share + of_b.share);
-    let slower_ns = of_a.mean_ns.zip(of_b.mean_ns).map_or(0.0, |(a, b)| b - a);
+    let medians = stats::median(&a).zip(stats::median(&b));
+    let means = if samples.a.iter().any(|run| run.analytical.is_some()) {
+        medians
+    } else {
+        of_a.mean_ns.zip(of_b.mean_ns)
+    };
+    let slower_ns = means.map_or(0.0, |(a, b)| b - a);
     ScriptComparison {
         name: key.0.to_string(),
         share,
@@ -129,6 +184,7 @@ fn of_script(
         margin,
         result: FamilyRatio::new(&logs(&a), &logs(&b), pairing, design, margin),
         verdict: None,
+        plan: PlanChange::between(&samples.a, &samples.b, key.0),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::case::variation;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
+use crate::run::analytical;
 use crate::run::counters;
 use crate::run::limiter;
 use crate::run::seconds::Distributions;
@@ -36,6 +37,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
     let mut confirmed = HistogramSum::new();
     let confirming = counting.iter().filter(|run| capacity.is_some() && run.summary.is_confirmed());
     confirming.for_each(|run| confirmed.add(&run.distributions.latency));
+    let analytical = analytical::of_case(&summaries);
     let mut summary = CaseSummary {
         case: case.clone(),
         label: case.label(),
@@ -54,12 +56,13 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         latency: if is_search {
             LatencySummary::from_histogram(&confirmed)
         } else {
-            LatencySummary::from_histogram(&sums.latency)
+            LatencySummary::from_histogram(&sums.latency).filter(|_| analytical.is_none())
         },
         service: LatencySummary::from_histogram(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         measures: sums.measure_summaries(),
         statements: sums.statement_summaries(),
+        analytical,
         tpcc: tpcc::summarize(case, &sums, tpcc::TpccFacts::of_runs(&summaries)),
         capacity,
         limiter: limiter::of_case(

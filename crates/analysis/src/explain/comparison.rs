@@ -6,7 +6,7 @@ use crate::budget;
 use crate::comparison::{
     AppliedSide, CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
     FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, StatementCriteria,
-    StatementsCompared, Supplement, costs, differences, disturbed, scripts, statements, supplement,
+    StatementsCompared, Supplement, costs, differences, disturbed, figures_of, scripts, statements, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;
@@ -57,7 +57,8 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     };
     let one_sided = one_sided(a, b, pairing);
     let criteria = Criteria { design, margin, one_sided: &one_sided };
-    let figures = ComparedFigure::ALL.map(|figure| samples.compare(figure, pairing, criteria));
+    let wanted = samples.a.first().map_or(&ComparedFigure::ALL[..], |run| figures_of(run));
+    let figures = wanted.iter().map(|figure| samples.compare(*figure, pairing, criteria)).collect();
     let lead = lead(a);
     let (of_a, of_b) = samples.logs(lead, pairing);
     let n = [of_a.len(), of_b.len()];
@@ -82,7 +83,7 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
         scripts,
         statements,
     };
-    assemble(a, b, pairs, figures.to_vec())
+    assemble(a, b, pairs, figures)
 }
 
 /// What the uncertainty's budgets bound of the findings that only one side's runs have.
@@ -177,6 +178,7 @@ pub(super) fn assemble(
         pairing,
         n_pairs: n[0].min(n[1]),
         margin,
+        is_analytical: a.counting().chain(b.counting()).any(|run| run.analytical.is_some()),
         lead,
         more_with: more_with(a, pairing),
         figures,

@@ -11,6 +11,7 @@ use crate::explain::disturbance;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
+use crate::run::analytical;
 use crate::run::capacity;
 use crate::run::counters;
 use crate::run::fidelity;
@@ -43,6 +44,8 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     let resources = resources::resources(data, &line, &usage, driver_usage.as_ref(), counted.measured);
     let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
+    let analytical = analytical::of_run(data);
+    let is_analytical = analytical.is_some();
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -58,9 +61,13 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         counts: counted.measured,
         total: counted.total,
         errors: errors(data),
-        tps: tps(capacity.as_ref(), counted.measured.committed, measured_s),
+        tps: match &analytical {
+            Some(queries) => queries.rate_per_s(),
+            None => tps(capacity.as_ref(), counted.measured.committed, measured_s),
+        },
+        analytical,
         capacity,
-        latency: LatencySummary::from_histogram(&counted.distributions.latency),
+        latency: LatencySummary::from_histogram(&counted.distributions.latency).filter(|_| !is_analytical),
         service: LatencySummary::from_histogram(&counted.distributions.service),
         lag: LatencySummary::from_histogram(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),

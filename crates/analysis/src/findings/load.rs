@@ -13,6 +13,7 @@ use model::text::share::Share;
 use model::workload::TryLimit;
 
 use super::format::{chance, excerpt, figure, list, percent, plural};
+use super::scripts::queries::is_analytical;
 use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::{ErrorSummary, ScriptSummary};
@@ -31,7 +32,7 @@ pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
 };
 
 fn too_few_transactions(context: &RunContext) -> Option<Finding> {
-    if context.data.record.state != RunState::Completed {
+    if context.data.record.state != RunState::Completed || is_analytical(context) {
         return None;
     }
     let committed = context.summary.counts.committed;
@@ -69,7 +70,8 @@ const FAILED_VOID: f64 = 10.0;
 
 fn transactions_failed(context: &RunContext) -> Option<Finding> {
     let counts = context.summary.counts;
-    if counts.failed == 0 {
+    // Of queries, each counts, and one that reaches its timeout has a time.
+    if counts.failed == 0 || is_analytical(context) {
         return None;
     }
     let share = counts.failed as f64 / counts.ended() as f64;
@@ -220,7 +222,7 @@ pub(super) const STALL: Rule = Rule {
 
 fn stall(context: &RunContext) -> Option<Finding> {
     // Whole seconds may belong to the other side.
-    if context.data.record.took_turns() {
+    if context.data.record.took_turns() || is_analytical(context) {
         return None;
     }
     let measured: Vec<(u32, f64)> =
@@ -266,6 +268,9 @@ pub(super) const NOT_STEADY: Rule = Rule {
 };
 
 fn not_steady(context: &RunContext) -> Option<Finding> {
+    if is_analytical(context) {
+        return None;
+    }
     let result = stats::steadiness(&measured_tps(context)).filter(|result| !result.steady)?;
     let word = if result.change < 0.0 { "below" } else { "above" };
     let evidence = format!(
@@ -291,7 +296,7 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
 
 fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     let n = context.summary.seconds.iter().filter(|second| second.measured).count();
-    let short = n > 0 && n < stats::series::trend::STEADINESS_MIN;
+    let short = n > 0 && n < stats::series::trend::STEADINESS_MIN && !is_analytical(context);
     short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
 }
 
@@ -314,7 +319,7 @@ pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
 
 fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
     let tps = measured_tps(context);
-    if tps.len() < SECONDS_MIN {
+    if tps.len() < SECONDS_MIN || is_analytical(context) {
         return None;
     }
     let effective = stats::effective_sample_size(&tps)?;

@@ -3,6 +3,7 @@
 pub(super) mod captured;
 pub(super) mod fidelity;
 pub(super) mod pages;
+pub(super) mod queries;
 
 use model::run::RunRecord;
 use model::run::touched::Touched;

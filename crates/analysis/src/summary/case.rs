@@ -9,6 +9,7 @@ use super::capacity::CaseCapacity;
 use super::cost::CaseCost;
 use super::counters::CounterSummary;
 use super::limiter::Limiter;
+use super::run::query::AnalyticalSummary;
 use super::run::script::{MeasureSummary, ScriptSummary};
 use super::run::{LatencySummary, StatementSummary};
 use super::top_statement::TopStatement;
@@ -51,6 +52,9 @@ pub struct CaseSummary {
     pub measures: Vec<MeasureSummary>,
     /// Statements over all runs that count.
     pub statements: Vec<StatementSummary>,
+    /// The queries of an analytical workload, over all runs that count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analytical: Option<AnalyticalSummary>,
     /// TPC-C figures over all runs that count, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,

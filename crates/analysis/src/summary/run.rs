@@ -1,6 +1,7 @@
 //! One run, explained.
 
 pub(super) mod executions;
+pub(super) mod query;
 pub(super) mod script;
 
 use model::experiment::plan::RunState;
@@ -23,6 +24,7 @@ use super::uncertainty::DisturbanceBounds;
 use crate::fidelity::Fidelity;
 use crate::finding::{Finding, Grade, Severity};
 use crate::summary::run::executions::StatementExecutions;
+use crate::summary::run::query::AnalyticalSummary;
 use crate::summary::run::script::{MeasureSummary, ScriptSummary};
 
 /// The finding of a search in which no rate met the target.
@@ -67,7 +69,7 @@ pub struct RunSummary {
     /// Failed and unknown transactions of the whole load, by SQLSTATE, with one message each.
     pub errors: Vec<ErrorSummary>,
     /// Committed transactions per second of the measurement; `None` if nothing was measured. For a search, the highest
-    /// rate that meets the target.
+    /// rate that meets the target; for an analytical workload, 1 over the geometric mean of its queries' seconds.
     pub tps: Option<f64>,
     /// The result of the search for that rate, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +90,9 @@ pub struct RunSummary {
     /// What each statement did, for comparisons.
     #[serde(skip)]
     pub executions: Vec<StatementExecutions>,
+    /// The queries of an analytical workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analytical: Option<AnalyticalSummary>,
     /// TPC-C figures, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,
