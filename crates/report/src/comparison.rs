@@ -15,7 +15,7 @@ use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
 pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
-use crate::prose::scripts::compared as scripts;
+use crate::prose::scripts::{compared as scripts, queries};
 use crate::prose::statements::{applied, compared as statements};
 use crate::prose::variation::costs;
 use crate::prose::{format, phrases};
@@ -101,6 +101,7 @@ pub(crate) fn smallest(detectable: f64) -> String {
 /// What is said below the figures, a paragraph each.
 fn remarks(case: &CaseComparison, floor: Option<&NoiseFloor>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
+    lines.extend(case.is_analytical.then(|| queries::WHAT.to_string()));
     lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = smallest(detectable);
@@ -284,7 +285,7 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
         [change, word] => format!("{change}  {word}"),
     };
     let name = figure.figure.as_str();
-    let [a, b] = [figure.a_median, figure.b_median].map(|median| value(figure.figure, median));
+    let [a, b] = [figure.a_median, figure.b_median].map(|median| value(case, figure.figure, median));
     format!("{name:<12}{a:>14}{b:>14}   {change}")
 }
 
@@ -298,7 +299,7 @@ fn cost_rows(case: &CaseComparison) -> Vec<String> {
 /// How long the transactions of each script take: at most a screen.
 fn script_rows(case: &CaseComparison, width: usize) -> Vec<String> {
     let rows = scripts::table_of(case, scripts::ROWS_MAX);
-    named_rows(&rows, scripts::WHAT, scripts::left_out(case, scripts::ROWS_MAX), width)
+    named_rows(&rows, scripts::what(case), scripts::left_out(case, scripts::ROWS_MAX), width)
 }
 
 /// How long each statement takes, and what they add up to: at most a screen.
@@ -364,9 +365,12 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
 }
 
 /// A figure with its unit.
-pub(crate) fn value(figure: ComparedFigure, value: Option<f64>) -> String {
+pub(crate) fn value(case: &CaseComparison, figure: ComparedFigure, value: Option<f64>) -> String {
     match (figure, value) {
         (_, None) => "-".to_string(),
+        (ComparedFigure::Throughput, Some(rate)) if case.is_analytical => {
+            format!("{}/s", format::tps(rate))
+        }
         (ComparedFigure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
         (ComparedFigure::Ratio, Some(ratio)) => times(ratio),
         (_, Some(ns)) => format!("{} ms", format::ms(ns)),

@@ -82,6 +82,13 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
         put("tps_low", number(rate.map(|rate| rate.low)));
         put("tps_high", number(rate.map(|rate| rate.high)));
     }
+    if study.runs.iter().any(|run| run.analytical.is_some()) {
+        let queries = run.analytical.as_ref();
+        put("geomean_s", number(queries.and_then(|queries| queries.geomean_s)));
+        put("elapsed_s", number(queries.map(|queries| queries.elapsed_s)));
+        put("power_per_h", number(queries.and_then(|queries| queries.power_per_h)));
+        put("throughput_per_h", number(queries.and_then(|queries| queries.throughput_per_h)));
+    }
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
         put("orders_per_min", number(run.tpcc.as_ref().map(|tpcc| tpcc.orders_per_min)));

@@ -189,6 +189,8 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         body: if shown { tables::cases(study, axis) } else { String::new() },
     };
     let is_one = study.cases.len() == 1;
+    let is_analytical = study.cases.iter().any(|case| case.analytical.is_some());
+    let scripts = || scripts::section(study, axis);
     vec![
         Section { id: "limits", name: "What limited it", body: limits::section(study, axis) },
         Section {
@@ -197,6 +199,11 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
             body: limits::profile::section(study, &input.data.profiles),
         },
         cases(!is_one),
+        Section {
+            id: "queries",
+            name: "Queries",
+            body: if is_analytical { scripts() } else { String::new() },
+        },
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
@@ -208,7 +215,11 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
-        Section { id: "scripts", name: "Transactions", body: scripts::section(study, axis) },
+        Section {
+            id: "scripts",
+            name: "Transactions",
+            body: if is_analytical { String::new() } else { scripts() },
+        },
         Section { id: "fidelity", name: "Fidelity to the source", body: scripts::fidelity::section(study) },
         Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },
         Section { id: "runs", name: "Runs", body: tables::runs(study, axis) },

@@ -38,6 +38,9 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));
     }
     text.push_str(&cases(input));
+    for line in scripts::queries::lines(study) {
+        text.push_str(&format!("\n{}\n", escape(&phrases::capital(&line))));
+    }
     for line in scripts::measures(study) {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
@@ -87,9 +90,10 @@ pub(crate) fn text(input: &Input) -> String {
 
 fn cases(input: &Input) -> String {
     let mut text = String::from(
-        "| case | runs | median tps | good to | p50 ms | p99 ms | good to | limiter | mostly from |\n\
+        "| case | runs | median UNIT | good to | p50 ms | p99 ms | good to | limiter | mostly from |\n\
          |:-----|-----:|-----------:|--------:|-------:|-------:|--------:|:--------|:------------|\n",
-    );
+    )
+    .replace("UNIT", scripts::queries::unit_of_study(input.study));
     for case in &input.study.cases {
         let cells = terminal::cells(case).map(|cell| escape(&cell));
         let remarks = escape(&uncertainty::remarks(input.study, case));
@@ -159,9 +163,9 @@ fn table(heads: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> S
 
 fn scripts_of_best(input: &Input) -> String {
     let Some(case) = scripts::of_best(input.study) else { return String::new() };
-    let (table, noun) = (scripts::table(case), phrases::capital(scripts::noun(case)));
+    let (table, nouns) = (scripts::table(case), phrases::capital(&scripts::plural_noun(case)));
     let mut text =
-        format!("\n### {noun}s of {}\n\n| {} |\n|:---", escape(&case.label), table.heads.join(" | "));
+        format!("\n### {nouns} of {}\n\n| {} |\n|:---", escape(&case.label), table.heads.join(" | "));
     text.push_str(&"|---:".repeat(table.heads.len() - 1));
     text.push_str("|\n");
     for row in table.rows {

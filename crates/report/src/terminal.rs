@@ -55,6 +55,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
+    for line in prose::scripts::queries::lines(study) {
+        push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
+    }
     let below =
         prose::scripts::measures(study).into_iter().chain(tpcc(study)).chain(capacity::below_table(study));
     for line in below.chain(capacity::offered::below_table(study)) {
@@ -129,7 +132,8 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
 
 fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let rows: Vec<[String; 7]> = study.cases.iter().map(cells).collect();
-    let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
+    let mut head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
+    head[2] = format!("median {}", prose::scripts::queries::unit_of_study(study));
     let widths = widths(std::iter::once(&head).chain(&rows), MAX_LABEL);
     let numbers: usize = widths.iter().map(|w| w + GAP.len()).sum();
     let limiters =

@@ -315,6 +315,7 @@ mod tests {
             pairing: Pairing::Blocks,
             n_pairs,
             margin: MARGIN,
+            is_analytical: false,
             lead: ComparedFigure::Throughput,
             more_with: "--pairs",
             figures: vec![FigureComparison::new(

@@ -54,7 +54,7 @@ fn ratios(case: &CaseComparison) -> String {
     let figure = case.figures.iter().find(|figure| figure.figure == ComparedFigure::Ratio);
     figure.map_or_else(String::new, |figure| {
         let [here, there] =
-            [figure.b_median, figure.a_median].map(|median| value(ComparedFigure::Ratio, median));
+            [figure.b_median, figure.a_median].map(|median| value(case, ComparedFigure::Ratio, median));
         format!("ratio {here} here and {there} there")
     })
 }
@@ -82,8 +82,8 @@ fn without_verdict(case: &CaseComparison) -> String {
     let of = if case.lead == ComparedFigure::Ratio { "ratio " } else { "" };
     format!(
         "no verdict with {n}: {of}{} here and {} there ({}); {place}",
-        value(case.lead, Some(ours)),
-        value(case.lead, Some(theirs)),
+        value(case, case.lead, Some(ours)),
+        value(case, case.lead, Some(theirs)),
         signed(ours / theirs - 1.0)
     )
 }

@@ -19,6 +19,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         pairing: Pairing::Blocks,
         n_pairs: 10,
         margin: 0.02,
+        is_analytical: false,
         lead: figure.figure,
         more_with: "--pairs",
         figures: vec![figure],

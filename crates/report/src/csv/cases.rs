@@ -53,6 +53,13 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         "mostly_from",
         known.and_then(|one| one.throughput.budget.first()).map_or(String::new(), |row| row.id.to_string()),
     );
+    if study.cases.iter().any(|case| case.analytical.is_some()) {
+        let queries = case.analytical.as_ref();
+        put("geomean_s", number(queries.and_then(|queries| queries.geomean_s)));
+        put("elapsed_s", number(queries.map(|queries| queries.elapsed_s)));
+        put("power_per_h", number(queries.and_then(|queries| queries.power_per_h)));
+        put("throughput_per_h", number(queries.and_then(|queries| queries.throughput_per_h)));
+    }
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
     }

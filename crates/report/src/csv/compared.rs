@@ -1,13 +1,13 @@
 //! One row per compared figure: throughput and latency, what a transaction costs, how long each script's take.
 
 use analysis::comparison::{
-    CaseComparison, ComparisonVerdict, FamilyRatio, FamilyVerdict, FigureComparison, StatementComparison,
-    TimePart,
+    CaseComparison, ComparisonVerdict, FamilyRatio, FamilyVerdict, FigureComparison, PlanChange,
+    StatementComparison, TimePart,
 };
 
 use super::{line, number};
 
-const HEADS: [&str; 17] = [
+const HEADS: [&str; 18] = [
     "a",
     "b",
     "kind",
@@ -25,6 +25,7 @@ const HEADS: [&str; 17] = [
     "verdict",
     "share",
     "part",
+    "plan",
 ];
 
 /// The whole table of these comparisons.
@@ -153,6 +154,8 @@ struct ComparedCells<'a> {
     verdict: &'a str,
     /// Its part in the mix, and in the difference of the mean transaction; of scripts.
     parts: [Option<f64>; 2],
+    /// Whether B's plan is another one; of queries.
+    plan: Option<PlanChange>,
 }
 
 impl ComparedCells<'_> {
@@ -174,6 +177,7 @@ impl ComparedCells<'_> {
             self.verdict.to_string(),
             share,
             part,
+            self.plan.map_or(String::new(), |plan| plan.as_str().to_string()),
         ];
         texts.into_iter().chain(numbers).collect()
     }
@@ -193,12 +197,13 @@ fn of_figure(case: &CaseComparison, figure: &FigureComparison) -> Vec<String> {
     let cells = ComparedCells {
         kind: "figure",
         name: figure.figure.as_str(),
-        unit: figure.figure.unit(),
+        unit: if case.is_analytical { "queries/s" } else { figure.figure.unit() },
         medians: [figure.a_median, figure.b_median],
         n_pairs: figure.sample.a.len().min(figure.sample.b.len()),
         ratio,
         verdict: verdict.map_or("", ComparisonVerdict::as_str),
         parts: [None; 2],
+        plan: None,
     };
     cells.row()
 }
@@ -214,6 +219,7 @@ fn of_costs(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {
             ratio: cost.result,
             verdict: cost.verdict.map_or("", FamilyVerdict::as_str),
             parts: [None; 2],
+            plan: None,
         };
         cells.row()
     })
@@ -230,6 +236,7 @@ fn of_scripts(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {
             ratio: script.result,
             verdict: script.verdict.map_or("", FamilyVerdict::as_str),
             parts: [Some(script.share), Some(script.part_ns)],
+            plan: script.plan,
         };
         cells.row()
     })

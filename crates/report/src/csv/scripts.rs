@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analysis::summary::{CaseSummary, ScriptSummary, Study};
+use analysis::summary::{CaseSummary, QuerySummary, ScriptSummary, Study};
 
 use super::{counts, latency, number, of_rows};
 
@@ -43,6 +43,9 @@ fn row(
     counts(&mut row, "", &script.counts);
     latency(&mut row, "latency", script.latency);
     latency(&mut row, "service", script.service);
+    if study.cases.iter().any(|case| case.analytical.is_some()) {
+        queries(&mut row, case.analytical.as_ref().and_then(|queries| queries.query(&script.name)));
+    }
     let mut put = |name: String, value: String| row.push((name, value));
     let limit = script.limit.as_ref();
     put("limit_percentile".to_string(), number(limit.map(|limit| limit.percentile)));
@@ -60,4 +63,16 @@ fn row(
         put(format!("measure_{name}"), number(measure.and_then(|measure| measure.value)));
     }
     row
+}
+
+/// What analytical cases have of a query.
+fn queries(row: &mut Vec<(String, String)>, query: Option<&QuerySummary>) {
+    let mut put = |name: &str, value: String| row.push((name.to_string(), value));
+    put("seconds", number(query.and_then(|query| query.seconds)));
+    put("seconds_cv", number(query.and_then(QuerySummary::cv)));
+    put("seconds_min", number(query.and_then(|query| query.min_s)));
+    put("seconds_max", number(query.and_then(|query| query.max_s)));
+    put("executions", query.map_or(String::new(), |query| query.n.to_string()));
+    put("stopped", query.map_or(String::new(), |query| query.timeouts.to_string()));
+    put("plans", query.map_or(String::new(), |query| query.plans.join(" ")));
 }

@@ -170,7 +170,8 @@ fn figures_table(case: &CaseComparison) -> String {
         .iter()
         .map(|figure| {
             let [change, verdict] = comparison::change(figure, case);
-            let values = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
+            let values =
+                [figure.a_median, figure.b_median].map(|v| comparison::value(case, figure.figure, v));
             vec![
                 figure.figure.as_str().to_string(),
                 escape_html(&values[0]),
@@ -187,7 +188,7 @@ fn figures_table(case: &CaseComparison) -> String {
 
 fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &str) -> String {
     let sample = &figure.sample;
-    let number = |value: f64| escape_html(&comparison::value(figure.figure, Some(value)));
+    let number = |value: f64| escape_html(&comparison::value(case, figure.figure, Some(value)));
     let noun = phrases::capital(case.pairing.noun());
     let ([name_a, name_b], [of_a, _]) = (case.purpose.names(), case.purpose.owners());
     let against = comparison::against(case.purpose);

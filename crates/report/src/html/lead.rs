@@ -11,6 +11,7 @@ use model::run::ExperimentData;
 use super::comparison;
 use super::escape::{escape_html, unbroken};
 use crate::prose::condense::{self, FindingGroup};
+use crate::prose::scripts::queries;
 use crate::prose::variation::uncertainty;
 use crate::prose::{conditions, format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
@@ -178,8 +179,8 @@ fn figures(study: &Study) -> String {
     let median = best.tps_median.map(format::tps);
     // A search finds a rate; its latencies are those of the probes that confirmed it.
     let (throughput, throughput_name, when) = match &best.capacity {
-        None if best.n_runs == 1 => ((median, "tps"), "throughput".to_string(), "latency"),
-        None => ((median, "tps"), "median throughput".to_string(), "latency"),
+        None if best.n_runs == 1 => ((median, queries::unit(best)), "throughput".to_string(), "latency"),
+        None => ((median, queries::unit(best)), "median throughput".to_string(), "latency"),
         Some(capacity) => {
             let rate = Some(format::tps(capacity.rate.point));
             ((rate, "/s"), format!("highest rate with {}", capacity.target), "when confirmed")

@@ -27,6 +27,13 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         "<p class=\"quiet\">Latency of committed transactions in milliseconds, over all runs that count. The share \
          is that of transactions that were committed or ended with an expected error, next to the one that the weights ask for; facts are means of one transaction.</p>\n",
     );
+    if study.cases.iter().any(|case| case.analytical.is_some()) {
+        html =
+            format!("<p class=\"quiet\">{}.</p>\n", escape_html(&phrases::capital(scripts::queries::WHAT)));
+    }
+    for line in scripts::queries::lines(study) {
+        html.push_str(&format!("<p>{}</p>\n", escape_html(&phrases::capital(&line))));
+    }
     for line in scripts::measures(study) {
         html.push_str(&format!("<p>{}</p>\n", escape_html(&phrases::capital(&line))));
     }
@@ -57,12 +64,12 @@ pub(super) fn compared(case: &CaseComparison) -> String {
         return String::new();
     }
     let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
-    let heads = prose::heads(&comparison::medians(case.purpose), &ratio);
+    let heads = prose::heads(case, &comparison::medians(case.purpose), &ratio);
     let heads = heads.each_ref().map(String::as_str);
     let rest = rows.split_off(rows.len().min(prose::ROWS_MAX));
     let mut html = format!(
         "<p class=\"quiet\">{}.</p>\n{}",
-        phrases::capital(prose::WHAT),
+        phrases::capital(prose::what(case)),
         table("figures", &heads, &rows)
     );
     if let Some(more) = prose::left_out(case, prose::ROWS_MAX) {

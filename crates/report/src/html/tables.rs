@@ -185,7 +185,8 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             row
         })
         .collect();
-    let mut heads = vec!["Case", "Runs", "Median tps", "Good to", "p50 ms", "p95 ms", "p99 ms", "Good to"];
+    let median = format!("Median {}", scripts::queries::unit_of_study(study));
+    let mut heads = vec!["Case", "Runs", &median, "Good to", "p50 ms", "p95 ms", "p99 ms", "Good to"];
     heads.extend(has_ipc.then_some("IPC"));
     heads.extend(measure_heads.iter().map(String::as_str));
     heads.push("Mostly from");

@@ -7,6 +7,7 @@ use super::escape::escape_html;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
+use crate::prose::scripts::queries;
 use crate::prose::variation::uncertainty;
 use crate::prose::{format, headline};
 
@@ -35,7 +36,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 
 fn of_case(case: &CaseSummary) -> String {
     let Some(known) = &case.uncertainty else { return String::new() };
-    let tps = |value: f64| format!("{} tps", format::tps(value));
+    let tps = |value: f64| format!("{} {}", format::tps(value), queries::unit(case));
     let ms = |value: f64| format!("{} ms", format::ms(value));
     let latency =
         |of: fn(&analysis::summary::LatencySummary) -> u64| case.latency.as_ref().map(|l| of(l) as f64);

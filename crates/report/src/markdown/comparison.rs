@@ -65,7 +65,7 @@ fn of_case(case: &CaseComparison) -> String {
         comparison::against(case.purpose)
     ));
     for figure in &case.figures {
-        let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
+        let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(case, figure.figure, v));
         let [change, word] = comparison::change(figure, case);
         text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
     }
@@ -123,10 +123,11 @@ fn scripts_table(case: &CaseComparison) -> String {
         return String::new();
     }
     let heads = compared::heads(
+        case,
         &comparison::medians(case.purpose),
         &format!("{} (95 % interval)", comparison::against(case.purpose)),
     );
-    let mut text = format!("{}:\n\n", phrases::capital(compared::WHAT));
+    let mut text = format!("{}:\n\n", phrases::capital(compared::what(case)));
     text.push_str(&format!("| {} |\n|:--|--:|--:|--:|:--|--:|--:|\n", heads.join(" | ")));
     for row in rows {
         text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));

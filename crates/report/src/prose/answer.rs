@@ -8,6 +8,7 @@ use analysis::case::answer::{
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
+use crate::prose::scripts::queries;
 use crate::prose::variation::uncertainty;
 use crate::prose::{format, phrases};
 use model::experiment::keys;
@@ -428,7 +429,7 @@ impl Words<'_> {
     /// A figure with its unit.
     fn value(&self, value: f64) -> String {
         match self.answer.by {
-            Decider::Throughput => format!("{} tps", format::tps(value)),
+            Decider::Throughput => format!("{} {}", format::tps(value), queries::unit_of_study(self.study)),
             Decider::Nopm => format!("{} NOPM", format::tps(value)),
             Decider::Rate(target) => format!("{}/s ({target})", format::tps(value)),
             Decider::P99 => format!("p99 {} ms", format::ms(value)),

@@ -86,10 +86,14 @@ fn of_case(study: &Study, case: &CaseSummary) -> String {
         .latency
         .map(|latency| format!(", p99 {} ms", format::ms(latency.p99_ns as f64)))
         .unwrap_or_default();
+    let queries =
+        case.analytical.as_ref().map(|queries| prose::scripts::queries::geometric_mean(queries) + ", ");
+    let unit = prose::scripts::queries::unit(case);
     let nopm =
         case.tpcc.as_ref().map(|tpcc| format!("{} NOPM, ", format::tps(tpcc.nopm))).unwrap_or_default();
     let measures = case.measures.iter().map(|measure| format!(", {}", prose::scripts::measure(measure)));
-    format!("{label}: {nopm}{tps} tps ({spread}){p99}{}", measures.collect::<String>())
+    let queries = queries.unwrap_or_default();
+    format!("{label}: {queries}{nopm}{tps} {unit} ({spread}){p99}{}", measures.collect::<String>())
 }
 
 /// Why there is no answer.

@@ -2,6 +2,7 @@
 
 pub(crate) mod compared;
 pub(crate) mod fidelity;
+pub(crate) mod queries;
 
 use analysis::summary::{CaseSummary, LatencySummary, MeasureSummary, ScriptSummary, Study};
 
@@ -19,7 +20,16 @@ pub(crate) fn are_shown(case: &CaseSummary) -> bool {
 
 /// What one script of the case is called.
 pub(crate) fn noun(case: &CaseSummary) -> &'static str {
-    if case.case.workload.directory.is_some() { "transaction" } else { "script" }
+    match (&case.analytical, &case.case.workload.directory) {
+        (Some(_), _) => "query",
+        (None, Some(_)) => "transaction",
+        (None, None) => "script",
+    }
+}
+
+/// What they are called together.
+pub(crate) fn plural_noun(case: &CaseSummary) -> String {
+    if case.analytical.is_some() { "queries".to_string() } else { format!("{}s", noun(case)) }
 }
 
 /// A table: heads, and a row of as many cells for each script.
@@ -94,12 +104,18 @@ fn any(case: &CaseSummary, is: fn(&ScriptSummary) -> bool) -> bool {
 
 /// The table of a page, with all that is known.
 pub(crate) fn table(case: &CaseSummary) -> ScriptRows {
-    with_columns(case, |_| true)
+    match &case.analytical {
+        Some(queries) => queries::table(case, queries, true),
+        None => with_columns(case, |_| true),
+    }
 }
 
 /// The table of a terminal; [`below`] says the rest.
 pub(crate) fn narrow_table(case: &CaseSummary, width: usize) -> ScriptRows {
-    with_columns(case, |column| column.least_width.is_some_and(|least| least <= width))
+    match &case.analytical {
+        Some(queries) => queries::table(case, queries, width >= WIDE),
+        None => with_columns(case, |column| column.least_width.is_some_and(|least| least <= width)),
+    }
 }
 
 fn with_columns(case: &CaseSummary, is_wanted: impl Fn(&ScriptColumn) -> bool) -> ScriptRows {
@@ -117,6 +133,9 @@ fn with_columns(case: &CaseSummary, is_wanted: impl Fn(&ScriptColumn) -> bool) -
 
 /// What the mark in a table means, if it has one.
 pub(crate) fn note(case: &CaseSummary) -> Option<String> {
+    if case.analytical.is_some() {
+        return Some("seconds are means over streams and passes, medians over runs; spread is their coefficient of variation".to_string());
+    }
     any(case, |script| script.share_differs).then(|| {
         format!(
             "* differs from the planned share by more than chance allows (p < 0.001 over all {}s)",

@@ -11,7 +11,7 @@ const BELOW_MAX: usize = 10;
 /// The scripts of a case; the case is named if there are several.
 pub(super) fn rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
     let about = if is_named { format!(" of {}", phrases::one_line(&case.label)) } else { String::new() };
-    let heading = format!("{}s{about}", scripts::noun(case));
+    let heading = format!("{}{about}", scripts::plural_noun(case));
     push_wrapped(text, paint, TerminalStyle::Bold, &heading, "", width);
     let table = scripts::narrow_table(case, width);
     let mut rows: Vec<Vec<String>> = vec![table.heads.iter().map(ToString::to_string).collect()];

@@ -1,12 +1,17 @@
 //! How long the transactions of each script take, B against A, in words: those that differ first.
 
-use analysis::comparison::{CaseComparison, ComparisonPurpose, FamilyVerdict, ScriptComparison};
+use analysis::comparison::{CaseComparison, ComparisonPurpose, FamilyVerdict, PlanChange, ScriptComparison};
 use model::text::prose::joined;
 
 use crate::prose::{format, phrases, ratio};
 
 /// What the times are, for above a table.
-pub(crate) const WHAT: &str = "mean service time of each script's transactions, from the first statement sent to the last answer; \
+pub(crate) fn what(case: &CaseComparison) -> &'static str {
+    if case.is_analytical { OF_QUERIES } else { OF_SCRIPTS }
+}
+
+const OF_QUERIES: &str = "mean time of each query over its streams and passes; those that differ come first";
+const OF_SCRIPTS: &str = "mean service time of each script's transactions, from the first statement sent to the last answer; \
                                those that differ come first";
 /// Most scripts that a terminal and a short report show.
 pub(crate) const ROWS_MAX: usize = 12;
@@ -16,10 +21,16 @@ const NAMED_MAX: usize = 3;
 const PART_NS_MIN: f64 = 500.0;
 
 /// Column heads of pages, with what the medians and the ratio are called.
-pub(crate) fn heads([median_a, median_b]: &[String; 2], ratio: &str) -> [String; 7] {
+pub(crate) fn heads(case: &CaseComparison, [median_a, median_b]: &[String; 2], ratio: &str) -> [String; 7] {
+    let of_mean = format!("Of the mean {}", if case.is_analytical { "query" } else { "transaction" });
     let [script, verdict, share, part] =
-        ["Script", "Verdict", "Share", "Of the mean transaction"].map(str::to_string);
+        [phrases::capital(noun(case)), "Verdict".to_string(), "Share".to_string(), of_mean];
     [script, median_a.clone(), median_b.clone(), ratio.to_string(), verdict, share, part]
+}
+
+/// What one of them is called.
+fn noun(case: &CaseComparison) -> &'static str {
+    if case.is_analytical { "query" } else { "script" }
 }
 
 /// The first rows of a comparison's table: name, A's and B's median, change, verdict, share, part in the mean
@@ -36,7 +47,13 @@ pub(crate) fn left_out(case: &CaseComparison, n_max: usize) -> Option<String> {
         0 => "none of which differs for sure".to_string(),
         n => format!("{n} of which {}", if n == 1 { "differs" } else { "differ" }),
     };
-    Some(format!("{}, {different}", phrases::plural(rest.len(), "more script")))
+    let more = if case.is_analytical { "more queries" } else { "more scripts" };
+    let more = if rest.len() == 1 {
+        phrases::plural(1, &format!("more {}", noun(case)))
+    } else {
+        format!("{} {more}", rest.len())
+    };
+    Some(format!("{more}, {different}"))
 }
 
 fn cells(script: &ScriptComparison) -> [String; 7] {
@@ -70,9 +87,23 @@ fn verdict(script: &ScriptComparison) -> String {
         Some(FamilyVerdict::Same) => format!("same within {}", ratio::percent(script.margin)),
         other => ratio::undecided(other, script.margin),
     };
+    let words = with_plan(script, words);
     match failures(script) {
         Some(failures) => format!("{failures}; {words}"),
         None => words,
+    }
+}
+
+/// `slower with another plan`, `another plan, no difference larger than 2 %`.
+fn with_plan(script: &ScriptComparison, words: String) -> String {
+    match (script.plan, script.is_different()) {
+        (None, _) => words,
+        (Some(PlanChange::Same), true) => format!("{words} with the same plan"),
+        (Some(PlanChange::Other), true) => format!("{words} with another plan"),
+        (Some(PlanChange::Varies), true) => format!("{words}; plans vary"),
+        (Some(PlanChange::Same), false) => words,
+        (Some(PlanChange::Other), false) => format!("another plan, {words}"),
+        (Some(PlanChange::Varies), false) => format!("plans vary, {words}"),
     }
 }
 
@@ -95,7 +126,8 @@ pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
         parts.push(format!("{n_more} more differ"));
     }
     let n = case.scripts.len();
-    (!parts.is_empty()).then(|| format!("of {n} scripts, {where_b}: {}", joined(&parts)))
+    let what = if case.is_analytical { "queries" } else { "scripts" };
+    (!parts.is_empty()).then(|| format!("of {n} {what}, {where_b}: {}", joined(&parts)))
 }
 
 /// `pay takes 12.4 % (±0.3) more time`; `None` if it does not differ for sure.
@@ -104,7 +136,12 @@ fn part(script: &ScriptComparison) -> Option<String> {
     let different = if script.is_different() { script.result } else { None };
     let time = different.map(|found| {
         let direction = if found.ratio > 1.0 { "more" } else { "less" };
-        format!("takes {} {direction} time", ratio::size(&found))
+        let plan = match script.plan {
+            Some(PlanChange::Same) => " with the same plan",
+            Some(PlanChange::Other) => " with another plan",
+            Some(PlanChange::Varies) | None => "",
+        };
+        format!("takes {} {direction} time{plan}", ratio::size(&found))
     });
     let words: Vec<String> = failures.into_iter().chain(time).collect();
     (!words.is_empty()).then(|| format!("{name} {}", words.join(" and ")))

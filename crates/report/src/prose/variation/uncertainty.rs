@@ -6,6 +6,7 @@ use analysis::summary::uncertainty::{Contribution, Quality, Uncertainty};
 use analysis::summary::{CaseSummary, Study};
 use model::text::prose::grouped;
 
+use crate::prose::scripts::queries;
 use crate::prose::{condense, format, headline, phrases};
 
 /// Causes that are named after a figure, at most, and the smallest part of the largest one that is worth it.
@@ -88,7 +89,7 @@ pub(crate) fn undisturbed(study: &Study) -> Option<String> {
         return None;
     }
     let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
-    let unit = if best.capacity.is_some() { "transactions per second" } else { "tps" };
+    let unit = if best.capacity.is_some() { "transactions per second" } else { queries::unit(best) };
     let of =
         if study.cases.len() > 1 { format!(", {}", phrases::one_line(&best.label)) } else { String::new() };
     let why = known.budget.first().map_or(String::new(), |row| format!(" ({})", row.evidence));

@@ -48,6 +48,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         measures: Vec::new(),
         statements: Vec::new(),
         executions: Vec::new(),
+        analytical: None,
         tpcc: None,
         seconds: (from..to).map(second).collect(),
         resources: ResourceUsage::default(),
