@@ -9,6 +9,7 @@ mod acid;
 mod adopted;
 mod agents;
 mod altered;
+mod analytical;
 mod announce;
 mod archives;
 mod bad_input;
