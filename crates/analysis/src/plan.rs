@@ -1,4 +1,4 @@
-//! What a plan of a query is, apart from what it costs: a hash by which plans are told apart.
+//! What a plan of a query is, apart from what it costs: a hash that distinguishes plans.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

@@ -53,10 +53,13 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         tps,
         uncertainty: None,
         variation: variation::of_case(runs),
-        latency: if is_search {
+        // A few executions of different queries have no percentiles.
+        latency: if analytical.is_some() {
+            None
+        } else if is_search {
             LatencySummary::from_histogram(&confirmed)
         } else {
-            LatencySummary::from_histogram(&sums.latency).filter(|_| analytical.is_none())
+            LatencySummary::from_histogram(&sums.latency)
         },
         service: LatencySummary::from_histogram(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),

@@ -67,7 +67,11 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         },
         analytical,
         capacity,
-        latency: LatencySummary::from_histogram(&counted.distributions.latency).filter(|_| !is_analytical),
+        latency: if is_analytical {
+            None
+        } else {
+            LatencySummary::from_histogram(&counted.distributions.latency)
+        },
         service: LatencySummary::from_histogram(&counted.distributions.service),
         lag: LatencySummary::from_histogram(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),

@@ -47,7 +47,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<AnalyticalSummary> {
     let seconds: Option<Vec<f64>> = queries.iter().map(|query| query.seconds).collect();
     let geomean_s = seconds.and_then(|seconds| geometric_mean(&seconds));
     let scale = f64::from(record.case.workload.scale);
-    let n_executions = n_each as f64 * queries.len() as f64;
+    let n_executions = counted.len() as f64;
     Some(AnalyticalSummary {
         n_streams,
         n_queries: queries.len() as u32,
@@ -56,12 +56,16 @@ pub(crate) fn of_run(data: &RunData) -> Option<AnalyticalSummary> {
         geomean_s,
         geomeans_s: geomean_s.into_iter().collect(),
         elapsed_s,
-        power_per_h: geomean_s.filter(|_| n_streams == 1).map(|geomean_s| 3600.0 * scale / geomean_s),
-        throughput_per_h: geomean_s
-            .filter(|_| n_streams > 1 && elapsed_s > 0.0)
-            .map(|_| 3600.0 * n_executions * scale / elapsed_s),
+        power_per_h: per_hour(scale, geomean_s, n_streams == 1),
+        throughput_per_h: per_hour(n_executions * scale, geomean_s.map(|_| elapsed_s), n_streams > 1),
         queries,
     })
+}
+
+/// So much in these seconds, per hour, if it is asked for.
+fn per_hour(amount: f64, seconds: Option<f64>, is_asked: bool) -> Option<f64> {
+    let seconds = if is_asked { seconds? } else { return None };
+    (seconds > 0.0).then(|| 3600.0 * amount / seconds)
 }
 
 fn query<'a>(
@@ -86,8 +90,9 @@ fn query<'a>(
             ExecutionEnd::Unknown | ExecutionEnd::Aborted => failed += 1,
         }
     }
-    let is_complete = seconds.len() as u64 == n_expected;
-    let mean = stats::mean(&seconds).filter(|_| is_complete);
+    // An order may name a query twice.
+    let is_complete = failed == 0 && seconds.len() as u64 >= n_expected;
+    let mean = if is_complete { stats::mean(&seconds) } else { None };
     QuerySummary {
         name: name.to_string(),
         n: seconds.len() as u64 + failed,
@@ -112,7 +117,7 @@ fn timeout_s(execution: &Execution, timeout_ms: Option<&u64>) -> Option<f64> {
 pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     let is_positive = !values.is_empty() && values.iter().all(|value| *value > 0.0);
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    stats::mean(&logs).filter(|_| is_positive).map(f64::exp)
+    if is_positive { stats::mean(&logs).map(f64::exp) } else { None }
 }
 
 /// The figures of a case over its runs that count.

@@ -113,6 +113,7 @@ fn try_drive_and(
             DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
             line @ (DriverLine::Window(_)
+            | DriverLine::Execution(_)
             | DriverLine::Hello(_)
             | DriverLine::Pong(_)
             | DriverLine::Watching(_)

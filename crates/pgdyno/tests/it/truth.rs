@@ -156,6 +156,7 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             DriverLine::Failed { message } => panic!("{message}"),
             DriverLine::Event(_)
             | DriverLine::Tick(_)
+            | DriverLine::Execution(_)
             | DriverLine::Window(_)
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }

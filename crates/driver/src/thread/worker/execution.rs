@@ -52,6 +52,10 @@ impl Worker<'_> {
         let go = self.setup.go;
         let client = &mut self.setup.clients[index];
         let n_in_order = client.role.n_in_order().max(1) as u64;
+        let sqlstate = match end {
+            ExecutionEnd::Committed => None,
+            _ => client.transaction.ended_with.map(|state| sqlstate_text(&state)),
+        };
         let execution = Execution {
             client: client.id as u32,
             pass: u32::try_from(n_before / n_in_order).unwrap_or(u32::MAX),
@@ -59,11 +63,7 @@ impl Worker<'_> {
             start_ns: client.transaction.started.saturating_sub(go),
             length_ns: now.saturating_sub(client.transaction.started),
             end,
-            sqlstate: client
-                .transaction
-                .ended_with
-                .filter(|_| end != ExecutionEnd::Committed)
-                .map(|state| sqlstate_text(&state)),
+            sqlstate,
         };
         let statements = std::mem::take(&mut client.transaction.texts);
         self.report(Report::Execution(Box::new(ExecutionLine { execution, statements })));
