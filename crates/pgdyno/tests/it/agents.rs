@@ -12,7 +12,8 @@ use testbed::{Nats, Pg};
 
 use crate::tool::{Place, Running, tell, wait_until};
 
-const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -w tpcb-select";
+const RUN: &str =
+    "-c 4 --pace=100/s --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -w tpcb-select";
 const SKIPPED: &str = "skipped: no nats-server (Debian: nats-server)";
 
 fn agent(place: &Place, nats: &Nats, name: &str, creds: &str) -> Running {

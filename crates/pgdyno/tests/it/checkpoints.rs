@@ -76,8 +76,10 @@ fn a_run_ends_cleanly_before_the_device_of_its_wal_is_full() {
         return tell("skipped: file systems in files cannot be mounted here");
     };
     let wal = format!("server.wal_directory={}", mount.0.display());
+    place.write("fill.sql", "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 1000000));\n");
     let more = ["--set", "server.settings.max_wal_size=256MB", "--set", &wal];
-    let run = args(&[&more[..], &["--ramp-up", "0s", "--measure", "60s", "-o", "out"]].concat());
+    let load = ["-f", "fill.sql", "--set", "workload.data=\"none\"", "--set", "workload.pace=constant 50/s"];
+    let run = args(&[&more[..], &load, &["--ramp-up", "0s", "--measure", "60s", "-o", "out"]].concat());
     let running = place.start(place.command(&run));
     let intervals = place.path("out/runs/0001/intervals.jsonl");
     wait_until("the load", || intervals.metadata().is_ok_and(|facts| facts.len() > 0));

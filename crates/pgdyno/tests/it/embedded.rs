@@ -16,7 +16,7 @@ const SHORT: [&str; 9] = ["--scale", "1", "--measure", "2s", "--ramp-up", "0s", 
 #[test]
 fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {
     let place = Place::with_binaries(&["18"]);
-    let args = "run --scale 1 -c 1,4 --measure 2s --ramp-up 1s --repeats 2 -o out --json \
+    let args = "run --scale 1 -c 1,4 --pace=200/s --measure 2s --ramp-up 1s --repeats 2 -o out --json \
                 --set experiment.seed=7 --set server.settings.work_mem=8MB";
     let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
     let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -110,7 +110,7 @@ fn expect_report(place: &Place) {
     assert_eq!(fs::read(place.path("out/runs.csv")).unwrap(), before, "a pure function of the records");
 
     let list = place.run(&["list", "."]).expect(0);
-    assert!(list.stdout.contains("4/4 runs") && list.stdout.contains(" tps"), "{}", list.stdout);
+    assert!(list.stdout.contains("4/4 runs") && list.stdout.contains("Lowest p99: "), "{}", list.stdout);
 }
 
 /// The experiment as recorded gives the same plan again.

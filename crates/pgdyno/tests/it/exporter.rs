@@ -86,7 +86,7 @@ fn the_machine_of_a_target_is_seen_through_its_exporter() {
         "[experiment]\nname = \"x\"\nrepeats = 1\n[[target]]\nname = \"far\"\nurl = \"{url}\"\ntelemetry = \
          \"http://127.0.0.1:{}/metrics\"\n[target.exporter]\nuser = \"prom\"\npassword_env = \"EXPORTER_PASSWORD\"\n\
          [target.exporter.metrics]\n\"disk.reads\" = {{name = \"rds_read_kiops\", instance = \"instance\", scale = \
-         1000, per_second = true}}\n[workload]\nscale = 1\nkind = \"tpcb-select\"\n[run]\nramp_up = \"1s\"\n\
+         1000, per_second = true}}\n[workload]\nscale = 1\nkind = \"tpcb-select\"\npace = \"100/s\"\n[run]\nramp_up = \"1s\"\n\
          measure = \"3s\"\n[prepare]\nprewarm = false\nsettle = false\n",
         exporter.port
     );

@@ -57,7 +57,7 @@ fn series_that_others_measured_are_stored_and_drawn_with_the_run() {
         "imports.toml",
         &format!(
             "[experiment]\nname = \"imports\"\nrepeats = 1\n[server]\nurl = \"{}\"\n\
-             [workload]\nkind = \"scripts\"\nscripts = [{{name = \"one\", text = \"SELECT 1;\"}}]\n\
+             [workload]\nkind = \"scripts\"\npace = \"100/s\"\nscripts = [{{name = \"one\", text = \"SELECT 1;\"}}]\n\
              [run]\nramp_up = \"0s\"\nmeasure = \"3s\"\n[prepare]\nsettle = false\n\
              [[import]]\nname = \"bandwidth\"\nunit = \"B/s\"\nprometheus = \"{address}\"\nquery = \"rate(bw[5s])\"\n\
              token_file = \"{}\"\n\

@@ -10,7 +10,7 @@ use serde_json::Value;
 use testbed::{ClusterOptions, PASSWORD, Pg, TestServer, bin_dir};
 
 use crate::poolers::{self, Pooler};
-use crate::tool::{Ended, Place, tell, wait_until};
+use crate::tool::{Ended, PACE, Place, tell, wait_until};
 
 /// Options of a run as short as possible, on tables as they are.
 fn as_is() -> Vec<&'static str> {
@@ -36,8 +36,13 @@ pub(crate) fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
-/// What is found in one run of scripts.
+/// What is found in one run of scripts to which any load will do.
 fn run_of(place: &Place, output: &str, args: &[&str]) -> Vec<String> {
+    run_of_load(place, output, &[args, &[PACE]].concat())
+}
+
+/// What is found in one run of scripts.
+fn run_of_load(place: &Place, output: &str, args: &[&str]) -> Vec<String> {
     let all = [&["run", "--repeats", "1"], args, &as_is(), &[output]].concat();
     let ended = place.run(&all);
     words(&json(&ended)["runs"][0]["findings"])
@@ -107,7 +112,7 @@ fn own_tables_that_write_no_wal_are_not_durable() {
     let data = format!("workload.data={{files=[\"{schema}\"]}}");
     let bin_dir = bin_dir().display().to_string();
     let options = "run --repeats 1 -c 2 --measure 2s --ramp-up 0s --json -o own";
-    let own = ["--bin-dir", &bin_dir, "--set", &data, "-f", &quick];
+    let own = [PACE, "--bin-dir", &bin_dir, "--set", &data, "-f", &quick];
     let args: Vec<&str> = options.split(' ').chain(own).collect();
     let found = words(&json(&place.run(&args))["runs"][0]["findings"]);
     expect(&found, "not-durable doubt", "`public.quick`");
@@ -155,7 +160,7 @@ fn tables_by_url_that_init_would_not_make_are_named() {
     let built_in = ["--server", &target, "--set", "prepare.restore=false", "-s", "1"];
     let built_in = |output: &'static str| {
         let options = "run --repeats 1 -w tpcb-simple -c 2 --measure 2s --ramp-up 0s --set prepare.settle=false --json -o";
-        let args: Vec<&str> = options.split(' ').chain([output]).chain(built_in).collect();
+        let args: Vec<&str> = options.split(' ').chain([output, PACE]).chain(built_in).collect();
         words(&json(&place.run(&args))["runs"][0]["findings"])
     };
     let found = built_in("usual");
@@ -227,7 +232,7 @@ fn statements_on_our_server_that_find_no_rows_are_void() {
     let beyond = place.write("beyond.sql", BEYOND);
     let options =
         "run --repeats 1 -s 1 -c 2 --measure 2s --ramp-up 0s --set workload.data=tpcb --json -o out -f";
-    let args = options.split(' ').chain([beyond.to_str().unwrap(), "--bin-dir", &bin_dir]);
+    let args = options.split(' ').chain([beyond.to_str().unwrap(), PACE, "--bin-dir", &bin_dir]);
     let found = words(&json(&place.run(&args.collect::<Vec<_>>()))["runs"][0]["findings"]);
     expect(&found, "rows-missed void", "read and changed no row of ");
     expect(&found, "scripts-set note", "synchronous_commit = off");
@@ -371,7 +376,9 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
     let script = place.write("one.sql", "SELECT 1;\n");
     let run = |output: &str, port: u16| {
         let url = format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable");
-        run_of(&place, output, &["--server", &url, "-f", script.to_str().unwrap(), "--protocol", "simple"])
+        let args = ["--server", &url, "-f", script.to_str().unwrap(), "--protocol", "simple"];
+        // The pooler has to use a hundredth of a second.
+        run_of_load(&place, output, &args)
     };
     run("direct", server.port);
     let expect_one_sided = |output: &str, way: &str| {

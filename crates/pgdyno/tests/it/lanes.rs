@@ -15,8 +15,7 @@ use crate::tool::{Place, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 /// Long enough that two lanes overlap on a busy machine, too.
-const RUN: &str =
-    "--yes --measure 5s --ramp-up 0s --repeats 1 -c 2 --scale 1 --set prepare.settle=false -o out";
+const RUN: &str = "--yes --pace=100/s --measure 5s --ramp-up 0s --repeats 1 -c 2 --scale 1 --set prepare.settle=false -o out";
 
 /// A server whose address and process ids are not of this machine, as far as anybody can tell.
 struct Elsewhere {

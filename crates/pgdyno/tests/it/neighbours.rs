@@ -12,7 +12,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, mkfifo};
 use testbed::{Pg, bin_dir};
 
-use crate::tool::{Place, Running};
+use crate::tool::{PACE, Place, Running};
 
 /// A user that is neither root nor the server's.
 const STRANGER: u32 = 54_321;
@@ -57,7 +57,7 @@ fn root_reads_results_of_another_user_and_writes_nothing_there() {
     let target = server.admin_target(&server.database());
     place.write("own.sql", "SELECT 1;\n");
     let run = "run -f own.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -o out --server";
-    place.run(&run.split_whitespace().chain([target.as_str()]).collect::<Vec<_>>()).expect(0);
+    place.run(&run.split_whitespace().chain([target.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
     fs::remove_file(place.path("out/report.html")).unwrap();
     chown(place.path("out"), Some(STRANGER), None).unwrap();
 

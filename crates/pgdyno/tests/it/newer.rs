@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use testbed::bin_dir;
 
-use crate::tool::{Place, expect_sound};
+use crate::tool::{PACE, Place, expect_sound};
 
 /// Programs in `bin` that say to be PostgreSQL 19 and are those of the tests, which lack a setting of 19.
 fn programs_of_19(place: &Place) -> String {
@@ -34,7 +34,7 @@ fn a_server_that_is_newer_than_pgdyno_is_measured_with_a_note() {
     let place = Place::new();
     let bin = programs_of_19(&place);
     let line = "run --scale 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -o out --bin-dir";
-    let args: Vec<&str> = line.split(' ').chain([bin.as_str()]).collect();
+    let args: Vec<&str> = line.split(' ').chain([bin.as_str(), PACE]).collect();
     let ended = place.run(&args).expect(0);
     let note = "PostgreSQL 19 is newer than what this pgdyno knows: it measures it like 18";
     assert!(ended.stderr.contains(note), "{}", ended.stderr);

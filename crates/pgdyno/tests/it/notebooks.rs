@@ -6,7 +6,7 @@ use std::process::Command;
 
 use testbed::Pg;
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 /// The blocks of a page in one language.
 fn blocks(page: &str, language: &str) -> Vec<String> {
@@ -38,7 +38,7 @@ fn the_commands_of_the_page_on_notebooks_work() {
     let server = pg.admin_target(&pg.database());
     let args = "run -w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.prewarm=false \
                 --set prepare.settle=false -o out --server";
-    place.run(&args.split_whitespace().chain([server.as_str()]).collect::<Vec<_>>()).expect(0);
+    place.run(&args.split_whitespace().chain([server.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
     let commands = blocks(&page, "sh").concat();
     let program = Path::new(env!("CARGO_BIN_EXE_pgdyno")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use testbed::{ClusterOptions, TestServer, as_server_user, unused_port};
 
 use crate::judge::Ending;
-use crate::tool::{Place, expect_found, expect_identity, tell, wait_until};
+use crate::tool::{PACE, Place, expect_found, expect_identity, tell, wait_until};
 
 /// Why a test ends early.
 pub(crate) const SKIPPED: &str = "skipped: PgBouncer is not installed";
@@ -139,7 +139,7 @@ fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
     place.write("one.sql", "select 1;\n");
     let url = format!("postgresql://postgres@127.0.0.1:{}/alias", pooler.port);
     let words = "run -f one.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -o out --server";
-    let args: Vec<&str> = words.split_whitespace().chain([url.as_str()]).collect();
+    let args: Vec<&str> = words.split_whitespace().chain([url.as_str(), PACE]).collect();
     place.run(&args).expect(0);
     let run = place.first_run("out");
     let missing = &run.record.telemetry_unavailable;

@@ -19,8 +19,7 @@ fn conditions_of_a_study_are_printed_and_held_against_the_server() {
     let (_, url) = loaded(&place, &server);
     let script = place.write("write.sql", "insert into pgbench_history (tid) values (1);\n");
     let conditions = "experiment.conditions=[\"fsync=off\", \"full_page_writes=off\", \"disks by LUKS\"]";
-    let args =
-        "-c 2 --measure 2s --ramp-up 0s --repeats 1 --set workload.data=\"none\" --set prepare.settle=false";
+    let args = "-c 2 --pace=100/s --measure 2s --ramp-up 0s --repeats 1 --set workload.data=\"none\" --set prepare.settle=false";
     let mut all: Vec<&str> =
         vec!["run", "--server", &url, "-f", script.to_str().unwrap(), "--set", conditions];
     all.extend(args.split(' '));
