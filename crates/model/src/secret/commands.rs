@@ -5,7 +5,9 @@ mod table;
 mod value;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use self::table::{Part, ROWS, Row};
 pub(super) use self::value::{has_scheme, is_method};
@@ -76,6 +78,10 @@ const PROSE: &str = "= a and are as by can does for from has if in is it may mus
 /// Words that follow `password:` in a message rather than being one.
 const SAID: &str = "give use set see too wrong invalid missing expected unexpected required not no must only its your this you we they \
      there what when where how incorrect authentication yes true false null string text varchar char bytea optional";
+
+/// All programs of the rows: a report asks this of hundreds of thousands of words.
+static PROGRAMS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| ROWS.iter().flat_map(|row| row.programs.split_ascii_whitespace()).collect());
 
 /// Commands within words of commands: `sh -c '...'` within `ssh host '...'`.
 const DEPTH_MAX: usize = 4;
@@ -303,8 +309,7 @@ fn bare_part(program: &str) -> Option<Part> {
 
 fn is_program_at(words: &[&str], at: usize, name: &str) -> bool {
     let is_first = || words[..at].iter().all(|before| before.contains('='));
-    let is_program = !name.is_empty() && ROWS.iter().any(|row| has(row.programs, name));
-    is_program && (!has(COMMON, name) || is_first())
+    PROGRAMS.contains(name) && (!has(COMMON, name) || is_first())
 }
 
 /// Whether a word takes a name and its value. Only in the shell fish `set` is a command by itself, with options.
@@ -332,8 +337,8 @@ pub(super) fn is_prose(word: &str) -> bool {
 }
 
 fn has(list: &str, name: &str) -> bool {
-    // Nearly every word of a text is in no list at all.
-    list.contains(name) && list.split_ascii_whitespace().any(|one| one == name)
+    // Nearly every word of a text is in no list at all, and most have no program before them.
+    !name.is_empty() && list.contains(name) && list.split_ascii_whitespace().any(|one| one == name)
 }
 
 /// An option: its name, and the value in the same word with its place.
