@@ -1,6 +1,7 @@
 //! The generated pages of `docs/reference`: keys of the experiment file, commands with their options, exit codes.
 //! `PGDYNO_BLESS=1 cargo test -p pgdyno --bin pgdyno reference` writes them again.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
@@ -25,8 +26,8 @@ fn check(page: &str, content: &str) {
     assert!(text == expected, "docs/reference/{page} is not what the code has; {advice}");
 }
 
-/// A command and those below it, each with its options.
-fn commands(of: &Command, path: &str) -> String {
+/// A command and those below it, each with its options. `described` are options, in their words, by the first command that has them.
+fn commands(of: &Command, path: &str, described: &mut BTreeMap<String, String>) -> String {
     let mut page = String::new();
     for command in
         of.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
@@ -39,7 +40,7 @@ fn commands(of: &Command, path: &str) -> String {
         let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
         // --help and --version do the same everywhere.
         let is_own = |arg: &&Arg| !matches!(arg.get_action(), ArgAction::Help | ArgAction::Version);
-        let lines: String = args.filter(is_own).map(option).collect();
+        let lines = options(&path, args.filter(is_own), described);
         if !lines.is_empty() {
             page.push_str(&format!("{lines}\n"));
         }
@@ -48,9 +49,37 @@ fn commands(of: &Command, path: &str) -> String {
             let examples = examples.trim_start_matches("Examples:\n");
             page.push_str(&format!("```text\n{examples}\n```\n\n"));
         }
-        page.push_str(&commands(command, &path));
+        page.push_str(&commands(command, &path, described));
     }
     page
+}
+
+/// An option with a shorter description is described again: to look it up elsewhere takes longer.
+const FEW_WORDS_BYTES: usize = 40;
+
+/// Options and arguments of the command at `path`. What an earlier command has in the same words is named with that command.
+fn options<'a>(
+    path: &str,
+    args: impl Iterator<Item = &'a Arg>,
+    described: &mut BTreeMap<String, String>,
+) -> String {
+    let mut lines = String::new();
+    let mut named = BTreeMap::<String, Vec<String>>::new();
+    for arg in args {
+        let line = option(arg);
+        if let Some(earlier) = described.get(&line)
+            && line.len() > FEW_WORDS_BYTES
+        {
+            named.entry(earlier.clone()).or_default().push(format!("`{}`", spelling(arg)));
+        } else {
+            lines.push_str(&line);
+            described.entry(line).or_insert_with(|| path.to_string());
+        }
+    }
+    for (earlier, names) in named {
+        lines.push_str(&format!("- As in `{earlier}`: {}.\n", names.join(", ")));
+    }
+    lines
 }
 
 /// One option or argument as an item of a list.
@@ -149,7 +178,7 @@ fn every_function_of_workload_directories_is_in_their_reference() {
 fn the_reference_of_commands_is_that_of_the_code() {
     let mut cli = Cli::command();
     cli.build();
-    check("commands.md", &commands(&cli, "pgdyno"));
+    check("commands.md", &commands(&cli, "pgdyno", &mut BTreeMap::new()));
 }
 
 #[test]
