@@ -67,9 +67,7 @@ impl StatementCounter {
         let counter = StatementCounter { extension };
         match session.query(&counter.sql(false)) {
             Ok(_) => Ok(Ok(counter)),
-            Err(wire::SessionError::Server(error)) if !error.is_fatal() => {
-                Ok(Err(format!("{}", error.message)))
-            }
+            Err(wire::SessionError::Server(error)) if !error.is_fatal() => Ok(Err(error.message.to_string())),
             Err(error) => Err(error.into()),
         }
     }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use analysis::case::labels;
 use analysis::cost::{COSTS, CostRow};
-use analysis::summary::{CounterSummary, LatencySummary, RunSummary, Study};
+use analysis::summary::{AnalyticalSummary, CounterSummary, LatencySummary, RunSummary, Study};
 use model::experiment::origin;
 use model::load::interval::Counts;
 use model::text::visible::visible;
@@ -83,11 +83,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
         put("tps_high", number(rate.map(|rate| rate.high)));
     }
     if study.runs.iter().any(|run| run.analytical.is_some()) {
-        let queries = run.analytical.as_ref();
-        put("geomean_s", number(queries.and_then(|queries| queries.geomean_s)));
-        put("elapsed_s", number(queries.map(|queries| queries.elapsed_s)));
-        put("power_per_h", number(queries.and_then(|queries| queries.power_per_h)));
-        put("throughput_per_h", number(queries.and_then(|queries| queries.throughput_per_h)));
+        queries(run.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
     }
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
@@ -112,6 +108,16 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
         row.push((format!("phase_{phase}_s"), number(length_s)));
     }
     row
+}
+
+/// Columns of an analytical workload.
+fn queries(queries: Option<&AnalyticalSummary>) -> [(&'static str, String); 4] {
+    [
+        ("geomean_s", number(queries.and_then(|queries| queries.geomean_s))),
+        ("elapsed_s", number(queries.map(|queries| queries.elapsed_s))),
+        ("power_per_h", number(queries.and_then(|queries| queries.power_per_h))),
+        ("throughput_per_h", number(queries.and_then(|queries| queries.throughput_per_h))),
+    ]
 }
 
 /// Column of a cost: `cost_wal_records`.

@@ -6,7 +6,8 @@ use crate::budget;
 use crate::comparison::{
     AppliedSide, CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
     FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, StatementCriteria,
-    StatementsCompared, Supplement, costs, differences, disturbed, figures_of, scripts, statements, supplement,
+    StatementsCompared, Supplement, costs, differences, disturbed, figures_of, scripts, statements,
+    supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;

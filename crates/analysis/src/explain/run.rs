@@ -19,7 +19,7 @@ use crate::run::imports;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
 use crate::run::resources;
-use crate::run::seconds::{self};
+use crate::run::seconds::{self, Distributions};
 use crate::run::series;
 use crate::run::timeline::Timeline;
 use crate::run::top_statements;
@@ -28,24 +28,25 @@ use crate::run::usage::{Parties, Usage};
 use crate::summary::capacity::Capacity;
 use crate::summary::limiter::Limiter;
 use crate::summary::uncertainty::DisturbanceBounds;
-use crate::summary::{Disturbance, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries};
+use crate::summary::{
+    Disturbance, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, TelemetrySeries, TopStatement,
+};
 
 /// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
 pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
     let line = Timeline::from_run(data);
-    let mut usage = Usage::new(line.place_ticks(&data.ticks), Parties::from_record(&data.record));
-    if data.record.took_turns() {
-        usage = usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)));
-    }
+    let usage = usage_of(data, partner, &line);
     let driver_usage = usage.of_driver_host();
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
     let resources = resources::resources(data, &line, &usage, driver_usage.as_ref(), counted.measured);
-    let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
     let analytical = analytical::of_run(data);
-    let is_analytical = analytical.is_some();
+    let tps = match &analytical {
+        Some(queries) => queries.rate_per_s(),
+        None => tps(capacity.as_ref(), counted.measured.committed, measured_s),
+    };
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -61,24 +62,17 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         counts: counted.measured,
         total: counted.total,
         errors: errors(data),
-        tps: match &analytical {
-            Some(queries) => queries.rate_per_s(),
-            None => tps(capacity.as_ref(), counted.measured.committed, measured_s),
-        },
+        tps,
+        latency: latency_of(&counted.distributions, analytical.is_some()),
         analytical,
         capacity,
-        latency: if is_analytical {
-            None
-        } else {
-            LatencySummary::from_histogram(&counted.distributions.latency)
-        },
         service: LatencySummary::from_histogram(&counted.distributions.service),
         lag: LatencySummary::from_histogram(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),
         measures: counted.distributions.measure_summaries(),
         statements: counted.distributions.statement_summaries(),
         executions: counted.distributions.executions(&record.plans),
-        tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
+        tpcc: tpcc::summarize(&record.case, &counted.distributions, known(data, &line, &usage, &resources)),
         resources,
         costs: cost::of_run(data, partner, &line, &usage, counted.measured),
         counters: counters::of_run(data, &line, &usage, counted.measured),
@@ -89,9 +83,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         seconds: counted.seconds,
         phases: phases(data),
         limiter: None,
-        top_statements: line.measured_span().map_or(Vec::new(), |span| {
-            top_statements::of_run(&usage, span, &record.statements, &record.telemetry_unavailable)
-        }),
+        top_statements: top_statements_of(record, &line, &usage),
         fidelity: None,
         fairness: record.done.as_ref().and_then(fairness),
         bounds: Vec::new(),
@@ -109,12 +101,28 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         unreadable: &counted.unreadable,
         recorded: &counted.recorded,
     };
-    let judgement = judge(&context);
-    summary.disturbance = judgement.disturbance;
-    summary.bounds = judgement.bounds;
-    summary.grade = Grade::from_findings(&judgement.findings);
-    summary.findings = judgement.findings;
+    judge(&context).enter(&mut summary);
     ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
+}
+
+/// What host and server used, as each party's share.
+fn usage_of<'a>(data: &'a RunData, partner: Option<&'a RunData>, line: &Timeline) -> Usage<'a> {
+    let usage = Usage::new(line.place_ticks(&data.ticks), Parties::from_record(&data.record));
+    if data.record.took_turns() {
+        usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)))
+    } else {
+        usage
+    }
+}
+
+fn top_statements_of(record: &RunRecord, line: &Timeline, usage: &Usage) -> Vec<TopStatement> {
+    let Some(span) = line.measured_span() else { return Vec::new() };
+    top_statements::of_run(usage, span, &record.statements, &record.telemetry_unavailable)
+}
+
+/// The latency of transactions, of which an analytical workload has too few to be a distribution.
+fn latency_of(distributions: &Distributions, is_analytical: bool) -> Option<LatencySummary> {
+    if is_analytical { None } else { LatencySummary::from_histogram(&distributions.latency) }
 }
 
 /// See [`RunSummary::tps`].
@@ -130,6 +138,15 @@ struct RunJudgement {
     findings: Vec<Finding>,
     disturbance: Option<Disturbance>,
     bounds: Vec<DisturbanceBounds>,
+}
+
+impl RunJudgement {
+    fn enter(self, summary: &mut RunSummary) {
+        summary.disturbance = self.disturbance;
+        summary.bounds = self.bounds;
+        summary.grade = Grade::from_findings(&self.findings);
+        summary.findings = self.findings;
+    }
 }
 
 fn judge(context: &RunContext) -> RunJudgement {

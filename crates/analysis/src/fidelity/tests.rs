@@ -47,10 +47,12 @@ fn lacking(fidelity: &Fidelity) -> Vec<(&'static str, FidelityGrade)> {
     fidelity.measures.iter().filter(lacks).map(|one| (one.name, one.grade)).collect()
 }
 
+type Statements = Vec<(&'static str, StatementFigures)>;
+
 #[test]
 fn a_faster_machine_is_faithful_and_each_infidelity_has_its_measure() {
     use FidelityGrade::{Approximate, Faithful, NotYourWorkload, Unknown};
-    let check = |change: &dyn Fn(&mut Vec<(&'static str, StatementFigures)>), grade, expected: &[_]| {
+    let check = |change: &dyn Fn(&mut Statements), grade, expected: &[_]| {
         let mut replay = source();
         change(&mut replay);
         let source = WorkloadFigures { dispersion: Some(1.0), ..workload(&source()) };

@@ -212,6 +212,7 @@ fn record(spec: RunSpec) -> RunRecord {
         driver_host: None,
         plans: Vec::new(),
         applied: None,
+        answers: Vec::new(),
         hooks: Vec::new(),
         concurrent: Vec::new(),
         eyes: None,

@@ -154,7 +154,6 @@ fn equal_servers_differ_in_one_comparison_in_twenty_at_most() {
             n_all += 1;
         }
     }
-    println!("{n_named} of {n_all} name a statement, {n_candidates} have candidates");
     // More than that would be rarer than one in a thousand.
     for n in [n_named, n_candidates] {
         let chance = 1.0 - stats::binomial_cdf(n.saturating_sub(1), n_all, 0.05);

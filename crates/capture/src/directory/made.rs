@@ -87,11 +87,7 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
         );
     };
     let length_s = (span.to_us.saturating_sub(span.from_us)) as f64 / 1e6;
-    let forgotten = std::mem::take(&mut read.templates.forgotten);
-    for (form, share) in forgotten {
-        read.forms.leave_out(Reason::Rare, form, share);
-        read.balance.leave_out(Reason::Rare, share);
-    }
+    leave_out_forgotten(read);
     let is_simple = is_mostly_simple(read);
     let mut mask = Mask::new(making.privacy, making.key);
     let templates = std::mem::take(&mut read.templates.all);
@@ -106,30 +102,17 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
             script: rest.script(),
         });
     }
-    for (reason, at) in refused {
-        for (form, share) in &templates[at].shares {
-            read.forms.leave_out(reason, *form, *share);
-            read.balance.leave_out(reason, *share);
-        }
-    }
+    leave_out_refused(read, &templates, refused);
     if chosen.is_empty() {
         bail!("nothing of the log can be replayed: {}", reasons(&read.balance));
     }
+
     let reproduced = reproduced(&chosen);
-    for share in reproduced.shares.values() {
-        read.balance.reproduced.add(*share);
-    }
-    let difference = read.balance.difference();
-    if difference != (0, 0) {
-        bail!(
-            "{} statements and {} µs are neither reproduced nor left out; this is a fault of pgdyno",
-            difference.0,
-            difference.1
-        );
-    }
+    expect_balance(read, &reproduced)?;
     let scaled = scaled(read, making, &chosen, length_s);
     let mut summary = summarize(read, making, &chosen, &scaled, length_s);
     summary.protocol = protocol(read);
+
     let mut files = BTreeMap::new();
     if !rest.is_empty() {
         files.insert(format!("draws/{}.zst", rest::NAME), rest.file(&mut mask)?);
@@ -144,17 +127,9 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
         summary.notes.push(format!("`rest` is {} rare kinds of transactions in one", rest.n_shapes()));
     }
     summary.notes.extend(notes(&summary, &chosen, &scaled, making, read));
+
     let (statements, left_out) = lines::files(&read.forms, &reproduced, making.facts);
-    let entries: Vec<Entry<'_>> = chosen
-        .iter()
-        .zip(&scaled.rates)
-        .map(|(one, rate)| Entry {
-            name: &one.name,
-            rate: *rate,
-            variables: &one.variables,
-            error: one.template.error,
-        })
-        .collect();
+    let entries = entries(&chosen, &scaled.rates);
     let source =
         SourceFacts { server: making.server, system_identifier: making.system_identifier, log: making.log };
     let mut add = |name: &str, text: String| files.insert(name.to_string(), text.into_bytes());
@@ -164,6 +139,49 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
     add("README.md", readme::text(&summary));
     add(FILE, summary.file());
     Ok(MadeDirectory { files, summary })
+}
+
+/// Kinds of transactions that were forgotten to bound the memory are left out as rare ones.
+fn leave_out_forgotten(read: &mut Read) {
+    for (form, share) in std::mem::take(&mut read.templates.forgotten) {
+        read.forms.leave_out(Reason::Rare, form, share);
+        read.balance.leave_out(Reason::Rare, share);
+    }
+}
+
+fn leave_out_refused(read: &mut Read, templates: &[Template], refused: Vec<(Reason, usize)>) {
+    for (reason, at) in refused {
+        for (form, share) in &templates[at].shares {
+            read.forms.leave_out(reason, *form, *share);
+            read.balance.leave_out(reason, *share);
+        }
+    }
+}
+
+/// Enters what is reproduced into the sum, which then must be that of the source.
+fn expect_balance(read: &mut Read, reproduced: &Reproduced) -> Result<()> {
+    for share in reproduced.shares.values() {
+        read.balance.reproduced.add(*share);
+    }
+    let difference = read.balance.difference();
+    if difference != (0, 0) {
+        bail!(
+            "{} statements and {} µs are neither reproduced nor left out; this is a fault of pgdyno",
+            difference.0,
+            difference.1
+        );
+    }
+    Ok(())
+}
+
+fn entries<'a>(chosen: &'a [Chosen<'_>], rates: &[f64]) -> Vec<Entry<'a>> {
+    let entry = |(one, rate): (&'a Chosen<'_>, &f64)| Entry {
+        name: &one.name,
+        rate: *rate,
+        variables: &one.variables,
+        error: one.template.error,
+    };
+    chosen.iter().zip(rates).map(entry).collect()
 }
 
 /// Templates by time until enough is covered, and for each of the others why it is left out.

@@ -132,10 +132,9 @@ impl Look<'_> {
             return Ok(Detected::Csv);
         }
         let first = self.bytes.trim_ascii_start();
-        if first.starts_with(b"{") || first.starts_with(b"[{") || first.starts_with(b"[\n") {
-            if let Some(found) = self.json()? {
-                return Ok(found);
-            }
+        let is_json = first.starts_with(b"{") || first.starts_with(b"[{") || first.starts_with(b"[\n");
+        if is_json && let Some(found) = self.json()? {
+            return Ok(found);
         }
         let lines: Vec<&[u8]> = self.lines().collect();
         let newest_us = self.newest_us.unwrap_or(i64::MAX / 2);

@@ -5,7 +5,7 @@ use capture::log::{FormatName, ReadOptions};
 use crate::{file, read, read_files, try_read};
 
 fn error_with(options: &ReadOptions, log: &str) -> String {
-    read_files(vec![file("server.csv", log)], options).unwrap_err()
+    read_files(vec![file("server.csv", log)], options).expect_err("it is refused")
 }
 
 const STDERR: &str =

@@ -45,7 +45,8 @@ fn log_of(server: &TestServer, case: &Run) -> std::path::PathBuf {
     if case.version_num >= 140_000 {
         settings.push("compute_query_id=on");
     }
-    fs::write(server.path("data/postgresql.auto.conf"), format!("{}\n", settings.join("\n"))).unwrap();
+    fs::write(server.path("data/postgresql.auto.conf"), format!("{}\n", settings.join("\n")))
+        .expect("the settings are written");
     server.start_again();
     let mut pgbench = server.client("pgbench", "postgres");
     pgbench.args(["-n", "-c", "3", "-j", "1", "-t", &(TRANSACTIONS / 3).to_string(), "-M", case.protocol]);
@@ -56,8 +57,8 @@ fn log_of(server: &TestServer, case: &Run) -> std::path::PathBuf {
 }
 
 fn read(directory: &Path, ending: &str) -> (Collected, LogReading) {
-    let bytes = fs::read(directory.join(format!("run.{ending}"))).unwrap();
-    read_files(vec![file(ending, bytes)], &ReadOptions::default()).unwrap()
+    let bytes = fs::read(directory.join(format!("run.{ending}"))).expect("the log is there");
+    read_files(vec![file(ending, bytes)], &ReadOptions::default()).expect("the log is read")
 }
 
 /// Statements of pgbench's clients, without what it asks before.

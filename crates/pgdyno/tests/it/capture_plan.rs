@@ -11,6 +11,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: true,
     certificate: None,
     is_on_disk: false,
+    bin_dir: None,
 };
 
 fn plan(place: &Place, target: &str) -> Value {

@@ -23,6 +23,7 @@ const OPTIONS: ClusterOptions = ClusterOptions {
     has_tcp: false,
     certificate: None,
     is_on_disk: false,
+    bin_dir: None,
 };
 
 /// Keys of which few are hot, a range, an aggregate, and writes.

@@ -9,6 +9,7 @@ use model::load::histogram::HistogramSum;
 use model::load::interval::HistogramLine;
 use testbed::{PASSWORD, Pg};
 use wire::Session;
+use wire::session::Rows;
 
 use crate::tool::{PACE, Place};
 
@@ -33,6 +34,17 @@ fn measured() -> (Place, std::sync::Arc<Pg>, String) {
 }
 
 const COSTS_OF_CASES: &str = "select count(distinct cost) from costs where run is null and cost in ('cpu', 'wal', 'blocks') and value > 0";
+
+/// Transactions in the histograms of column `latency`.
+fn n_in_histograms(rows: &Rows) -> u64 {
+    let mut sum = HistogramSum::new();
+    for row in 0..rows.len() {
+        let data = rows.get(row, "latency").expect("a histogram").to_string();
+        let read = HistogramSum::read(&HistogramLine { tag: "all".into(), max_ns: 0, data });
+        sum.add(&read.expect("a histogram"));
+    }
+    sum.n()
+}
 
 #[test]
 fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
@@ -64,12 +76,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         "select count(*) from intervals where started = committed + failed + expected + unknown + aborted";
     assert!(number(&mut session, ended) > 0 && number(&mut session, "select sum(expected) from runs") == 0);
     let rows = session.query("select latency from intervals where latency is not null").unwrap();
-    let mut sum = HistogramSum::new();
-    for row in 0..rows.len() {
-        let data = rows.get(row, "latency").unwrap().to_string();
-        sum.add(&HistogramSum::read(&HistogramLine { tag: "all".into(), max_ns: 0, data }).unwrap());
-    }
-    assert_eq!(sum.n(), committed);
+    assert_eq!(n_in_histograms(&rows), committed);
     let values: usize = data.runs.iter().flat_map(|run| &run.ticks).map(|tick| tick.values.len()).sum();
     assert_eq!(number(&mut session, "select count(*) from readings"), values as i64);
 

@@ -6,7 +6,7 @@ use analysis::case::{answer, labels, money};
 use analysis::cost::COSTS;
 use analysis::summary::{CaseSummary, Study};
 
-use super::{cost_name, counters, latency, number, of_rows};
+use super::{cost_name, counters, latency, number, of_rows, queries};
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
@@ -54,11 +54,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         known.and_then(|one| one.throughput.budget.first()).map_or(String::new(), |row| row.id.to_string()),
     );
     if study.cases.iter().any(|case| case.analytical.is_some()) {
-        let queries = case.analytical.as_ref();
-        put("geomean_s", number(queries.and_then(|queries| queries.geomean_s)));
-        put("elapsed_s", number(queries.map(|queries| queries.elapsed_s)));
-        put("power_per_h", number(queries.and_then(|queries| queries.power_per_h)));
-        put("throughput_per_h", number(queries.and_then(|queries| queries.throughput_per_h)));
+        queries(case.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
     }
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));

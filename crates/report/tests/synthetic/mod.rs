@@ -160,6 +160,14 @@ fn plan(shape: &Shape, cases: &[Case], random: &mut Random) -> Plan {
     }
 }
 
+fn checkpoint_note(began_s: f64) -> Finding {
+    note(
+        "checkpoint-in-window",
+        &format!("a checkpoint of 6.0 s began {began_s:.1} s after the start of the load"),
+        "Measure for longer than checkpoint_timeout, or read the seconds outside of it.",
+    )
+}
+
 fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSummary {
     let clients = f64::from(case.workload.n_clients);
     let version = case.levels.get("server.version").and_then(|v| v.parse::<f64>().ok()).unwrap_or(18.0);
@@ -179,11 +187,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         mark(checkpoint, checkpoint + 6.0, "checkpoint", "checkpoint (time): 31,204 buffers"),
         mark(checkpoint + 14.0, checkpoint + 14.0, "autovacuum", "autovacuum of pgbench_tellers"),
     ];
-    let findings = vec![note(
-        "checkpoint-in-window",
-        &format!("a checkpoint of 6.0 s began {checkpoint:.1} s after the start of the load"),
-        "Measure for longer than checkpoint_timeout, or read the seconds outside of it.",
-    )];
+    let findings = vec![checkpoint_note(checkpoint)];
     RunSummary {
         limiter: Some(limiter(case.workload.n_clients)),
         imported: Vec::new(),

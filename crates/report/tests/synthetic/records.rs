@@ -34,19 +34,12 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         plan.runs.iter().find(|spec| spec.run == run.run).expect("runs are made from the plan").clone();
     let version = case.levels.get("server.version").map_or("18", String::as_str).to_string();
     let record = RunRecord {
-        format: model::FORMAT,
-        tool_version: "0.1.0".to_string(),
         state: run.state,
         reason: run.reason.clone(),
         load: Some(load(&case, spec.seed)),
         server: Some(server(shape, &version)),
         host: Some(host(shape)),
-        driver_host: None,
-        hooks: Vec::new(),
-        concurrent: Vec::new(),
-        eyes: None,
         server_is_local: true,
-        ceilings: Default::default(),
         phases: phases(run),
         go_unix_ns: Some(plan.made_unix_ns),
         ready: Some(Ready {
@@ -61,19 +54,6 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             statements: Vec::new(),
             backend_pids: Vec::new(),
         }),
-        course: None,
-        repeat: None,
-        drivers: Vec::new(),
-        connections: Vec::new(),
-        done: None,
-        fingerprint: None,
-        rows_after: Default::default(),
-        violations_before: Default::default(),
-        violations_after: Default::default(),
-        residency: Default::default(),
-        touched: BTreeMap::new(),
-        survey: None,
-        search: None,
         rows_before: [
             ("pgbench_accounts", 10_000_000),
             ("pgbench_tellers", 1000),
@@ -82,14 +62,11 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         ]
         .map(|(table, n)| (table.to_string(), n))
         .into(),
-        statements: BTreeMap::new(),
-        replay: None,
         telemetry_unavailable: BTreeMap::from([(
             "host.psi.io.some".to_string(),
             "the kernel was built without pressure stall information".to_string(),
         )]),
-        spec,
-        case,
+        ..RunRecord::new(spec, case, "0.1.0")
     };
     RunData {
         record,

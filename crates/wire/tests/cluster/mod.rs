@@ -42,6 +42,7 @@ impl Cluster {
             has_tcp: true,
             certificate: Some(certificate),
             is_on_disk: false,
+            bin_dir: None,
         });
         server.execute(
             "postgres",

@@ -32,9 +32,8 @@ pub(super) fn statements(text: &str) -> Vec<&str> {
                         .get(..expected.len())
                         .is_some_and(|next| next.eq_ignore_ascii_case(expected))
                 };
-                if word.eq_ignore_ascii_case(b"begin") && follows(b"atomic") {
-                    bodies += 1;
-                } else if bodies > 0 && word.eq_ignore_ascii_case(b"case") {
+                let begins_body = word.eq_ignore_ascii_case(b"begin") && follows(b"atomic");
+                if begins_body || bodies > 0 && word.eq_ignore_ascii_case(b"case") {
                     bodies += 1;
                 } else if word.eq_ignore_ascii_case(b"end") {
                     bodies = bodies.saturating_sub(1);

@@ -106,7 +106,10 @@ mod tests {
             assert_eq!(plus_minus(good_to), expected);
         }
         for good_to in [1.0, 8.63] {
-            assert_eq!((plus_minus(good_to).as_str(), share(good_to).as_str()), ("over ±100 %", "over 100 %"));
+            assert_eq!(
+                (plus_minus(good_to).as_str(), share(good_to).as_str()),
+                ("over ±100 %", "over 100 %")
+            );
         }
         assert_eq!(words(8.63, 0.05), "over ±100 %, rough");
     }

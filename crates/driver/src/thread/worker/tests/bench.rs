@@ -203,6 +203,9 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
                 }
             }
             Report::Event { event, .. } => events.push(*event),
+            Report::Execution(execution) => {
+                return Err(format!("no load here reports executions: {execution:?}"));
+            }
             Report::Paused { .. } => n_pauses += 1,
             Report::Failed(message) => return Err(message),
             Report::Broken(error) => return Err(error.to_string()),

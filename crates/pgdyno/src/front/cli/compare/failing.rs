@@ -104,15 +104,20 @@ mod tests {
         let read = |text: &str| text.parse::<FailTerms>();
         let of = |speed, costs: &[(&'static str, f64)]| {
             let limit = |(id, margin): &(&'static str, f64)| CostLimit { id, margin: *margin };
-            FailTerms { speed, costs: costs.iter().map(limit).collect() }
+            FailTerms { speed, statements: None, costs: costs.iter().map(limit).collect() }
         };
         assert_eq!(read("slower"), Ok(of(Some(FailOn::Slower), &[])));
         assert_eq!(read("cost:wal=1%,cpu=2.5%"), Ok(of(None, &[("wal", 0.01), ("cpu", 0.025)])));
         assert_eq!(read("different, cost:blocks"), Ok(of(Some(FailOn::Different), &[("blocks", 0.005)])));
         assert_eq!(
             read("slow"),
-            Err("`slow` is none of slower, different and cost:NAME=PERCENT".to_string())
+            Err("`slow` is none of slower, different, statement-slower=PERCENT and cost:NAME=PERCENT"
+                .to_string())
         );
+        let of_statements = |text: &str| read(text).map(|terms| terms.statements);
+        assert_eq!(of_statements("statement-slower"), Ok(Some(StatementLimit(None))));
+        assert_eq!(of_statements("slower,statement-slower=5%"), Ok(Some(StatementLimit(Some(0.05)))));
+        assert!(of_statements("statement-slower5").unwrap_err().contains("statement-slower=PERCENT"));
         assert!(read("cost:wall=1%").unwrap_err().starts_with("there is no cost `wall`; there are cpu, "));
         assert!(read("cost:wal=200%").unwrap_err().contains("up to 100 %"));
         assert!(read("slower,different").is_err());
