@@ -1,6 +1,7 @@
 //! The workload directory that is made of a log: its files as bytes, and what there is to say about it.
 
 mod draws;
+mod figures;
 mod lines;
 mod made;
 mod manifest;

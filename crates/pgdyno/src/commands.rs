@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod calibrate;
-pub(crate) mod capture;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod data;

@@ -92,7 +92,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),
         Command::Workload(command) => crate::commands::data::workload::workload(&command),
-        Command::Capture(command) => crate::commands::capture::capture(&command),
+        Command::Capture(command) => crate::commands::data::capture::capture(&command),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return as_pgbench::run(&pgbench::Invocation::from_args(args)),
         Command::Clean(args) => crate::commands::clean::clean(&args),

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
+use model::run::fidelity::WorkloadFigures;
 
 use crate::balance::{Balance, Reason, Share};
 use crate::directory::draws;
+use crate::directory::figures::{exact, figures};
 use crate::directory::lines::{self, Reproduced};
 use crate::directory::manifest::{self, Entry, SourceFacts};
 use crate::directory::names::name;
@@ -20,6 +22,7 @@ use crate::role::variables::{Maker, Variables};
 use crate::role::view::View;
 use crate::role::{FormFacts, ValueRole};
 use crate::session::classes::classes;
+use crate::statistics::source::{self, SOURCE_FILE};
 use crate::template::store::Template;
 use crate::weight::scaling::{Scaled, Weighed, scale};
 
@@ -48,8 +51,8 @@ pub struct Making<'a> {
     pub key: [u8; 32],
     /// What a server says of forms, by their numbers.
     pub facts: &'a BTreeMap<u32, FormFacts>,
-    /// Exact executions per second of statements, by identity; empty if there are no statistics.
-    pub exact: &'a BTreeMap<u64, f64>,
+    /// What the source's server counted of its statements, if somebody read that.
+    pub statistics: Option<&'a WorkloadFigures>,
     /// Release of the source.
     pub server: Option<&'a str>,
     /// Cluster.
@@ -136,6 +139,7 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
     add("workload.toml", manifest::text(&summary, &source, &entries, &kinds.kinds, &settings));
     add("statements.jsonl", statements);
     add("left-out.jsonl", left_out);
+    add(SOURCE_FILE, source::text(&figures(read, &reproduced, making.statistics, length_s)));
     add("README.md", readme::text(&summary));
     add(FILE, summary.file());
     Ok(MadeDirectory { files, summary })
@@ -349,7 +353,8 @@ fn scaled(read: &Read, making: &Making<'_>, chosen: &[Chosen<'_>], length_s: f64
         *times.entry(known.form.identity).or_default() += known.share.time_us;
     }
     let least = CORRECTING_SHARE * read.balance.total.time_us as f64;
-    let counts = making.exact.iter().filter(|(id, _)| times.get(id).is_none_or(|time| *time as f64 >= least));
+    let exact = exact(making.statistics);
+    let counts = exact.iter().filter(|(id, _)| times.get(id).is_none_or(|time| *time as f64 >= least));
     scale(&weighed, &counts.map(|(id, n)| (*id, *n)).collect())
 }
 
@@ -370,7 +375,11 @@ fn summarize(
             time_us: one.template.share().time_us,
             statements: view.steps.iter().map(|step| lines::shown(&read.forms, step.form)).collect(),
             variables: shown_variables(read, making, one, &view),
-            correction: if making.exact.is_empty() { None } else { Some(rate / (sampled * scaled.factor)) },
+            correction: if making.statistics.is_none() {
+                None
+            } else {
+                Some(rate / (sampled * scaled.factor))
+            },
         }
     };
     Summary {
@@ -436,7 +445,7 @@ fn notes(
             notes.push(format!("exact counts changed the rate of `{}` by a factor of {factor:.2}", one.name));
         }
     }
-    if making.exact.is_empty() {
+    if making.statistics.is_none() {
         notes.push(
             "rates are those of the log; if it is a sample of the transactions, --stats gives the source's"
                 .to_string(),
@@ -447,7 +456,7 @@ fn notes(
             100.0 / scaled.factor
         ));
     }
-    if !making.exact.is_empty() && scaled.deviation > 0.05 {
+    if !making.statistics.is_none() && scaled.deviation > 0.05 {
         notes.push(format!(
             "rates miss the exact counts by up to {:.0} %: they contradict each other",
             100.0 * scaled.deviation

@@ -66,7 +66,7 @@ fn made(read: &mut crate::reader::Read, facts: &BTreeMap<u32, FormFacts>) -> any
         privacy: Privacy::Values,
         key: [1; 32],
         facts,
-        exact: &BTreeMap::new(),
+        statistics: None,
         server: None,
         system_identifier: None,
         log: "test",

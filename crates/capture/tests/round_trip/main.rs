@@ -76,7 +76,7 @@ impl Source {
             privacy,
             key: [3; 32],
             facts: &BTreeMap::new(),
-            exact: &BTreeMap::new(),
+            statistics: None,
             server: Some("15.1"),
             system_identifier: None,
             log: "csvlog",

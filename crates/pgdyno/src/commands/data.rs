@@ -2,6 +2,7 @@
 //! a workload is.
 
 mod acid;
+pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod init;
 mod site;

@@ -1,7 +1,6 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
 pub(crate) mod agents;
-pub(crate) mod capture;
 pub(crate) mod ceilings;
 pub(crate) mod changes;
 pub(crate) mod compare;
@@ -27,10 +26,10 @@ use model::experiment::driver::inventory::DriverSection;
 use self::keys::KeyOptions;
 use crate::front::ask::AllowedCommands;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, ListAgentsArgs, NatsArgs};
-use crate::front::cli::capture::CaptureCommand;
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
+use crate::front::cli::data::capture::CaptureCommand;
 use crate::front::cli::data::workloads::WorkloadCommand;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;

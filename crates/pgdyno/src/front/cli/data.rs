@@ -1,5 +1,6 @@
 //! Options of the commands for the data of workloads.
 
+pub(crate) mod capture;
 pub(crate) mod name;
 pub(crate) mod workloads;
 

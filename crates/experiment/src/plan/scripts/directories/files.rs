@@ -18,8 +18,8 @@ const LIST_BYTES_MAX: u64 = 16 << 20;
 /// The directory of lists.
 const LISTS: &str = "lists/";
 /// What `pgdyno capture` writes for reports alone: no load depends on it, and it may be longer.
-const OF_CAPTURES: [&str; 5] =
-    ["statements.jsonl", "left-out.jsonl", "source.jsonl.zst", "stats.sql", "trace.zst"];
+const OF_CAPTURES: [&str; 6] =
+    ["capture.json", "statements.jsonl", "left-out.jsonl", "source.jsonl.zst", "stats.sql", "trace.zst"];
 const OF_CAPTURES_BYTES_MAX: u64 = 64 << 20;
 
 /// The texts of the directory at `path`, by name with `/`. Files that begin with a dot or end with `~` are an editor's or a

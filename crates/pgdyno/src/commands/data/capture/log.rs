@@ -12,10 +12,11 @@ use ::capture::reader::{Read, Reader, WindowChoice};
 use ::capture::statement::identity;
 use ::capture::statistics::SourceStatistics;
 use anyhow::{Context, Result, bail, ensure};
+use model::run::fidelity::WorkloadFigures;
 use model::secret;
 
-use crate::commands::capture::{asked, show, window};
-use crate::front::cli::capture::log::{CaptureLogArgs, PrivacyChoice};
+use crate::commands::data::capture::{asked, show, window};
+use crate::front::cli::data::capture::log::{CaptureLogArgs, PrivacyChoice};
 use crate::front::{setup, shell};
 use crate::{Exit, print, print_exact, say};
 
@@ -28,7 +29,7 @@ const DEFAULT_NAME: &str = "captured";
 pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     expect_empty(&args.output)?;
     let choice = args.window.as_deref().map_or(Ok(WindowChoice::All), window::window)?;
-    let exact = args.stats.as_deref().map_or_else(|| Ok(BTreeMap::new()), exact_counts)?;
+    let statistics = args.stats.as_deref().map(exact_counts).transpose()?;
     let (mut read, reading) = read_files(args, choice)?;
     said(&reading);
     let mut facts = BTreeMap::new();
@@ -54,7 +55,7 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
         },
         key: key()?,
         facts: &facts,
-        exact: &exact,
+        statistics: statistics.as_ref(),
         server: None,
         system_identifier: system_identifier.as_deref(),
         log: formats.first().copied().unwrap_or("log"),
@@ -119,17 +120,13 @@ fn said(reading: &LogReading) {
     }
 }
 
-/// Executions per second of the statements of a file of statistics.
-fn exact_counts(path: &Path) -> Result<BTreeMap<u64, f64>> {
+/// What a file of statistics says of statements.
+fn exact_counts(path: &Path) -> Result<WorkloadFigures> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let statistics = SourceStatistics::read(file).with_context(|| format!("`{}`", path.display()))?;
     let figures = statistics.figures(identity);
     ensure!(figures.length_s > 0.0, "`{}` has less than two readings", path.display());
-    let one = |(id, counted): (&String, &model::run::fidelity::CountedStatement)| {
-        let id = u64::from_str_radix(id, 16).ok()?;
-        Some((id, counted.figures.calls as f64 / figures.length_s))
-    };
-    Ok(figures.statements.iter().filter_map(one).collect())
+    Ok(figures)
 }
 
 /// The key of masks: that of this user, so that equal values are equal in all that they capture.

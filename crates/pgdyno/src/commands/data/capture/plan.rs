@@ -10,7 +10,7 @@ use dataset::session::{self, limit};
 use model::release::{Release, privileges};
 use wire::session::{Extension, Session, quote_literal};
 
-use crate::front::cli::capture::plan::CapturePlanArgs;
+use crate::front::cli::data::capture::plan::CapturePlanArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, signals};
 

@@ -17,7 +17,7 @@ use observe::counted::{OWN_COMMENT, StatementCounter, StatementReading};
 use wire::Conninfo;
 
 use self::asked::Asking;
-use crate::front::cli::capture::stats::CaptureStatsArgs;
+use crate::front::cli::data::capture::stats::CaptureStatsArgs;
 use crate::front::setup;
 use crate::{Exit, say, signals};
 

@@ -6,7 +6,7 @@ use ::capture::directory::summary::{FILE, FORMAT};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::front::cli::capture::log::CaptureShowArgs;
+use crate::front::cli::data::capture::log::CaptureShowArgs;
 use crate::{Exit, print, print_exact};
 
 /// Longest file that is read.

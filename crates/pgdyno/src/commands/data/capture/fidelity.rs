@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use model::run::fidelity::{ReplayRecord, WorkloadFigures};
 
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
-use crate::front::cli::capture::fidelity::FidelityArgs;
+use crate::front::cli::data::capture::fidelity::FidelityArgs;
 use crate::{Exit, print, print_exact, say};
 
 /// Shows what `args` name.

@@ -11,7 +11,7 @@ mod window;
 use anyhow::Result;
 
 use crate::Exit;
-use crate::front::cli::capture::CaptureCommand;
+use crate::front::cli::data::capture::CaptureCommand;
 
 /// Does what a subcommand asks for.
 pub(crate) fn capture(command: &CaptureCommand) -> Result<Exit> {
