@@ -5,6 +5,7 @@
 
 mod measures;
 mod pairs;
+pub(crate) mod replayed;
 
 use model::run::fidelity::ReplayRecord;
 use serde::Serialize;

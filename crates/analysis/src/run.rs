@@ -3,7 +3,6 @@
 pub(crate) mod analytical;
 pub mod capacity;
 pub(crate) mod counters;
-pub(crate) mod fidelity;
 pub mod imports;
 pub(crate) mod limiter;
 pub mod marks;

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Why a statement or a transaction is not reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
+pub enum OmissionReason {
     /// `COPY`: its rows are not logged.
     Copy,
     /// `CREATE`, `ALTER`, `DROP`, `GRANT`, `TRUNCATE` and the like.
@@ -50,88 +50,96 @@ pub enum Reason {
     NoStatement,
 }
 
-impl Reason {
+impl OmissionReason {
     /// All reasons.
-    pub const ALL: [Reason; 21] = [
-        Reason::Copy,
-        Reason::Ddl,
-        Reason::Maintenance,
-        Reason::Listen,
-        Reason::TwoPhase,
-        Reason::LargeObject,
-        Reason::Cursor,
-        Reason::TemporaryTable,
-        Reason::AdvisoryLock,
-        Reason::SessionState,
-        Reason::Replication,
-        Reason::Error,
-        Reason::NoParameters,
-        Reason::Truncated,
-        Reason::WindowEdge,
-        Reason::Incomplete,
-        Reason::TooLong,
-        Reason::TooManyValues,
-        Reason::Rare,
-        Reason::Secret,
-        Reason::NoStatement,
+    pub const ALL: [OmissionReason; 21] = [
+        OmissionReason::Copy,
+        OmissionReason::Ddl,
+        OmissionReason::Maintenance,
+        OmissionReason::Listen,
+        OmissionReason::TwoPhase,
+        OmissionReason::LargeObject,
+        OmissionReason::Cursor,
+        OmissionReason::TemporaryTable,
+        OmissionReason::AdvisoryLock,
+        OmissionReason::SessionState,
+        OmissionReason::Replication,
+        OmissionReason::Error,
+        OmissionReason::NoParameters,
+        OmissionReason::Truncated,
+        OmissionReason::WindowEdge,
+        OmissionReason::Incomplete,
+        OmissionReason::TooLong,
+        OmissionReason::TooManyValues,
+        OmissionReason::Rare,
+        OmissionReason::Secret,
+        OmissionReason::NoStatement,
     ];
 
     /// The word in files.
     pub fn word(self) -> &'static str {
         match self {
-            Reason::Copy => "copy",
-            Reason::Ddl => "ddl",
-            Reason::Maintenance => "maintenance",
-            Reason::Listen => "listen",
-            Reason::TwoPhase => "two-phase",
-            Reason::LargeObject => "large-object",
-            Reason::Cursor => "cursor",
-            Reason::TemporaryTable => "temporary-table",
-            Reason::AdvisoryLock => "advisory-lock",
-            Reason::SessionState => "session-state",
-            Reason::Replication => "replication",
-            Reason::Error => "error",
-            Reason::NoParameters => "no-parameters",
-            Reason::Truncated => "truncated",
-            Reason::WindowEdge => "window-edge",
-            Reason::Incomplete => "incomplete",
-            Reason::TooLong => "too-long",
-            Reason::TooManyValues => "too-many-values",
-            Reason::Rare => "rare",
-            Reason::Secret => "secret",
-            Reason::NoStatement => "no-statement",
+            OmissionReason::Copy => "copy",
+            OmissionReason::Ddl => "ddl",
+            OmissionReason::Maintenance => "maintenance",
+            OmissionReason::Listen => "listen",
+            OmissionReason::TwoPhase => "two-phase",
+            OmissionReason::LargeObject => "large-object",
+            OmissionReason::Cursor => "cursor",
+            OmissionReason::TemporaryTable => "temporary-table",
+            OmissionReason::AdvisoryLock => "advisory-lock",
+            OmissionReason::SessionState => "session-state",
+            OmissionReason::Replication => "replication",
+            OmissionReason::Error => "error",
+            OmissionReason::NoParameters => "no-parameters",
+            OmissionReason::Truncated => "truncated",
+            OmissionReason::WindowEdge => "window-edge",
+            OmissionReason::Incomplete => "incomplete",
+            OmissionReason::TooLong => "too-long",
+            OmissionReason::TooManyValues => "too-many-values",
+            OmissionReason::Rare => "rare",
+            OmissionReason::Secret => "secret",
+            OmissionReason::NoStatement => "no-statement",
         }
     }
 
     /// The reason in words for people.
     pub fn about(self) -> &'static str {
         match self {
-            Reason::Copy => "COPY: its rows are not in the log",
-            Reason::Ddl => "it changes definitions or rights, or truncates",
-            Reason::Maintenance => "VACUUM, ANALYZE, REINDEX and other maintenance",
-            Reason::Listen => "LISTEN, UNLISTEN and NOTIFY",
-            Reason::TwoPhase => "two-phase commit",
-            Reason::LargeObject => "large objects",
-            Reason::Cursor => "a cursor outside of a transaction",
-            Reason::TemporaryTable => "a temporary table that outlives its transaction",
-            Reason::AdvisoryLock => "an advisory lock of the session that its transaction does not release",
-            Reason::SessionState => "SET, DISCARD, PREPARE and other state of a session",
-            Reason::Replication => "commands of replication",
-            Reason::Error => "it failed, and the log lacks its values (log_parameter_max_length_on_error)",
-            Reason::NoParameters => "the log lacks the values of its parameters (log_parameter_max_length)",
-            Reason::Truncated => "the log has only the beginning of a value by which rows are selected",
-            Reason::WindowEdge => "its transaction is not whole within the window",
-            Reason::Incomplete => "the log lacks the beginning or the end of its transaction",
-            Reason::TooLong => "its transaction has too many statements or too long texts",
-            Reason::TooManyValues => "its transaction has more values than a script takes",
-            Reason::Rare => "one of too many different statements or transactions",
-            Reason::Secret => "its text holds a secret",
-            Reason::NoStatement => "its text is no statement",
+            OmissionReason::Copy => "COPY: its rows are not in the log",
+            OmissionReason::Ddl => "it changes definitions or rights, or truncates",
+            OmissionReason::Maintenance => "VACUUM, ANALYZE, REINDEX and other maintenance",
+            OmissionReason::Listen => "LISTEN, UNLISTEN and NOTIFY",
+            OmissionReason::TwoPhase => "two-phase commit",
+            OmissionReason::LargeObject => "large objects",
+            OmissionReason::Cursor => "a cursor outside of a transaction",
+            OmissionReason::TemporaryTable => "a temporary table that outlives its transaction",
+            OmissionReason::AdvisoryLock => {
+                "an advisory lock of the session that its transaction does not release"
+            }
+            OmissionReason::SessionState => "SET, DISCARD, PREPARE and other state of a session",
+            OmissionReason::Replication => "commands of replication",
+            OmissionReason::Error => {
+                "it failed, and the log lacks its values (log_parameter_max_length_on_error)"
+            }
+            OmissionReason::NoParameters => {
+                "the log lacks the values of its parameters (log_parameter_max_length)"
+            }
+            OmissionReason::Truncated => {
+                "the log has only the beginning of a value by which rows are selected"
+            }
+            OmissionReason::WindowEdge => "its transaction is not whole within the window",
+            OmissionReason::Incomplete => "the log lacks the beginning or the end of its transaction",
+            OmissionReason::TooLong => "its transaction has too many statements or too long texts",
+            OmissionReason::TooManyValues => "its transaction has more values than a script takes",
+            OmissionReason::Rare => "one of too many different statements or transactions",
+            OmissionReason::Secret => "its text holds a secret",
+            OmissionReason::NoStatement => "its text is no statement",
         }
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for OmissionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -139,16 +147,16 @@ impl fmt::Display for Reason {
 
 /// Executions of statements, and their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct TimeShare {
     /// Executions.
     pub calls: u64,
     /// Their time, microseconds; parsing and binding included.
     pub time_us: u64,
 }
 
-impl Share {
+impl TimeShare {
     /// Adds executions.
-    pub fn add(&mut self, other: Share) {
+    pub fn add(&mut self, other: TimeShare) {
         self.calls += other.calls;
         self.time_us += other.time_us;
     }
@@ -158,16 +166,16 @@ impl Share {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// Everything, counted as it was read.
-    pub total: Share,
+    pub total: TimeShare,
     /// Statements of transactions that are replayed.
-    pub reproduced: Share,
+    pub reproduced: TimeShare,
     /// Statements that are not.
-    pub left_out: BTreeMap<Reason, Share>,
+    pub left_out: BTreeMap<OmissionReason, TimeShare>,
 }
 
 impl Balance {
     /// Counts what is left out.
-    pub fn leave_out(&mut self, reason: Reason, share: Share) {
+    pub fn leave_out(&mut self, reason: OmissionReason, share: TimeShare) {
         self.left_out.entry(reason).or_default().add(share);
     }
 
@@ -186,7 +194,7 @@ impl Balance {
     }
 
     /// The share of all time, or of all calls if the log has no durations.
-    pub fn fraction(&self, share: Share) -> f64 {
+    pub fn fraction(&self, share: TimeShare) -> f64 {
         if self.total.time_us > 0 {
             share.time_us as f64 / self.total.time_us as f64
         } else if self.total.calls > 0 {
@@ -203,17 +211,18 @@ mod tests {
 
     #[test]
     fn the_sum_is_exact_or_the_difference_says_so() {
-        let mut balance = Balance { total: Share { calls: 3, time_us: 30 }, ..Balance::default() };
-        balance.reproduced.add(Share { calls: 2, time_us: 20 });
+        let mut balance = Balance { total: TimeShare { calls: 3, time_us: 30 }, ..Balance::default() };
+        balance.reproduced.add(TimeShare { calls: 2, time_us: 20 });
         assert_eq!(balance.difference(), (1, 10));
-        balance.leave_out(Reason::Copy, Share { calls: 1, time_us: 10 });
+        balance.leave_out(OmissionReason::Copy, TimeShare { calls: 1, time_us: 10 });
         assert_eq!(balance.difference(), (0, 0));
         assert!((balance.coverage() - 2.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn words_are_distinct() {
-        let words: std::collections::BTreeSet<&str> = Reason::ALL.into_iter().map(Reason::word).collect();
-        assert_eq!(words.len(), Reason::ALL.len());
+        let words: std::collections::BTreeSet<&str> =
+            OmissionReason::ALL.into_iter().map(OmissionReason::word).collect();
+        assert_eq!(words.len(), OmissionReason::ALL.len());
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::balance::{Reason, Share};
+use crate::balance::{OmissionReason, TimeShare};
 use crate::log::Protocol;
 use crate::statement::identity::Fnv;
 use crate::statement::kind::AdvisoryLocks;
 use crate::statement::lexer::{Backslash, tokens};
-use crate::statement::{Form, StatementRole, Value};
+use crate::statement::{Form, SlotValue, StatementRole};
 use crate::template::hot::HotValues;
 use crate::template::sketch::DistinctSketch;
 
@@ -26,7 +26,7 @@ pub struct KnownForm {
     /// The form.
     pub form: Form,
     /// All executions, those that are left out included.
-    pub share: Share,
+    pub share: TimeShare,
     /// Executions as simple queries, as unnamed statements, and as prepared ones.
     pub by_protocol: [u64; 3],
     /// Distinct values of each slot.
@@ -50,7 +50,7 @@ pub struct Forms {
     n_bytes: usize,
     n_hot: usize,
     /// What is left out, by reason and form.
-    pub left_out: BTreeMap<(Reason, u32), Share>,
+    pub left_out: BTreeMap<(OmissionReason, u32), TimeShare>,
 }
 
 impl Forms {
@@ -58,10 +58,10 @@ impl Forms {
     pub(crate) fn count(
         &mut self,
         mut form: Form,
-        values: &[Value],
+        values: &[SlotValue],
         protocol: &Protocol,
         query_id: i64,
-        share: Share,
+        share: TimeShare,
     ) -> u32 {
         let key = form.key();
         let number = match self.by_key.get(&key) {
@@ -85,7 +85,7 @@ impl Forms {
         known.query_id = if known.query_id == 0 { query_id } else { known.query_id };
         let values = if share.calls > 0 { values } else { &[] };
         for (n, value) in values.iter().enumerate().take(known.distinct.len()) {
-            if let Value::Text(text) = value {
+            if let SlotValue::Text(text) = value {
                 let mut hash = Fnv::new();
                 hash.add(text.as_bytes());
                 known.distinct[n].add(hash.0);
@@ -101,7 +101,7 @@ impl Forms {
         // A pattern may find a secret in words that a form has, never in its values, which are not there.
         let text = form.numbered();
         if matches!(model::secret::hide_text(&text), std::borrow::Cow::Owned(_)) {
-            form = Form { role: StatementRole::Refused(Reason::Secret), ..form };
+            form = Form { role: StatementRole::Refused(OmissionReason::Secret), ..form };
         }
         let first_word = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
@@ -115,7 +115,7 @@ impl Forms {
             hot: hot.collect(),
             distinct: if is_work { vec![DistinctSketch::default(); n] } else { Vec::new() },
             form,
-            share: Share::default(),
+            share: TimeShare::default(),
             by_protocol: [0; 3],
             query_id: 0,
             locks: AdvisoryLocks::new(&text, &tokens(&text, Backslash::Plain)),
@@ -125,7 +125,7 @@ impl Forms {
     }
 
     /// Counts an execution that is left out.
-    pub(crate) fn leave_out(&mut self, reason: Reason, form: u32, share: Share) {
+    pub(crate) fn leave_out(&mut self, reason: OmissionReason, form: u32, share: TimeShare) {
         self.left_out.entry((reason, form)).or_default().add(share);
     }
 
@@ -146,5 +146,10 @@ fn place(protocol: &Protocol) -> usize {
 
 /// Stands for all that there is no room for.
 fn rest() -> Form {
-    Form { identity: 0, role: StatementRole::Refused(Reason::Rare), pieces: Vec::new(), slots: Vec::new() }
+    Form {
+        identity: 0,
+        role: StatementRole::Refused(OmissionReason::Rare),
+        pieces: Vec::new(),
+        slots: Vec::new(),
+    }
 }

@@ -13,4 +13,5 @@ pub mod statement;
 pub mod statistics;
 pub mod template;
 pub mod transaction;
+pub mod value;
 pub mod weight;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::role::text_class::{TextClass, class};
+use crate::value::text_class::{TextClass, class};
 
 /// How much of the values is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,7 +219,7 @@ fn shaped_uuid(text: &str, stream: &mut Stream) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::times::timestamp_us;
+    use crate::value::times::timestamp_us;
 
     fn mask(privacy: Privacy) -> Mask {
         Mask::new(privacy, [7; 32])

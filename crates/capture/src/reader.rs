@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::balance::{Balance, Reason, Share};
+use crate::balance::{Balance, OmissionReason, TimeShare};
 use crate::forms::{Forms, TEXT_BYTES_MAX};
 use crate::log::{ExecutedStatement, LoggedSession, SessionId, StatementSink};
 use crate::session::arrivals::Arrivals;
@@ -11,16 +11,16 @@ use crate::statement::form::{VALUES_MAX, take};
 use crate::statement::kind::{AdvisoryLocks, role};
 use crate::statement::lexer::{Backslash, tokens};
 use crate::statement::{Form, StatementRole};
-use crate::template::store::Templates;
+use crate::template::store::TemplateStore;
 use crate::transaction::cutter::{Cutter, Incoming};
-use crate::transaction::{Cut, Step, Transaction};
+use crate::transaction::{Cut, CutStep, CutTransaction};
 
 /// Most sessions that are open at once; the log of one server has no more.
 const SESSIONS_OPEN_MAX: usize = 100_000;
 
 /// A part of the log, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct CaptureWindow {
     /// First instant.
     pub from_us: i64,
     /// The instant after the last one.
@@ -34,18 +34,18 @@ pub enum WindowChoice {
     #[default]
     All,
     /// Between two instants.
-    Between(Window),
+    Between(CaptureWindow),
     /// Between two times of the first day of the log, in microseconds of the day, UTC.
-    OfDay(Window),
+    OfDay(CaptureWindow),
 }
 
 /// Everything that was read.
 #[derive(Debug, Default)]
-pub struct Read {
+pub struct ReadLog {
     /// Statements without their values.
     pub forms: Forms,
     /// Transactions.
-    pub templates: Templates,
+    pub templates: TemplateStore,
     /// Where the time went.
     pub balance: Balance,
     /// When transactions began.
@@ -55,7 +55,7 @@ pub struct Read {
     /// Sessions by their numbers.
     pub sessions: BTreeMap<u32, LoggedSession>,
     /// The first and the last instant of statements in the window.
-    pub span: Option<Window>,
+    pub span: Option<CaptureWindow>,
     /// Whether the log has durations.
     pub has_durations: bool,
     /// Statements outside of the window.
@@ -66,10 +66,10 @@ pub struct Read {
 
 /// The sink.
 #[derive(Debug, Default)]
-pub struct Reader {
-    read: Read,
+pub struct LogReader {
+    read: ReadLog,
     choice: WindowChoice,
-    window: Option<Window>,
+    window: Option<CaptureWindow>,
     open: HashMap<SessionId, OpenSession>,
     cuts: Vec<Cut>,
 }
@@ -83,7 +83,7 @@ struct OpenSession {
 /// The weight of an execution.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    share: Share,
+    share: TimeShare,
     time_us: u64,
     is_inside: bool,
 }
@@ -91,15 +91,15 @@ struct Counted {
 /// Sessions that are described.
 const SESSIONS_KEPT_MAX: usize = 100_000;
 
-impl Reader {
+impl LogReader {
     /// A sink for this part of a log.
-    pub fn new(choice: WindowChoice) -> Reader {
+    pub fn new(choice: WindowChoice) -> LogReader {
         let window = if let WindowChoice::Between(window) = choice { Some(window) } else { None };
-        Reader { choice, window, ..Reader::default() }
+        LogReader { choice, window, ..LogReader::default() }
     }
 
     /// What was read, when the log has ended.
-    pub fn finish(mut self) -> Read {
+    pub fn finish(mut self) -> ReadLog {
         let mut sessions: Vec<(SessionId, OpenSession)> = self.open.drain().collect();
         sessions.sort_by_key(|(id, _)| *id);
         for (_, mut session) in sessions {
@@ -115,7 +115,7 @@ impl Reader {
             const DAY_US: i64 = 86_400_000_000;
             let midnight = start_us.div_euclid(DAY_US) * DAY_US;
             let to_us = if day.to_us > day.from_us { day.to_us } else { day.to_us + DAY_US };
-            self.window = Some(Window { from_us: midnight + day.from_us, to_us: midnight + to_us });
+            self.window = Some(CaptureWindow { from_us: midnight + day.from_us, to_us: midnight + to_us });
         }
         self.window.is_none_or(|window| (window.from_us..window.to_us).contains(&start_us))
     }
@@ -147,13 +147,13 @@ impl Reader {
         }
     }
 
-    fn book(&mut self, transaction: Transaction) {
+    fn book(&mut self, transaction: CutTransaction) {
         let n_inside = transaction.steps.iter().filter(|step| step.is_inside).count();
         if n_inside == 0 {
             return;
         }
         if n_inside < transaction.steps.len() {
-            return self.leave_out(Reason::WindowEdge, &transaction);
+            return self.leave_out(OmissionReason::WindowEdge, &transaction);
         }
         self.read.arrivals.add(transaction.session, transaction.began_us(), transaction.ended_us());
         match self.hindrance(&transaction) {
@@ -163,25 +163,25 @@ impl Reader {
     }
 
     /// Why a whole transaction cannot be replayed.
-    fn hindrance(&self, transaction: &Transaction) -> Option<Reason> {
-        let form = |step: &Step| self.read.forms.form(step.form);
+    fn hindrance(&self, transaction: &CutTransaction) -> Option<OmissionReason> {
+        let form = |step: &CutStep| self.read.forms.form(step.form);
         if transaction.steps.iter().any(|step| step.lacks_values) {
             let has_error = transaction.steps.iter().any(|step| step.lacks_values && step.error.is_some());
-            return Some(if has_error { Reason::Error } else { Reason::NoParameters });
+            return Some(if has_error { OmissionReason::Error } else { OmissionReason::NoParameters });
         }
         if transaction.steps.iter().any(|step| form(step).slots.len() > VALUES_MAX) {
-            return Some(Reason::TooManyValues);
+            return Some(OmissionReason::TooManyValues);
         }
-        let known = |step: &Step| &self.read.forms.all[step.form as usize];
+        let known = |step: &CutStep| &self.read.forms.all[step.form as usize];
         if !transaction.is_block && transaction.steps.iter().any(|step| known(step).is_cursor) {
-            return Some(Reason::Cursor);
+            return Some(OmissionReason::Cursor);
         }
         let mut locks = AdvisoryLocks::default();
         transaction.steps.iter().for_each(|step| locks.add(known(step).locks));
-        if (locks.taken > 0) != (locks.released > 0) { Some(Reason::AdvisoryLock) } else { None }
+        if (locks.taken > 0) != (locks.released > 0) { Some(OmissionReason::AdvisoryLock) } else { None }
     }
 
-    fn leave_out(&mut self, reason: Reason, transaction: &Transaction) {
+    fn leave_out(&mut self, reason: OmissionReason, transaction: &CutTransaction) {
         for step in &transaction.steps {
             // A statement that cannot be replayed is the reason for itself, whatever else is wrong with its transaction.
             let own = match self.read.forms.form(step.form).role {
@@ -199,10 +199,10 @@ impl Reader {
         statement: &ExecutedStatement,
         counted: Counted,
         backslash: Backslash,
-    ) -> (StatementRole, Step) {
+    ) -> (StatementRole, CutStep) {
         let share = counted.share;
         let taken = if statement.text.len() > TEXT_BYTES_MAX {
-            let role = StatementRole::Refused(Reason::TooLong);
+            let role = StatementRole::Refused(OmissionReason::TooLong);
             take("", &[], role, &[], backslash)
         } else {
             let tokens = tokens(&statement.text, backslash);
@@ -216,7 +216,7 @@ impl Reader {
             && matches!(taken.form.role, StatementRole::Work(_) | StatementRole::Fixed);
         let form = self.form(taken.form, &taken.values, statement, share);
         let role = self.read.forms.form(form).role;
-        let step = Step {
+        let step = CutStep {
             form,
             values: taken.values.into(),
             start_us: statement.start_us,
@@ -232,15 +232,15 @@ impl Reader {
     fn form(
         &mut self,
         form: Form,
-        values: &[crate::statement::Value],
+        values: &[crate::statement::SlotValue],
         statement: &ExecutedStatement,
-        share: Share,
+        share: TimeShare,
     ) -> u32 {
         self.read.forms.count(form, values, &statement.protocol, statement.query_id, share)
     }
 }
 
-impl StatementSink for Reader {
+impl StatementSink for LogReader {
     fn session_began(&mut self, id: SessionId, session: &LoggedSession) {
         if self.read.sessions.len() < SESSIONS_KEPT_MAX {
             self.read.sessions.insert(id, session.clone());
@@ -261,12 +261,13 @@ impl StatementSink for Reader {
         let is_inside = self.is_inside(statement.start_us);
         self.read.has_durations |= statement.duration_us.is_some();
         let time_us = statement.duration_us.unwrap_or(0) + statement.parse_us + statement.bind_us;
-        let mut share = Share::default();
+        let mut share = TimeShare::default();
         if is_inside {
-            share = Share { calls: u64::from(!statement.is_fetch), time_us };
+            share = TimeShare { calls: u64::from(!statement.is_fetch), time_us };
             self.read.balance.total.add(share);
             let end_us = statement.start_us.saturating_add_unsigned(time_us);
-            let span = self.read.span.get_or_insert(Window { from_us: statement.start_us, to_us: end_us });
+            let span =
+                self.read.span.get_or_insert(CaptureWindow { from_us: statement.start_us, to_us: end_us });
             span.from_us = span.from_us.min(statement.start_us);
             span.to_us = span.to_us.max(end_us);
         } else {
@@ -277,13 +278,13 @@ impl StatementSink for Reader {
         if statement.is_fetch {
             // Its statement may be over already: the time of its rows is left out with a reason.
             self.read.n_fetches += u64::from(is_inside);
-            self.read.forms.leave_out(Reason::Cursor, step.form, share);
-            self.read.balance.leave_out(Reason::Cursor, share);
+            self.read.forms.leave_out(OmissionReason::Cursor, step.form, share);
+            self.read.balance.leave_out(OmissionReason::Cursor, share);
             return;
         }
         let dropped = match role {
             StatementRole::Dropped(reason) => Some(reason),
-            StatementRole::Set => Some(Reason::SessionState),
+            StatementRole::Set => Some(OmissionReason::SessionState),
             _ => None,
         };
         if let Some(reason) = dropped {

@@ -3,12 +3,10 @@
 pub mod numbers;
 pub mod planned;
 pub mod rules;
-pub mod text_class;
-pub mod times;
 pub mod variables;
 pub mod view;
 
-use crate::statement::places::Use;
+use crate::statement::places::SlotUse;
 
 /// What a server says of a slot of a form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub struct SlotColumn {
     /// The column.
     pub column: String,
     /// The use of the value there.
-    pub usage: Use,
+    pub usage: SlotUse,
     /// Whether it alone is unique.
     pub is_unique: bool,
     /// Whether an index begins with it.

@@ -8,6 +8,6 @@ mod lists;
 pub mod literal;
 pub mod places;
 
-pub use form::{Form, Origin, Piece, Slot, Taken, Value};
+pub use form::{Form, FormPiece, FormSlot, Origin, SlotValue, Taken};
 pub use identity::identity;
 pub use kind::{Kind, StatementRole};

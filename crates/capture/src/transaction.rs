@@ -2,22 +2,22 @@
 
 pub mod cutter;
 
-use crate::balance::{Reason, Share};
-use crate::statement::Value;
+use crate::balance::{OmissionReason, TimeShare};
+use crate::statement::SlotValue;
 
 /// A statement of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct CutStep {
     /// Number of its form.
     pub form: u32,
     /// Values.
-    pub values: Box<[Value]>,
+    pub values: Box<[SlotValue]>,
     /// When it began, microseconds since 1970 UTC.
     pub start_us: i64,
     /// Its time, that of parsing and binding included.
     pub time_us: u64,
     /// Its part of the balance; nothing if it was executed outside of the window.
-    pub share: Share,
+    pub share: TimeShare,
     /// Whether it began within the window.
     pub is_inside: bool,
     /// SQLSTATE if it failed.
@@ -28,16 +28,16 @@ pub struct Step {
 
 /// A transaction, whole or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct CutTransaction {
     /// Number of its session.
     pub session: u32,
     /// Statements.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CutStep>,
     /// Whether it begins with `BEGIN`.
     pub is_block: bool,
 }
 
-impl Transaction {
+impl CutTransaction {
     /// When it began.
     pub fn began_us(&self) -> i64 {
         self.steps.first().map_or(0, |step| step.start_us)
@@ -58,7 +58,7 @@ impl Transaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// It is whole.
-    Whole(Transaction),
+    Whole(CutTransaction),
     /// It is left out.
-    LeftOut(Reason, Transaction),
+    LeftOut(OmissionReason, CutTransaction),
 }

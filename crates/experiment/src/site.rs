@@ -14,6 +14,7 @@ pub mod reach;
 pub mod referee;
 pub(crate) mod requirements;
 pub mod settings;
+pub mod trust;
 pub(crate) mod wal;
 
 use std::collections::BTreeMap;
@@ -42,8 +43,8 @@ use crate::site::pending_undo::PendingUndo;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
+use crate::site::trust::TrustedWorkload;
 use crate::spot::Spot;
-use crate::stage::directory_data::trust::TrustedWorkload;
 
 /// All that stages and runs have in common. A function that needs a part takes that part.
 pub struct Site<'a> {

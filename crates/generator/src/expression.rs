@@ -4,26 +4,22 @@
 //! names, types and intervals, and the resulting [`Generator`] makes rows ([`RowMaker`]) and parameters
 //! ([`ParameterMaker`]) without allocating. Nothing here knows files, TOML or SQL.
 
-mod calendar;
 pub(crate) mod captured;
-pub(crate) mod captured_words;
 mod compile;
 mod functions;
-mod kind;
 mod make;
 mod node;
 mod operators;
 mod parse;
 mod references;
 mod scope;
-mod text;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::value::kind::Type;
+pub use crate::value::text::escape_copy;
 pub use functions::usages;
-pub use kind::Type;
 pub use make::{CellFault, ClientStream, Clock, Generator, ParameterMaker, RowMaker};
 pub use parse::{Expression, ExpressionError, parse};
 pub use scope::{Constant, Scope, TableSource, ValueFacts, ValueSource};
-pub use text::escape_copy;

@@ -12,6 +12,7 @@ mod manifest;
 mod problem;
 mod proof;
 pub mod random;
+mod value;
 
 pub use directory::{Directory, FILES_MAX};
 pub use draws::{

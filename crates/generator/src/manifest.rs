@@ -18,11 +18,12 @@ use toml::de::DeTable;
 
 use crate::directory::{Directory, MANIFEST};
 use crate::manifest::captured::{CapturedSource, DeclaredData};
-use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_identifier, is_name};
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_name};
 use crate::manifest::sessions::{SessionSpec, Variant};
 use crate::manifest::tables::{DeclaredTable, NamedText};
 use crate::manifest::transactions::{DeclaredTransaction, Think};
 use crate::problem::{Problem, sorted};
+use crate::value::is_identifier;
 
 /// The version of the format that this program knows.
 pub(crate) const FORMAT: i64 = 1;

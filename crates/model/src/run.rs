@@ -11,7 +11,6 @@ pub mod hooks;
 pub use crate::telemetry::host;
 pub mod now;
 pub mod phase;
-pub mod plans;
 pub mod profile;
 pub mod residency;
 pub mod rights;
@@ -39,8 +38,8 @@ use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
-use crate::run::plans::StatementPlan;
 use crate::run::residency::Residency;
+use crate::run::server::plans::StatementPlan;
 use crate::run::server::{LoadConnections, ServerRecord};
 use crate::run::touched::Touched;
 

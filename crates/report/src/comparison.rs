@@ -307,7 +307,8 @@ fn statement_rows(case: &CaseComparison, width: usize) -> Vec<String> {
     let rows = statements::table_of(case, statements::ROWS_MAX);
     let more = statements::left_out(case, statements::ROWS_MAX);
     let mut lines = named_rows(&rows, statements::WHAT, more, width);
-    let Some(whole) = statements::whole(case).filter(|_| !rows.is_empty()) else { return lines };
+    let whole = if rows.is_empty() { None } else { statements::whole(case) };
+    let Some(whole) = whole else { return lines };
     lines.push(String::new());
     lines.extend(terminal::wrap(&format!("{whole}; {}:", statements::SUM), width));
     for step in statements::steps(case) {

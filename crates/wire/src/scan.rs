@@ -174,12 +174,8 @@ impl Scanner {
         loop {
             let [tag, l0, l1, l2, l3, after @ ..] = rest else { return None };
             if *tag == b'Z' {
-                let status = status(after)?;
-                return (rest[1..HEADER_BYTES] == [0, 0, 0, 5]).then_some(Ordinary {
-                    n_done,
-                    n_rows,
-                    status,
-                });
+                let found = Ordinary { n_done, n_rows, status: status(after)? };
+                return (rest[1..HEADER_BYTES] == [0, 0, 0, 5]).then_some(found);
             }
             let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
             let (body, after) = after.split_at_checked(length.checked_sub(4)? as usize)?;

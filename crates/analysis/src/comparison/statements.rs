@@ -173,8 +173,10 @@ impl StatementComparison {
 
     /// Whether it is slower for sure if differences up to this share did not matter; `None` if it cannot be judged.
     pub fn is_slower_at(&self, margin: f64) -> Option<bool> {
-        let found = self.result.filter(|_| self.is_in_family())?;
-        Some(found.verdict_at(margin) == FamilyVerdict::More)
+        if !self.is_in_family() {
+            return None;
+        }
+        Some(self.result?.verdict_at(margin) == FamilyVerdict::More)
     }
 
     /// Wrong before slow, slow before candidates, those before unsure, and those first that matter most.
@@ -310,7 +312,7 @@ impl SideTotals {
             n,
             calls: over(n as f64, committed),
             share: over(sum_ns, whole_ns),
-            rows: rows.filter(|_| n > 0).map(|rows| rows / n as f64),
+            rows: if n > 0 { rows.map(|rows| rows / n as f64) } else { None },
         }
     }
 }

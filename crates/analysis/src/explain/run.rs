@@ -8,13 +8,13 @@ use model::telemetry::event::EventKind;
 use crate::budget;
 use crate::cost;
 use crate::explain::disturbance;
+use crate::fidelity;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::analytical;
 use crate::run::capacity;
 use crate::run::counters;
-use crate::run::fidelity;
 use crate::run::imports;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
@@ -90,7 +90,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         findings: Vec::new(),
         grade: Grade::Valid,
     };
-    summary.fidelity = fidelity::of_run(record, &summary.seconds);
+    summary.fidelity = fidelity::replayed::of_run(record, &summary.seconds);
     summary.limiter = limiter_of(data, &line, &usage, &summary);
     let context = RunContext {
         data,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::load::histogram::{Decoded, Decoder, HistogramSum};
 use model::load::interval::{Counts, Interval, MEASURED};
 use model::run::RunData;
-use model::run::plans::StatementPlan;
+use model::run::server::plans::StatementPlan;
 
 use crate::run::scripts::{ScriptMix, ScriptSums};
 use crate::run::timeline::Timeline;

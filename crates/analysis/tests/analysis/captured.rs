@@ -21,7 +21,7 @@ fn captured(change: impl Fn(&mut Interval)) -> RunData {
     run
 }
 
-/// What a rule finds in a run.
+/// The finding of a rule in a run.
 fn found(run: RunData, id: &str) -> Option<(Severity, String)> {
     let study = study(&quiet::experiment(1, vec![run]));
     let finding = study.runs[0].findings.iter().find(|finding| finding.id == id)?;

@@ -273,7 +273,7 @@ fn results_without_rows_are_compared_by_time() {
 }
 
 #[test]
-fn statements_with_one_beginning_are_told_apart_by_their_order() {
+fn statements_with_one_beginning_are_distinguished_by_their_order() {
     let data = pairs(6, 1.0);
     let mut study = study(&data);
     plant(&mut study, &mut Random::new(29), 0.01, [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0]);

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use anyhow::{Context, Result};
 
 use crate::privacy::{Mask, Place};
-use crate::role::times::timestamp_us;
 use crate::role::variables::{DrawColumn, Source, Variables, loop_name};
-use crate::role::view::{Cell, View};
-use crate::statement::Value;
+use crate::role::view::{ValueCell, View};
+use crate::statement::SlotValue;
 use crate::statement::literal::array_text;
+use crate::value::times::timestamp_us;
 
 /// Level of zstd.
 const LEVEL: i32 = 9;
@@ -65,7 +65,7 @@ impl<'a, 'v> Writer<'a, 'v> {
 
     /// The fields of an execution, of a template without loops.
     pub(super) fn fields(&mut self, columns: &[DrawColumn], row: usize) -> Vec<String> {
-        let cell = Cell { row, round: 0 };
+        let cell = ValueCell { row, round: 0 };
         columns.iter().enumerate().map(|(at, column)| self.field(at, column, cell, row)).collect()
     }
 
@@ -95,7 +95,7 @@ impl<'a, 'v> Writer<'a, 'v> {
             for (number, row) in rows.iter().enumerate() {
                 let n_rounds = of_loop.map_or(1, |of_loop| self.view.rounds(of_loop, *row));
                 for round in 0..n_rounds {
-                    let cell = Cell { row: *row, round };
+                    let cell = ValueCell { row: *row, round };
                     let mut fields: Vec<String> = Vec::with_capacity(columns.len() + 1);
                     fields.extend(of_loop.map(|_| number.to_string()));
                     for (at, column) in &columns {
@@ -116,20 +116,22 @@ impl<'a, 'v> Writer<'a, 'v> {
         Some(found)
     }
 
-    fn field(&mut self, at: usize, column: &DrawColumn, cell: Cell, number: usize) -> String {
+    fn field(&mut self, at: usize, column: &DrawColumn, cell: ValueCell, number: usize) -> String {
         let null = || "\\N".to_string();
         match &column.source {
             Source::Slot(place) => match self.view.value(*place, cell) {
-                Some(Value::Text(text) | Value::Truncated(text)) => escaped(&self.masked(at, column, text)),
-                Some(Value::List(all)) => {
+                Some(SlotValue::Text(text) | SlotValue::Truncated(text)) => {
+                    escaped(&self.masked(at, column, text))
+                }
+                Some(SlotValue::List(all)) => {
                     let all: Vec<Option<String>> =
                         all.iter().map(|one| one.as_ref().map(|one| self.masked(at, column, one))).collect();
                     escaped(&array_text(all.iter().map(Option::as_deref)))
                 }
-                Some(Value::Null) | None => null(),
+                Some(SlotValue::Null) | None => null(),
             },
             Source::Difference(place) => {
-                let time = self.view.value(*place, cell).and_then(Value::text).and_then(timestamp_us);
+                let time = self.view.value(*place, cell).and_then(SlotValue::text).and_then(timestamp_us);
                 let began = self.view.began_us(place.step, cell);
                 time.map_or_else(null, |time| format!("{:.6}", (time - began) as f64 / 1e6))
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::run::fidelity::{CountedStatement, StatementFigures, WorkloadFigures};
 
 use super::lines::{Reproduced, shown};
-use crate::reader::Read;
+use crate::reader::ReadLog;
 
 /// Executions per second of the statements of a file of statistics, by identity; empty if there is none.
 pub(super) fn exact(statistics: Option<&WorkloadFigures>) -> BTreeMap<u64, f64> {
@@ -19,7 +19,7 @@ pub(super) fn exact(statistics: Option<&WorkloadFigures>) -> BTreeMap<u64, f64> 
 
 /// The figures of the statistics, or else those that a log has: executions and their time. Each statement says whether it is replayed.
 pub(super) fn figures(
-    read: &Read,
+    read: &ReadLog,
     reproduced: &Reproduced,
     statistics: Option<&WorkloadFigures>,
     length_s: f64,
@@ -34,7 +34,7 @@ pub(super) fn figures(
     figures
 }
 
-fn of_log(read: &Read, reproduced: &Reproduced, length_s: f64) -> WorkloadFigures {
+fn of_log(read: &ReadLog, reproduced: &Reproduced, length_s: f64) -> WorkloadFigures {
     let mut figures =
         WorkloadFigures { length_s, dispersion: read.arrivals.dispersion(), ..WorkloadFigures::default() };
     for (number, known) in (0u32..).zip(&read.forms.all).filter(|(_, known)| known.share.calls > 0) {

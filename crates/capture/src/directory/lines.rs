@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::balance::{Reason, Share};
+use crate::balance::{OmissionReason, TimeShare};
 use crate::forms::Forms;
 use crate::role::FormFacts;
 use crate::statement::StatementRole;
@@ -13,17 +13,17 @@ use crate::statement::StatementRole;
 #[derive(Default)]
 struct Gathered {
     form: u32,
-    share: Share,
+    share: TimeShare,
     by_protocol: [u64; 3],
     transactions: BTreeMap<String, f64>,
-    reproduced: Share,
-    left_out: BTreeMap<Reason, Share>,
+    reproduced: TimeShare,
+    left_out: BTreeMap<OmissionReason, TimeShare>,
 }
 
 /// What is reproduced of each form, and the executions per transaction of each template.
 #[derive(Default)]
 pub(super) struct Reproduced {
-    pub(super) shares: BTreeMap<u32, Share>,
+    pub(super) shares: BTreeMap<u32, TimeShare>,
     pub(super) per_transaction: BTreeMap<u32, BTreeMap<String, f64>>,
 }
 
@@ -95,10 +95,10 @@ pub(super) fn files(
 /// The text of a form as it is shown: without values, and without secrets.
 pub(super) fn shown(forms: &Forms, number: u32) -> String {
     let form = forms.form(number);
-    if form.role == StatementRole::Refused(Reason::Secret) {
+    if form.role == StatementRole::Refused(OmissionReason::Secret) {
         return "(a text that holds a secret)".to_string();
     }
-    if form.role == StatementRole::Refused(Reason::Rare) && form.pieces.is_empty() {
+    if form.role == StatementRole::Refused(OmissionReason::Rare) && form.pieces.is_empty() {
         return "(statements beyond the number that is kept)".to_string();
     }
     model::secret::hide_text(&form.numbered()).into_owned()

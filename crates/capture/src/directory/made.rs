@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use model::run::fidelity::WorkloadFigures;
 
-use crate::balance::{Balance, Reason, Share};
+use crate::balance::{Balance, OmissionReason, TimeShare};
 use crate::directory::draws;
 use crate::directory::figures::{exact, figures};
 use crate::directory::lines::{self, Reproduced};
@@ -13,17 +13,17 @@ use crate::directory::manifest::{self, Entry, SourceFacts};
 use crate::directory::names::name;
 use crate::directory::readme;
 use crate::directory::rest::{self, Rest};
-use crate::directory::script::Script;
+use crate::directory::script::TemplateScript;
 use crate::directory::summary::{FILE, ShownTemplate, ShownVariable, Summary};
 use crate::privacy::{Mask, Privacy};
-use crate::reader::Read;
-use crate::role::times::shown;
-use crate::role::variables::{Maker, Variables};
+use crate::reader::ReadLog;
+use crate::role::variables::{VariableMaker, Variables};
 use crate::role::view::View;
 use crate::role::{FormFacts, ValueRole};
 use crate::session::classes::classes;
 use crate::statistics::source::{self, SOURCE_FILE};
 use crate::template::store::Template;
+use crate::value::times::shown;
 use crate::weight::scaling::{Scaled, Weighed, scale};
 
 /// Most transactions of a directory: pgbench takes 128 scripts, and a directory 256 files.
@@ -82,7 +82,7 @@ struct Chosen<'a> {
 ///
 /// # Errors
 /// A log of which nothing can be replayed, which is said with the reasons; or counts that do not add up, which is a fault of this program.
-pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
+pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     let Some(span) = read.span else {
         bail!(
             "the window has no statement ({} are outside of it); choose another with --window",
@@ -146,14 +146,14 @@ pub fn make(read: &mut Read, making: &Making<'_>) -> Result<MadeDirectory> {
 }
 
 /// Kinds of transactions that were forgotten to bound the memory are left out as rare ones.
-fn leave_out_forgotten(read: &mut Read) {
+fn leave_out_forgotten(read: &mut ReadLog) {
     for (form, share) in std::mem::take(&mut read.templates.forgotten) {
-        read.forms.leave_out(Reason::Rare, form, share);
-        read.balance.leave_out(Reason::Rare, share);
+        read.forms.leave_out(OmissionReason::Rare, form, share);
+        read.balance.leave_out(OmissionReason::Rare, share);
     }
 }
 
-fn leave_out_refused(read: &mut Read, templates: &[Template], refused: Vec<(Reason, usize)>) {
+fn leave_out_refused(read: &mut ReadLog, templates: &[Template], refused: Vec<(OmissionReason, usize)>) {
     for (reason, at) in refused {
         for (form, share) in &templates[at].shares {
             read.forms.leave_out(reason, *form, *share);
@@ -163,7 +163,7 @@ fn leave_out_refused(read: &mut Read, templates: &[Template], refused: Vec<(Reas
 }
 
 /// Enters what is reproduced into the sum, which then must be that of the source.
-fn expect_balance(read: &mut Read, reproduced: &Reproduced) -> Result<()> {
+fn expect_balance(read: &mut ReadLog, reproduced: &Reproduced) -> Result<()> {
     for share in reproduced.shares.values() {
         read.balance.reproduced.add(*share);
     }
@@ -190,13 +190,13 @@ fn entries<'a>(chosen: &'a [Chosen<'_>], rates: &[f64]) -> Vec<Entry<'a>> {
 
 /// Templates by time until enough is covered, and for each of the others why it is left out.
 fn choose<'a>(
-    read: &Read,
+    read: &ReadLog,
     making: &Making<'_>,
     templates: &'a [Template],
     is_simple: bool,
     mask: &mut Mask,
-) -> (Vec<Chosen<'a>>, Vec<(Reason, usize)>) {
-    let total = templates.iter().fold(Share::default(), |mut sum, one| {
+) -> (Vec<Chosen<'a>>, Vec<(OmissionReason, usize)>) {
+    let total = templates.iter().fold(TimeShare::default(), |mut sum, one| {
         sum.add(one.share());
         sum
     });
@@ -205,13 +205,13 @@ fn choose<'a>(
     order.sort_by_key(|at| std::cmp::Reverse((templates[*at].share().time_us, templates[*at].n)));
     let (mut chosen, mut refused) = (Vec::new(), Vec::new());
     let mut names = BTreeSet::new();
-    let (mut covered, mut n_covered) = (Share::default(), 0);
+    let (mut covered, mut n_covered) = (TimeShare::default(), 0);
     for at in order {
         let template = &templates[at];
         let is_enough = covered.time_us as f64 >= TIME_ENOUGH * total.time_us as f64
             && n_covered as f64 >= TRANSACTIONS_ENOUGH * n_total as f64;
         if is_enough || chosen.len() >= TEMPLATES_MAX {
-            refused.push((Reason::Rare, at));
+            refused.push((OmissionReason::Rare, at));
             continue;
         }
         match one(read, making, template, is_simple, mask) {
@@ -233,28 +233,28 @@ fn choose<'a>(
 
 /// What is too rare for a transaction of its own, as one, and for each of the others why it is left out.
 fn rest<'a>(
-    read: &Read,
+    read: &ReadLog,
     making: &Making<'_>,
     templates: &'a [Template],
-    refused: Vec<(Reason, usize)>,
+    refused: Vec<(OmissionReason, usize)>,
     is_simple: bool,
     mask: &mut Mask,
-) -> (Rest<'a>, Vec<(Reason, usize)>) {
+) -> (Rest<'a>, Vec<(OmissionReason, usize)>) {
     let mut rest = Rest::default();
     let mut left_out = Vec::new();
     for (reason, at) in refused {
-        if reason != Reason::Rare {
+        if reason != OmissionReason::Rare {
             left_out.push((reason, at));
             continue;
         }
         let template = &templates[at];
         let view = View::new(template);
-        let maker = Maker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
+        let maker = VariableMaker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
         match maker.variables(mask) {
             Err(reason) => left_out.push((reason, at)),
             Ok(variables) => {
                 if !rest.add(template, view, variables, &read.forms, is_simple) {
-                    left_out.push((Reason::Rare, at));
+                    left_out.push((OmissionReason::Rare, at));
                 }
             }
         }
@@ -263,19 +263,19 @@ fn rest<'a>(
 }
 
 fn one(
-    read: &Read,
+    read: &ReadLog,
     making: &Making<'_>,
     template: &Template,
     is_simple: bool,
     mask: &mut Mask,
-) -> Result<(Variables, String), Reason> {
+) -> Result<(Variables, String), OmissionReason> {
     let view = View::new(template);
     if view.rows.is_empty() {
-        return Err(Reason::TooLong);
+        return Err(OmissionReason::TooLong);
     }
-    let maker = Maker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
+    let maker = VariableMaker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
     let variables = maker.variables(mask)?;
-    let script = Script {
+    let script = TemplateScript {
         view: &view,
         forms: &read.forms,
         variables: &variables,
@@ -284,7 +284,7 @@ fn one(
     };
     let text = script.text();
     if text.len() > SCRIPT_BYTES_MAX {
-        return Err(Reason::TooLong);
+        return Err(OmissionReason::TooLong);
     }
     Ok((variables, text))
 }
@@ -309,12 +309,12 @@ fn add_transactions(
     Ok(())
 }
 
-fn is_mostly_simple(read: &Read) -> bool {
+fn is_mostly_simple(read: &ReadLog) -> bool {
     protocol(read) == "simple"
 }
 
 /// The protocol of most executions.
-fn protocol(read: &Read) -> &'static str {
+fn protocol(read: &ReadLog) -> &'static str {
     let mut sums = [0u64; 3];
     for known in &read.forms.all {
         sums.iter_mut().zip(known.by_protocol).for_each(|(sum, n)| *sum += n);
@@ -336,7 +336,7 @@ fn reproduced(chosen: &[Chosen<'_>]) -> Reproduced {
 }
 
 /// Rates, corrected to the exact counts of the statements that take time.
-fn scaled(read: &Read, making: &Making<'_>, chosen: &[Chosen<'_>], length_s: f64) -> Scaled {
+fn scaled(read: &ReadLog, making: &Making<'_>, chosen: &[Chosen<'_>], length_s: f64) -> Scaled {
     let weighed: Vec<Weighed> = chosen
         .iter()
         .map(|one| {
@@ -359,7 +359,7 @@ fn scaled(read: &Read, making: &Making<'_>, chosen: &[Chosen<'_>], length_s: f64
 }
 
 fn summarize(
-    read: &Read,
+    read: &ReadLog,
     making: &Making<'_>,
     chosen: &[Chosen<'_>],
     scaled: &Scaled,
@@ -400,7 +400,7 @@ fn summarize(
 }
 
 fn shown_variables(
-    read: &Read,
+    read: &ReadLog,
     making: &Making<'_>,
     one: &Chosen<'_>,
     view: &View<'_>,
@@ -435,7 +435,7 @@ fn notes(
     chosen: &[Chosen<'_>],
     scaled: &Scaled,
     making: &Making<'_>,
-    read: &Read,
+    read: &ReadLog,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     for one in &summary.templates {
@@ -456,7 +456,7 @@ fn notes(
             100.0 / scaled.factor
         ));
     }
-    if !making.statistics.is_none() && scaled.deviation > 0.05 {
+    if making.statistics.is_some() && scaled.deviation > 0.05 {
         notes.push(format!(
             "rates miss the exact counts by up to {:.0} %: they contradict each other",
             100.0 * scaled.deviation

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 
 use crate::directory::draws::Writer;
-use crate::directory::script::Script;
+use crate::directory::script::TemplateScript;
 use crate::forms::Forms;
 use crate::privacy::Mask;
 use crate::role::ValueRole;
-use crate::role::variables::{DrawColumn, DrawType, Filling, Source, Variable, Variables};
+use crate::role::variables::{DrawColumn, DrawType, SlotFilling, Source, Variable, Variables};
 use crate::role::view::{SlotPlace, View};
 use crate::template::reservoir::Reservoir;
 use crate::template::store::Template;
@@ -60,9 +60,14 @@ impl<'a> Rest<'a> {
             return false;
         }
         rename(&mut variables, self.shapes.len() + 1);
-        let script =
-            Script { view: &view, forms, variables: &variables, is_block: template.is_block, is_simple }
-                .text();
+        let script = TemplateScript {
+            view: &view,
+            forms,
+            variables: &variables,
+            is_block: template.is_block,
+            is_simple,
+        }
+        .text();
         if self.n_bytes + script.len() > SCRIPT_BYTES_MAX {
             return false;
         }
@@ -200,6 +205,6 @@ fn rename(variables: &mut Variables, number: usize) {
         variables
             .fillings
             .values()
-            .all(|one| !matches!(one, Filling::Variable(at, _) if *at >= variables.all.len()))
+            .all(|one| !matches!(one, SlotFilling::Variable(at, _) if *at >= variables.all.len()))
     );
 }

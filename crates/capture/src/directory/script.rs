@@ -1,13 +1,13 @@
 //! The script of a template, in pgbench's language.
 
 use crate::forms::Forms;
-use crate::role::variables::{Filling, Variables, loop_name};
+use crate::role::variables::{SlotFilling, Variables, loop_name};
 use crate::role::view::{SlotPlace, View};
 use crate::statement::literal::quote;
-use crate::statement::{Origin, Piece};
+use crate::statement::{FormPiece, Origin};
 
 /// The material of a script.
-pub(super) struct Script<'a> {
+pub(super) struct TemplateScript<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) forms: &'a Forms,
     pub(super) variables: &'a Variables,
@@ -15,7 +15,7 @@ pub(super) struct Script<'a> {
     pub(super) is_simple: bool,
 }
 
-impl Script<'_> {
+impl TemplateScript<'_> {
     /// The script.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
@@ -68,13 +68,13 @@ impl Script<'_> {
         let mut text = String::new();
         for piece in &form.pieces {
             match piece {
-                Piece::Text(plain) => text.push_str(plain),
-                Piece::Slot(slot) => {
+                FormPiece::Text(plain) => text.push_str(plain),
+                FormPiece::Slot(slot) => {
                     let place = SlotPlace { step, slot: usize::from(*slot) };
                     match self.variables.fillings.get(&place) {
-                        Some(Filling::Literal(Origin::Number, number)) => text.push_str(number),
-                        Some(Filling::Literal(_, literal)) => text.push_str(&literal_text(literal)),
-                        Some(Filling::Variable(variable, cast)) => {
+                        Some(SlotFilling::Literal(Origin::Number, number)) => text.push_str(number),
+                        Some(SlotFilling::Literal(_, literal)) => text.push_str(&literal_text(literal)),
+                        Some(SlotFilling::Variable(variable, cast)) => {
                             text.push_str(&format!(":{}{cast}", self.variables.all[*variable].name));
                         }
                         None => text.push_str("null"),

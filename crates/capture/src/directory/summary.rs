@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::balance::{Balance, Reason};
+use crate::balance::{Balance, OmissionReason};
 
 /// The file of the summary.
 pub const FILE: &str = "capture.json";
@@ -128,7 +128,7 @@ impl Summary {
                 "correction": one.correction, "variables": one.variables.iter().map(variable).collect::<Vec<_>>(),
             })
         };
-        let left_out = |(reason, share): (&Reason, &crate::balance::Share)| {
+        let left_out = |(reason, share): (&OmissionReason, &crate::balance::TimeShare)| {
             json!({
                 "reason": reason.word(), "about": reason.about(), "calls": share.calls, "time_us": share.time_us,
                 "share": self.balance.fraction(*share),

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::balance::Reason;
+use crate::balance::OmissionReason;
 use crate::directory::{MadeDirectory, Making, make};
 use crate::log::{
     BatchPart, ExecutedStatement, LoggedSession, LoggedValue, Protocol, StatementSink, VirtualTransaction,
 };
 use crate::privacy::Privacy;
-use crate::reader::{Reader, Window, WindowChoice};
+use crate::reader::{CaptureWindow, LogReader, WindowChoice};
 use crate::role::{FormFacts, SlotColumn, SlotFacts};
-use crate::statement::places::Use;
+use crate::statement::places::SlotUse;
 use crate::template::reservoir::Mixer;
 
 /// 2024-02-29 12:00 UTC.
@@ -48,7 +48,7 @@ fn captured(
     parameters: impl Fn(usize) -> Vec<Vec<String>>,
     facts: &BTreeMap<u32, FormFacts>,
 ) -> anyhow::Result<MadeDirectory> {
-    let mut reader = Reader::new(WindowChoice::All);
+    let mut reader = LogReader::new(WindowChoice::All);
     for n in 0..40usize {
         let values = parameters(n);
         for (at, text) in texts.iter().enumerate() {
@@ -60,7 +60,10 @@ fn captured(
     made(&mut read, facts)
 }
 
-fn made(read: &mut crate::reader::Read, facts: &BTreeMap<u32, FormFacts>) -> anyhow::Result<MadeDirectory> {
+fn made(
+    read: &mut crate::reader::ReadLog,
+    facts: &BTreeMap<u32, FormFacts>,
+) -> anyhow::Result<MadeDirectory> {
     let making = Making {
         name: "shop",
         privacy: Privacy::Values,
@@ -97,7 +100,7 @@ fn key_column(is_unique: bool) -> SlotFacts {
         column: Some(SlotColumn {
             table: "t".to_string(),
             column: "id".to_string(),
-            usage: Use::Equality,
+            usage: SlotUse::Equality,
             is_unique,
             is_indexed: true,
             has_default: false,
@@ -153,7 +156,7 @@ fn each_role_has_its_rule() {
     check(&["insert into t (id) values ($1)"], uuid, None, ("fresh", "\"uuid()\""));
     let text_column = SlotFacts {
         type_name: "text".to_string(),
-        column: Some(SlotColumn { usage: Use::Inserted, ..key_column(true).column.unwrap() }),
+        column: Some(SlotColumn { usage: SlotUse::Inserted, ..key_column(true).column.unwrap() }),
     };
     check(
         &["insert into t (id) values ($1)"],
@@ -200,7 +203,7 @@ fn links_and_returned_values_are_variables_of_what_comes_before() {
 
 #[test]
 fn what_an_insert_returned_is_used_in_the_rounds_of_a_loop() {
-    let mut reader = Reader::new(WindowChoice::All);
+    let mut reader = LogReader::new(WindowChoice::All);
     for n in 0..40i64 {
         let id = (100 + n).to_string();
         let mut at = n * 1_000_000;
@@ -225,8 +228,8 @@ fn what_an_insert_returned_is_used_in_the_rounds_of_a_loop() {
 #[test]
 fn what_lacks_values_is_left_out() {
     for (texts, value, reason) in [
-        (["select a from t where id = $1"], "abc...", Reason::Truncated),
-        (["select lo_create($1)"], "1", Reason::LargeObject),
+        (["select a from t where id = $1"], "abc...", OmissionReason::Truncated),
+        (["select lo_create($1)"], "1", OmissionReason::LargeObject),
     ] {
         let error = captured(&texts, |_| one(value), &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains(reason.about()), "{error}");
@@ -250,7 +253,7 @@ fn long_in_lists_become_arrays() {
 
 #[test]
 fn what_is_rare_is_one_transaction() {
-    let mut reader = Reader::new(WindowChoice::All);
+    let mut reader = LogReader::new(WindowChoice::All);
     for n in 0..130i64 {
         for again in 0..3 {
             let text = format!("select a{n} from t where id = $1");
@@ -281,8 +284,8 @@ fn what_is_rare_is_one_transaction() {
 
 #[test]
 fn windows_cut_transactions_and_the_sum_stays_exact() {
-    let window = Window { from_us: BEGAN_US + 1000, to_us: BEGAN_US + 4000 };
-    let mut reader = Reader::new(WindowChoice::Between(window));
+    let window = CaptureWindow { from_us: BEGAN_US + 1000, to_us: BEGAN_US + 4000 };
+    let mut reader = LogReader::new(WindowChoice::Between(window));
     for n in 0..60 {
         let text = if n % 3 == 0 {
             "begin"
@@ -298,7 +301,7 @@ fn windows_cut_transactions_and_the_sum_stays_exact() {
     let balance = &found.summary.balance;
     assert_eq!((balance.total.calls, balance.difference()), (30, (0, 0)));
     assert_eq!(balance.reproduced.calls, 27);
-    assert_eq!(balance.left_out[&Reason::WindowEdge].calls, 3);
+    assert_eq!(balance.left_out[&OmissionReason::WindowEdge].calls, 3);
     assert_eq!(read.n_outside, 30);
 }
 
@@ -333,7 +336,7 @@ fn hostile_streams_are_bounded_and_add_up() {
     for seed in 0..60 {
         let mut mixer = Mixer::new(seed);
         let mut below = |n: usize| usize::try_from(mixer.below(n as u64)).unwrap();
-        let mut reader = Reader::new(WindowChoice::All);
+        let mut reader = LogReader::new(WindowChoice::All);
         for n in 0..400i64 {
             let mut one = statement(pieces[below(pieces.len())], &["1", "NULL", "x..."][..below(4)], n * 50);
             one.session = below(5) as u32;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Distinct values and values seen once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frequencies {
+pub struct ValueFrequencies {
     /// Values that are not null.
     pub n: usize,
     /// Distinct ones.
@@ -13,16 +13,20 @@ pub struct Frequencies {
     pub once: usize,
 }
 
-impl Frequencies {
+impl ValueFrequencies {
     /// Counts texts.
-    pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Frequencies {
+    pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> ValueFrequencies {
         let mut counts: HashMap<&str, u32> = HashMap::new();
         let mut n = 0;
         for text in texts {
             *counts.entry(text).or_default() += 1;
             n += 1;
         }
-        Frequencies { n, distinct: counts.len(), once: counts.values().filter(|count| **count == 1).count() }
+        ValueFrequencies {
+            n,
+            distinct: counts.len(),
+            once: counts.values().filter(|count| **count == 1).count(),
+        }
     }
 
     /// Chance that the next value is none of the sample (Good 1953).
@@ -60,8 +64,8 @@ mod tests {
 
     #[test]
     fn frequencies_and_correlation() {
-        let found = Frequencies::new(["a", "b", "a", "c"].into_iter());
-        assert_eq!(found, Frequencies { n: 4, distinct: 3, once: 2 });
+        let found = ValueFrequencies::new(["a", "b", "a", "c"].into_iter());
+        assert_eq!(found, ValueFrequencies { n: 4, distinct: 3, once: 2 });
         assert!((found.unseen() - 0.5).abs() < 1e-12);
         assert!((order_correlation(&[1, 2, 3, 10]) - 1.0).abs() < 1e-12);
         assert!((order_correlation(&[4, 3, 2, 1]) + 1.0).abs() < 1e-12);

@@ -82,7 +82,7 @@ pub struct Variable {
 
 /// The filling of a slot.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Filling {
+pub enum SlotFilling {
     /// A literal, as it was written: a number, or a text that has to be quoted.
     Literal(Origin, String),
     /// The value of a variable, with a cast if a number would lose its type.
@@ -95,7 +95,7 @@ pub struct Variables {
     /// The variables.
     pub all: Vec<Variable>,
     /// The filling of each slot.
-    pub fillings: BTreeMap<SlotPlace, Filling>,
+    pub fillings: BTreeMap<SlotPlace, SlotFilling>,
     /// The role of each slot.
     pub roles: BTreeMap<SlotPlace, ValueRole>,
     /// Columns of captured rows.

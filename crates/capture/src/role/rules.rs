@@ -1,14 +1,14 @@
 //! The rules that give a slot its role: the first that holds.
 
 use crate::role::ValueRole;
-use crate::role::numbers::{Frequencies, order_correlation, spread};
-use crate::role::text_class::{int, is_json, is_uuid};
-use crate::role::times::timestamp_us;
+use crate::role::numbers::{ValueFrequencies, order_correlation, spread};
 use crate::role::variables::SlotView;
-use crate::role::view::{Cell, SlotPlace, View};
+use crate::role::view::{SlotPlace, ValueCell, View};
 use crate::statement::kind::{Kind, StatementRole};
-use crate::statement::places::Use;
-use crate::statement::{Origin, Value};
+use crate::statement::places::SlotUse;
+use crate::statement::{Origin, SlotValue};
+use crate::value::text_class::{int, is_json, is_uuid};
+use crate::value::times::timestamp_us;
 
 /// Fewest values of which a rule says anything.
 const VALUES_MIN: usize = 20;
@@ -27,9 +27,9 @@ const JSON_BYTES_MAX: usize = 65_536;
 #[derive(Debug)]
 pub struct SlotValues<'a> {
     /// The values.
-    pub values: Vec<&'a Value>,
+    pub values: Vec<&'a SlotValue>,
     /// How often they repeat.
-    pub frequencies: Frequencies,
+    pub frequencies: ValueFrequencies,
     /// The numbers, if all that are not null are numbers.
     pub ints: Option<Vec<i64>>,
     has_truncated: bool,
@@ -39,16 +39,16 @@ pub struct SlotValues<'a> {
 
 impl<'a> SlotValues<'a> {
     /// The facts about a column.
-    pub fn new(values: Vec<&'a Value>) -> SlotValues<'a> {
+    pub fn new(values: Vec<&'a SlotValue>) -> SlotValues<'a> {
         let texts = || values.iter().filter_map(|value| value.text());
-        let frequencies = Frequencies::new(texts());
+        let frequencies = ValueFrequencies::new(texts());
         let ints: Option<Vec<i64>> = texts().map(int).collect();
         SlotValues {
             frequencies,
             ints: ints.filter(|ints| !ints.is_empty()),
-            has_truncated: values.iter().any(|value| matches!(value, Value::Truncated(_))),
+            has_truncated: values.iter().any(|value| matches!(value, SlotValue::Truncated(_))),
             bytes_max: texts().map(str::len).max().unwrap_or(0),
-            n_null: values.iter().filter(|value| ***value == Value::Null).count(),
+            n_null: values.iter().filter(|value| ***value == SlotValue::Null).count(),
             values,
         }
     }
@@ -71,8 +71,9 @@ impl<'a> SlotValues<'a> {
 
     /// Whether a value is kept by its beginning only, or is too long.
     fn is_opaque(&self) -> bool {
-        let is_document =
-            |value: &&&Value| value.text().is_some_and(|text| text.len() <= JSON_BYTES_MAX && is_json(text));
+        let is_document = |value: &&&SlotValue| {
+            value.text().is_some_and(|text| text.len() <= JSON_BYTES_MAX && is_json(text))
+        };
         let is_long = self.bytes_max > KEPT_BYTES_MAX;
         self.has_truncated
             || is_long
@@ -100,7 +101,7 @@ pub fn is_link(view: &View<'_>, place: SlotPlace, earlier: SlotPlace) -> bool {
     if of_earlier.is_some() && of_earlier != own {
         return false;
     }
-    let cells: Vec<Cell> = view.cells(place.step).collect();
+    let cells: Vec<ValueCell> = view.cells(place.step).collect();
     let most = ((1.0 - LINK_SHARE) * cells.len() as f64) as usize;
     let mut n_different = 0;
     let mut n_values = 0;
@@ -121,7 +122,7 @@ pub fn is_link(view: &View<'_>, place: SlotPlace, earlier: SlotPlace) -> bool {
 pub fn role(view: &View<'_>, slot: &SlotView<'_>, values: &SlotValues<'_>) -> ValueRole {
     let usage = slot.usage();
     let is_unique_column = slot.facts.and_then(|facts| facts.column.as_ref()).map(|column| column.is_unique);
-    if usage == Use::Inserted && values.is_unique() && is_fresh(is_unique_column, values) {
+    if usage == SlotUse::Inserted && values.is_unique() && is_fresh(is_unique_column, values) {
         return ValueRole::Fresh;
     }
     if is_clock(view, slot.place, values) {
@@ -130,10 +131,10 @@ pub fn role(view: &View<'_>, slot: &SlotView<'_>, values: &SlotValues<'_>) -> Va
     if values.is_opaque() {
         return ValueRole::Opaque;
     }
-    if usage == Use::Range {
+    if usage == SlotUse::Range {
         return ValueRole::Range;
     }
-    if usage == Use::Equality {
+    if usage == SlotUse::Equality {
         let is_gone = slot.role == StatementRole::Work(Kind::Delete);
         if is_gone && values.is_unique() && is_unique_column != Some(false) {
             return ValueRole::Consumed;
@@ -160,7 +161,7 @@ fn is_clock(view: &View<'_>, place: SlotPlace, values: &SlotValues<'_>) -> bool 
     let mut times = Vec::new();
     let mut differences = Vec::new();
     for cell in view.cells(place.step) {
-        let Some(text) = view.value(place, cell).and_then(Value::text) else { continue };
+        let Some(text) = view.value(place, cell).and_then(SlotValue::text) else { continue };
         let Some(time) = timestamp_us(text) else { return false };
         times.push(time);
         differences.push(time - view.began_us(place.step, cell));
@@ -171,5 +172,5 @@ fn is_clock(view: &View<'_>, place: SlotPlace, values: &SlotValues<'_>) -> bool 
 
 /// Rows selected by a value that is not whole cannot be the rows of the source.
 pub fn selects_truncated(slot: &SlotView<'_>, values: &SlotValues<'_>) -> bool {
-    values.has_truncated && matches!(slot.usage(), Use::Equality | Use::Range | Use::Pattern)
+    values.has_truncated && matches!(slot.usage(), SlotUse::Equality | SlotUse::Range | SlotUse::Pattern)
 }

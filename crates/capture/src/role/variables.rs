@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::balance::Reason;
+use crate::balance::OmissionReason;
 use crate::forms::Forms;
 use crate::privacy::{Mask, Place};
-pub use crate::role::planned::{DrawColumn, DrawType, Filling, Source, Variable, Variables};
+pub use crate::role::planned::{DrawColumn, DrawType, SlotFilling, Source, Variable, Variables};
 use crate::role::rules::{KEPT_BYTES_MAX, SlotValues, is_constant, is_link, role, selects_truncated};
-use crate::role::text_class::{is_decimal, is_uuid};
 use crate::role::view::{SlotPlace, View};
 use crate::role::{FormFacts, SlotFacts, ValueRole};
-use crate::statement::form::Slot;
-use crate::statement::places::Use;
-use crate::statement::{Kind, Origin, StatementRole, Value};
+use crate::statement::form::FormSlot;
+use crate::statement::places::SlotUse;
+use crate::statement::{Kind, Origin, SlotValue, StatementRole};
+use crate::value::text_class::{is_decimal, is_uuid};
 
 /// Most columns of captured rows.
 const COLUMNS_MAX: usize = 240;
@@ -47,12 +47,12 @@ pub struct SlotView<'a> {
     pub facts: Option<&'a SlotFacts>,
     /// The statement.
     pub role: StatementRole,
-    slot: &'a Slot,
+    slot: &'a FormSlot,
 }
 
 impl<'a> SlotView<'a> {
     /// The use of the value.
-    pub fn usage(&self) -> Use {
+    pub fn usage(&self) -> SlotUse {
         match self.facts.and_then(|facts| facts.column.as_ref()) {
             Some(column) => column.usage,
             None => self.slot.hint.usage,
@@ -72,7 +72,7 @@ impl<'a> SlotView<'a> {
 }
 
 /// The material of variables.
-pub struct Maker<'a> {
+pub struct VariableMaker<'a> {
     /// The sample.
     pub view: &'a View<'a>,
     /// All forms.
@@ -86,12 +86,12 @@ pub struct Maker<'a> {
 /// Mean time of the client between statements that is more than a trip over a network and the resolution of a log.
 const PAUSE_US_MIN: f64 = 2000.0;
 
-impl Maker<'_> {
+impl VariableMaker<'_> {
     /// The variables of the template.
     ///
     /// # Errors
     /// Why it cannot be replayed.
-    pub fn variables(&self, mask: &mut Mask) -> Result<Variables, Reason> {
+    pub fn variables(&self, mask: &mut Mask) -> Result<Variables, OmissionReason> {
         let mut made =
             Making { maker: self, found: Variables::default(), names: BTreeSet::new(), owners: Vec::new() };
         for (number, _) in self.view.loops.iter().enumerate() {
@@ -104,14 +104,14 @@ impl Maker<'_> {
         made.pauses();
         for in_loop in std::iter::once(None).chain((0..self.view.loops.len()).map(Some)) {
             if made.found.columns.iter().filter(|column| column.in_loop == in_loop).count() > COLUMNS_MAX {
-                return Err(Reason::TooManyValues);
+                return Err(OmissionReason::TooManyValues);
             }
         }
         Ok(made.found)
     }
 
     fn places(&self) -> Vec<SlotPlace> {
-        let of_step = |(step, one): (usize, &crate::role::view::ScriptStep)| {
+        let of_step = |(step, one): (usize, &crate::role::view::TemplateStep)| {
             let n = self.forms.form(one.form).slots.len();
             (0..n).map(move |slot| SlotPlace { step, slot })
         };
@@ -167,7 +167,7 @@ impl Maker<'_> {
 }
 
 struct Making<'a> {
-    maker: &'a Maker<'a>,
+    maker: &'a VariableMaker<'a>,
     found: Variables,
     names: BTreeSet<String>,
     /// Slots that have a variable of their own.
@@ -175,12 +175,12 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn slot(&mut self, place: SlotPlace, mask: &mut Mask) -> Result<(), Reason> {
+    fn slot(&mut self, place: SlotPlace, mask: &mut Mask) -> Result<(), OmissionReason> {
         let maker = self.maker;
         let slot = maker.slot(place);
         let values = SlotValues::new(maker.view.column(place));
         if selects_truncated(&slot, &values) {
-            return Err(Reason::Truncated);
+            return Err(OmissionReason::Truncated);
         }
         if is_constant(&slot, &values)
             && let Some(text) = values.values.first().and_then(|value| value.text())
@@ -195,11 +195,11 @@ impl Making<'_> {
         {
             self.rename(variable, &slot);
             let cast = self.cast(&slot, &values);
-            self.found.fillings.insert(place, Filling::Variable(variable, cast));
+            self.found.fillings.insert(place, SlotFilling::Variable(variable, cast));
             self.found.roles.insert(place, ValueRole::Link);
             return Ok(());
         }
-        let is_returned = slot.usage() != Use::Limit
+        let is_returned = slot.usage() != SlotUse::Limit
             && maker.once_per_execution(place).is_some_and(|values| values.grows());
         let returning = if is_returned { maker.returning(place.step) } else { None };
         let role = if returning.is_some() { ValueRole::Returned } else { role(maker.view, &slot, &values) };
@@ -214,13 +214,13 @@ impl Making<'_> {
         };
         let cast = self.cast(&slot, &values);
         self.owners.push((place, variable));
-        self.found.fillings.insert(place, Filling::Variable(variable, cast));
+        self.found.fillings.insert(place, SlotFilling::Variable(variable, cast));
         self.found.roles.insert(place, role);
         Ok(())
     }
 
     fn constant(&mut self, slot: &SlotView<'_>, text: &str, n: usize, mask: &mut Mask) {
-        let is_other = matches!(slot.usage(), Use::Other | Use::Limit);
+        let is_other = matches!(slot.usage(), SlotUse::Other | SlotUse::Limit);
         let is_programs = slot.origin != Origin::Parameter
             && (self.maker.has_parameters(slot.place.step) || is_other && n >= 20);
         let written = match slot.origin {
@@ -229,19 +229,19 @@ impl Making<'_> {
         };
         self.found.roles.insert(slot.place, ValueRole::Constant);
         if slot.origin != Origin::Parameter {
-            self.found.fillings.insert(slot.place, Filling::Literal(slot.origin, written));
+            self.found.fillings.insert(slot.place, SlotFilling::Literal(slot.origin, written));
             return;
         }
         // A parameter stays one: the server plans for it, not for the value.
         let is_int =
-            !slot.facts.is_some_and(SlotFacts::is_text) && crate::role::text_class::int(&written).is_some();
+            !slot.facts.is_some_and(SlotFacts::is_text) && crate::value::text_class::int(&written).is_some();
         let expression = if is_int { written } else { format!("'{}'", written.replace('\'', "''")) };
         let name = self.name(slot);
         let values = SlotValues::new(Vec::new());
         let in_loop = self.maker.view.steps[slot.place.step].in_loop;
         let variable = self.add(name, ValueRole::Constant, in_loop, Some(expression), slot.place, &values);
         self.found.all[variable].distinct = (1, n);
-        self.found.fillings.insert(slot.place, Filling::Variable(variable, ""));
+        self.found.fillings.insert(slot.place, SlotFilling::Variable(variable, ""));
     }
 
     /// A variable that is drawn.
@@ -381,8 +381,8 @@ impl Making<'_> {
     /// A column that is read or filled names a value better than one that is changed by it.
     fn rename(&mut self, variable: usize, slot: &SlotView<'_>) {
         let owner = self.maker.slot(self.found.all[variable].place);
-        let is_better = matches!(slot.usage(), Use::Inserted | Use::Equality)
-            && !matches!(owner.usage(), Use::Inserted | Use::Equality);
+        let is_better = matches!(slot.usage(), SlotUse::Inserted | SlotUse::Equality)
+            && !matches!(owner.usage(), SlotUse::Inserted | SlotUse::Equality);
         let old = self.found.all[variable].name.clone();
         if !is_better || self.found.all[variable].role == ValueRole::Returned || slot.column().is_none() {
             return;
@@ -493,8 +493,8 @@ fn opaque(values: &SlotValues<'_>) -> String {
         .values
         .iter()
         .filter_map(|value| match value {
-            Value::Text(text) | Value::Truncated(text) => Some(&**text),
-            Value::Null | Value::List(_) => None,
+            SlotValue::Text(text) | SlotValue::Truncated(text) => Some(&**text),
+            SlotValue::Null | SlotValue::List(_) => None,
         })
         .collect();
     let is_bytes = !texts.is_empty() && texts.iter().all(|text| text.starts_with("\\x"));

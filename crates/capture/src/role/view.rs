@@ -1,7 +1,7 @@
 //! The sample of a template as columns: one for each slot, with a value for each execution or, in loops, for each round.
 
-use crate::statement::Value;
-use crate::template::store::{LoopSpan, Sampled, Template};
+use crate::statement::SlotValue;
+use crate::template::store::{LoopSpan, SampledTransaction, Template};
 
 /// Most statements of a script after loops with a constant number of rounds were written out.
 const STEPS_MAX: usize = 64;
@@ -10,7 +10,7 @@ const ROUNDS_MAX: u32 = 1000;
 
 /// A statement of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScriptStep {
+pub struct TemplateStep {
     /// Form.
     pub form: u32,
     /// The loop that it is in.
@@ -30,11 +30,11 @@ pub struct SlotPlace {
 #[derive(Debug)]
 pub struct View<'a> {
     /// The statements, those of a loop once.
-    pub steps: Vec<ScriptStep>,
+    pub steps: Vec<TemplateStep>,
     /// The loops as statements of `steps`.
     pub loops: Vec<LoopSpan>,
     /// The executions.
-    pub rows: Vec<&'a Sampled>,
+    pub rows: Vec<&'a SampledTransaction>,
     /// Rounds of each loop, by rows.
     rounds: Vec<Vec<u32>>,
 }
@@ -42,7 +42,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// The view of a template.
     pub fn new(template: &'a Template) -> View<'a> {
-        let mut rows: Vec<&Sampled> = template.sample.items().iter().collect();
+        let mut rows: Vec<&SampledTransaction> = template.sample.items().iter().collect();
         rows.sort_by_key(|row| row.began_us);
         let mut order: Vec<usize> = (0..template.loops.len()).collect();
         order.sort_by_key(|at| template.loops[*at]);
@@ -65,7 +65,8 @@ impl<'a> View<'a> {
                 let number = view.loops.len();
                 view.loops.push(LoopSpan { start: view.steps.len(), len: span.len });
                 view.rounds.push(rounds);
-                view.steps.extend(body.iter().map(|form| ScriptStep { form: *form, in_loop: Some(number) }));
+                view.steps
+                    .extend(body.iter().map(|form| TemplateStep { form: *form, in_loop: Some(number) }));
             }
             next = span.start + span.len;
         }
@@ -86,7 +87,7 @@ impl<'a> View<'a> {
     }
 
     fn plain(&mut self, forms: &[u32]) {
-        self.steps.extend(forms.iter().map(|form| ScriptStep { form: *form, in_loop: None }));
+        self.steps.extend(forms.iter().map(|form| TemplateStep { form: *form, in_loop: None }));
     }
 
     /// Rounds of a loop in a row.
@@ -108,34 +109,34 @@ impl<'a> View<'a> {
     }
 
     /// The rows of a column with their rounds: all executions, or all rounds of all executions.
-    pub fn cells(&self, step: usize) -> impl Iterator<Item = Cell> + '_ {
+    pub fn cells(&self, step: usize) -> impl Iterator<Item = ValueCell> + '_ {
         let in_loop = self.steps[step].in_loop;
         (0..self.rows.len()).flat_map(move |row| {
             let n = in_loop.map_or(1, |number| self.rounds(number, row));
-            (0..n).map(move |round| Cell { row, round })
+            (0..n).map(move |round| ValueCell { row, round })
         })
     }
 
     /// The value of a slot in a cell.
-    pub fn value(&self, place: SlotPlace, cell: Cell) -> Option<&'a Value> {
+    pub fn value(&self, place: SlotPlace, cell: ValueCell) -> Option<&'a SlotValue> {
         let at = self.position(cell.row, place.step, cell.round);
         self.rows[cell.row].values.get(at)?.get(place.slot)
     }
 
     /// All values of a slot.
-    pub fn column(&self, place: SlotPlace) -> Vec<&'a Value> {
+    pub fn column(&self, place: SlotPlace) -> Vec<&'a SlotValue> {
         self.cells(place.step).filter_map(|cell| self.value(place, cell)).collect()
     }
 
     /// When a statement began, in a cell.
-    pub fn began_us(&self, step: usize, cell: Cell) -> i64 {
+    pub fn began_us(&self, step: usize, cell: ValueCell) -> i64 {
         let row = self.rows[cell.row];
         let at = self.position(cell.row, step, cell.round);
         row.began_us + i64::from(row.start_us.get(at).copied().unwrap_or(0))
     }
 
     /// Time of the client before a statement, in a cell, microseconds.
-    pub fn gap_us(&self, step: usize, cell: Cell) -> u32 {
+    pub fn gap_us(&self, step: usize, cell: ValueCell) -> u32 {
         let at = self.position(cell.row, step, cell.round);
         self.rows[cell.row].gap_us.get(at).copied().unwrap_or(0)
     }
@@ -143,7 +144,7 @@ impl<'a> View<'a> {
 
 /// A place in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct ValueCell {
     /// The execution.
     pub row: usize,
     /// The round of its loop, from 0.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::statement::lexer::{Token, TokenKind};
+use crate::statement::lexer::{LexedToken, TokenKind};
 use crate::statement::literal::text_value;
 
 /// Settings that are remembered.
@@ -31,7 +31,7 @@ pub struct SettingsSeen {
 
 impl SettingsSeen {
     /// Counts `SET name = value`.
-    pub(crate) fn add(&mut self, session: u32, text: &str, tokens: &[Token]) {
+    pub(crate) fn add(&mut self, session: u32, text: &str, tokens: &[LexedToken]) {
         let word = |n: usize| tokens.get(n).map_or("", |token| &text[token.start..token.end]);
         let first = if word(1).eq_ignore_ascii_case("session") { 2 } else { 1 };
         let mut name = word(first).to_ascii_lowercase();

@@ -3,17 +3,17 @@
 use crate::log::LoggedValue;
 use crate::statement::identity::{Fnv, identity_of};
 use crate::statement::kind::StatementRole;
-use crate::statement::lexer::{Backslash, Token, TokenKind};
+use crate::statement::lexer::{Backslash, LexedToken, TokenKind};
 use crate::statement::lists::{InList, list};
 use crate::statement::literal::text_value;
-use crate::statement::places::{Hint, Places, Use};
+use crate::statement::places::{PlaceHint, SlotPlaces, SlotUse};
 
 /// Most values of a statement: pgbench's scripts take no more under the extended protocol.
 pub const VALUES_MAX: usize = 255;
 
 /// A value of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum SlotValue {
     /// NULL.
     Null,
     /// A text.
@@ -24,11 +24,11 @@ pub enum Value {
     List(Box<[Option<Box<str>>]>),
 }
 
-impl Value {
+impl SlotValue {
     /// The value if it is a whole text.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Value::Text(text) => Some(text),
+            SlotValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -36,17 +36,17 @@ impl Value {
     /// Bytes that it has in memory, about.
     pub(crate) fn n_bytes(&self) -> usize {
         let text = match self {
-            Value::Null => 0,
-            Value::Text(text) | Value::Truncated(text) => text.len(),
-            Value::List(all) => all.iter().flatten().map(|one| one.len() + 16).sum(),
+            SlotValue::Null => 0,
+            SlotValue::Text(text) | SlotValue::Truncated(text) => text.len(),
+            SlotValue::List(all) => all.iter().flatten().map(|one| one.len() + 16).sum(),
         };
-        text + size_of::<Value>()
+        text + size_of::<SlotValue>()
     }
 }
 
 /// A part of a statement's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum FormPiece {
     /// Text as it is.
     Text(String),
     /// A value, by the number of its slot.
@@ -68,11 +68,11 @@ pub enum Origin {
 
 /// A place for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct FormSlot {
     /// Where it stood.
     pub origin: Origin,
     /// The surroundings.
-    pub hint: Hint,
+    pub hint: PlaceHint,
 }
 
 /// A statement without its values.
@@ -83,17 +83,17 @@ pub struct Form {
     /// The kind.
     pub role: StatementRole,
     /// Text.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FormPiece>,
     /// Values.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<FormSlot>,
 }
 
 impl Form {
     /// The text with `$1` and the following ones.
     pub fn numbered(&self) -> String {
         self.pieces.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Text(plain) => text + plain,
-            Piece::Slot(n) => text + &format!("${}", n + 1),
+            FormPiece::Text(plain) => text + plain,
+            FormPiece::Slot(n) => text + &format!("${}", n + 1),
         })
     }
 
@@ -102,8 +102,8 @@ impl Form {
         let mut hash = Fnv::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => hash.add(text.as_bytes()),
-                Piece::Slot(n) => {
+                FormPiece::Text(text) => hash.add(text.as_bytes()),
+                FormPiece::Slot(n) => {
                     let origin = self.slots[usize::from(*n)].origin as u8;
                     hash.add(&[0, origin]);
                     hash.add(&n.to_le_bytes());
@@ -120,7 +120,7 @@ pub struct Taken {
     /// Without its values.
     pub form: Form,
     /// The values, one for each slot.
-    pub values: Vec<Value>,
+    pub values: Vec<SlotValue>,
     /// Whether it has parameters whose values are not known.
     pub lacks_parameters: bool,
 }
@@ -128,7 +128,7 @@ pub struct Taken {
 /// Takes a statement apart; `parameters` are those of its `$1` and the following ones.
 pub fn take(
     text: &str,
-    tokens: &[Token],
+    tokens: &[LexedToken],
     role: StatementRole,
     parameters: &[LoggedValue],
     backslash: Backslash,
@@ -141,7 +141,7 @@ pub fn take(
     let mut taker = Taker {
         text,
         tokens,
-        places: Places::new(text, tokens),
+        places: SlotPlaces::new(text, tokens),
         parameters,
         is_escaped: backslash == Backslash::Escape,
         keeps_literals,
@@ -169,15 +169,15 @@ pub fn take(
 
 struct Taker<'a> {
     text: &'a str,
-    tokens: &'a [Token],
-    places: Places<'a>,
+    tokens: &'a [LexedToken],
+    places: SlotPlaces<'a>,
     parameters: &'a [LoggedValue],
     is_escaped: bool,
     /// Whether literals stay where no value may stand.
     keeps_literals: bool,
-    pieces: Vec<Piece>,
-    slots: Vec<Slot>,
-    values: Vec<Value>,
+    pieces: Vec<FormPiece>,
+    slots: Vec<FormSlot>,
+    values: Vec<SlotValue>,
     /// The slot of each parameter, by its number.
     by_number: Vec<(u16, u16)>,
     lacks_parameters: bool,
@@ -186,8 +186,8 @@ struct Taker<'a> {
 impl Taker<'_> {
     fn push(&mut self, text: &str) {
         match self.pieces.last_mut() {
-            Some(Piece::Text(last)) => last.push_str(text),
-            _ => self.pieces.push(Piece::Text(text.to_string())),
+            Some(FormPiece::Text(last)) => last.push_str(text),
+            _ => self.pieces.push(FormPiece::Text(text.to_string())),
         }
     }
 
@@ -219,7 +219,7 @@ impl Taker<'_> {
         let Some(value) = value else { return false };
         self.push(&format!("select set_config('{name}', "));
         let column = name.rsplit('.').next().map(str::to_string);
-        self.add(Origin::Text, Hint { usage: Use::Other, column }, Value::Text(value.into()));
+        self.add(Origin::Text, PlaceHint { usage: SlotUse::Other, column }, SlotValue::Text(value.into()));
         self.push(", true)");
         true
     }
@@ -243,7 +243,7 @@ impl Taker<'_> {
     fn plain(&mut self, at: usize) -> usize {
         let token = &self.tokens[at];
         let word = &self.text[token.start..token.end];
-        let ends_in_colon = matches!(self.pieces.last(), Some(Piece::Text(text)) if text.ends_with(':'));
+        let ends_in_colon = matches!(self.pieces.last(), Some(FormPiece::Text(text)) if text.ends_with(':'));
         if ends_in_colon && token.kind != TokenKind::Operator {
             let is_cast = at > 0 && self.tokens[at - 1].kind == TokenKind::Operator;
             self.push(if is_cast { "" } else { " " });
@@ -291,21 +291,21 @@ impl Taker<'_> {
         Some(at + 1)
     }
 
-    fn value(&mut self, token: &Token) -> Option<(Origin, Value)> {
+    fn value(&mut self, token: &LexedToken) -> Option<(Origin, SlotValue)> {
         let word = &self.text[token.start..token.end];
         match token.kind {
             TokenKind::Text => {
                 let value = text_value(word, self.is_escaped)?;
-                Some((Origin::Text, Value::Text(value.into())))
+                Some((Origin::Text, SlotValue::Text(value.into())))
             }
-            TokenKind::Number => Some((Origin::Number, Value::Text(word.into()))),
+            TokenKind::Number => Some((Origin::Number, SlotValue::Text(word.into()))),
             TokenKind::Parameter(number) => {
                 let found = usize::from(number).checked_sub(1).and_then(|at| self.parameters.get(at));
                 self.lacks_parameters |= found.is_none();
                 let value = match found {
-                    None | Some(LoggedValue::Null) => Value::Null,
-                    Some(LoggedValue::Text(text)) => Value::Text(text.as_str().into()),
-                    Some(LoggedValue::Truncated(text)) => Value::Truncated(text.as_str().into()),
+                    None | Some(LoggedValue::Null) => SlotValue::Null,
+                    Some(LoggedValue::Text(text)) => SlotValue::Text(text.as_str().into()),
+                    Some(LoggedValue::Truncated(text)) => SlotValue::Truncated(text.as_str().into()),
                 };
                 Some((Origin::Parameter, value))
             }
@@ -313,9 +313,9 @@ impl Taker<'_> {
         }
     }
 
-    fn add(&mut self, origin: Origin, hint: Hint, value: Value) -> u16 {
+    fn add(&mut self, origin: Origin, hint: PlaceHint, value: SlotValue) -> u16 {
         let slot = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
-        self.slots.push(Slot { origin, hint });
+        self.slots.push(FormSlot { origin, hint });
         self.values.push(value);
         self.slot(slot);
         slot
@@ -323,18 +323,18 @@ impl Taker<'_> {
 
     /// Puts a slot into the text: never directly after a letter, where a variable would be a part of a name, nor after a colon.
     fn slot(&mut self, slot: u16) {
-        let is_glued = matches!(self.pieces.last(), Some(Piece::Text(text))
+        let is_glued = matches!(self.pieces.last(), Some(FormPiece::Text(text))
             if text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | ':' | '-')));
-        if is_glued || matches!(self.pieces.last(), Some(Piece::Slot(_))) {
+        if is_glued || matches!(self.pieces.last(), Some(FormPiece::Slot(_))) {
             self.push(" ");
         }
-        self.pieces.push(Piece::Slot(slot));
+        self.pieces.push(FormPiece::Slot(slot));
     }
 
     fn list(&mut self, list: InList) -> usize {
         let column = self.places.name_before(if list.is_not { list.word - 1 } else { list.word });
-        let hint = Hint { usage: if list.is_not { Use::Other } else { Use::Equality }, column };
-        let elements: Vec<(Origin, Value)> = (list.open + 1..list.close)
+        let hint = PlaceHint { usage: if list.is_not { SlotUse::Other } else { SlotUse::Equality }, column };
+        let elements: Vec<(Origin, SlotValue)> = (list.open + 1..list.close)
             .step_by(2)
             .filter_map(|at| {
                 let token = self.tokens[at];
@@ -347,17 +347,17 @@ impl Taker<'_> {
         }
         if list.is_array() {
             if list.is_not
-                && let Some(Piece::Text(text)) = self.pieces.last_mut()
+                && let Some(FormPiece::Text(text)) = self.pieces.last_mut()
             {
                 let kept = text.trim_end().len().saturating_sub("not".len());
                 text.truncate(kept);
             }
             self.push(if list.is_not { "<> all (" } else { "= any (" });
-            let one = |(_, value): (Origin, Value)| match value {
-                Value::Text(text) | Value::Truncated(text) => Some(text),
-                Value::Null | Value::List(_) => None,
+            let one = |(_, value): (Origin, SlotValue)| match value {
+                SlotValue::Text(text) | SlotValue::Truncated(text) => Some(text),
+                SlotValue::Null | SlotValue::List(_) => None,
             };
-            let values = Value::List(elements.into_iter().map(one).collect());
+            let values = SlotValue::List(elements.into_iter().map(one).collect());
             self.add(Origin::Array, hint, values);
         } else {
             self.push(&self.text[self.tokens[list.word].start..self.tokens[list.open].end]);
@@ -393,7 +393,7 @@ mod tests {
         take(text, &tokens, role(text, &tokens), parameters, Backslash::Plain)
     }
 
-    fn texts(values: &[Value]) -> Vec<&str> {
+    fn texts(values: &[SlotValue]) -> Vec<&str> {
         values.iter().map(|value| value.text().unwrap_or("-")).collect()
     }
 
@@ -442,7 +442,7 @@ mod tests {
     fn a_parameter_used_twice_is_one_slot() {
         let found = taken("select $2, $1, $2", &[LoggedValue::Text("a".into()), LoggedValue::Null]);
         assert_eq!(found.form.numbered(), "select $1, $2, $1");
-        assert_eq!(found.values, [Value::Null, Value::Text("a".into())]);
+        assert_eq!(found.values, [SlotValue::Null, SlotValue::Text("a".into())]);
         assert!(!found.lacks_parameters);
         assert!(taken("select $1", &[]).lacks_parameters);
     }
@@ -457,41 +457,45 @@ mod tests {
         let many: Vec<String> = (0..40).map(|n| n.to_string()).collect();
         let found = taken(&format!("delete from t where id not in ({})", many.join(", ")), &[]);
         assert_eq!(found.form.numbered(), "delete from t where id <> all ($1)");
-        assert!(matches!(&found.values[..], [Value::List(all)] if all.len() == 40));
+        assert!(matches!(&found.values[..], [SlotValue::List(all)] if all.len() == 40));
         check("select a from t where a in (select 1)", "select a from t where a in (select $1)", &["1"]);
     }
 
     #[test]
     fn neighbours_say_what_a_value_is_for() {
-        let hints = |text: &str| -> Vec<(Use, Option<String>)> {
+        let hints = |text: &str| -> Vec<(SlotUse, Option<String>)> {
             let found = taken(text, &[]);
             found.form.slots.into_iter().map(|slot| (slot.hint.usage, slot.hint.column)).collect()
         };
         let column = |name: &str| Some(name.to_string());
         assert_eq!(
             hints("select a from t where t.id = 5 and 3 < b"),
-            [(Use::Equality, column("id")), (Use::Range, column("b")),]
+            [(SlotUse::Equality, column("id")), (SlotUse::Range, column("b")),]
         );
         assert_eq!(
             hints("insert into t (a, b) values (1, 'x'), (2, f('y'))"),
             [
-                (Use::Inserted, column("a")),
-                (Use::Inserted, column("b")),
-                (Use::Inserted, column("a")),
-                (Use::Other, None),
+                (SlotUse::Inserted, column("a")),
+                (SlotUse::Inserted, column("b")),
+                (SlotUse::Inserted, column("a")),
+                (SlotUse::Other, None),
             ]
         );
         assert_eq!(
             hints("update t set a = 1, b = b + 2 where c = 3"),
-            [(Use::Assigned, column("a")), (Use::Assigned, column("b")), (Use::Equality, column("c")),]
+            [
+                (SlotUse::Assigned, column("a")),
+                (SlotUse::Assigned, column("b")),
+                (SlotUse::Equality, column("c")),
+            ]
         );
         assert_eq!(
             hints("select * from t where d between 1 and 2 and e = any('{1}') limit 3"),
             [
-                (Use::Range, column("d")),
-                (Use::Range, column("d")),
-                (Use::Equality, column("e")),
-                (Use::Limit, column("limit")),
+                (SlotUse::Range, column("d")),
+                (SlotUse::Range, column("d")),
+                (SlotUse::Equality, column("e")),
+                (SlotUse::Limit, column("limit")),
             ]
         );
     }

@@ -3,7 +3,7 @@
 //! Literals, parameters and the constants `true`, `false` and `null` are alike, as pg_stat_statements has them; lists of them are one,
 //! and so are rows of lists; comments and the case of words do not matter. A server's own query id differs by protocol and release.
 
-use crate::statement::lexer::{Backslash, Token, TokenKind, tokens};
+use crate::statement::lexer::{Backslash, LexedToken, TokenKind, tokens};
 
 /// FNV-1a of 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv).
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -31,7 +31,7 @@ impl Fnv {
 }
 
 /// The identity of a text with these tokens.
-pub(crate) fn identity_of(text: &str, tokens: &[Token]) -> u64 {
+pub(crate) fn identity_of(text: &str, tokens: &[LexedToken]) -> u64 {
     let mut hash = Fnv::new();
     for word in collapsed(words(text, tokens)) {
         hash.add(word.as_bytes());
@@ -43,7 +43,7 @@ pub(crate) fn identity_of(text: &str, tokens: &[Token]) -> u64 {
 /// Placeholder of everything that is a value.
 const VALUE: &str = "$";
 
-fn words(text: &str, tokens: &[Token]) -> Vec<String> {
+fn words(text: &str, tokens: &[LexedToken]) -> Vec<String> {
     let mut words: Vec<String> = Vec::with_capacity(tokens.len());
     for token in tokens {
         let text = &text[token.start..token.end];

@@ -1,7 +1,7 @@
 //! What a statement does, by its first words: work, the frame of a transaction, the state of a session, or what cannot be replayed.
 
-use crate::balance::Reason;
-use crate::statement::lexer::{Token, TokenKind};
+use crate::balance::OmissionReason;
+use crate::statement::lexer::{LexedToken, TokenKind};
 
 /// The effect of a statement on rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,9 +48,9 @@ pub enum StatementRole {
     /// `SET name` of the session.
     Set,
     /// What is left out alone, and the rest of its transaction is not.
-    Dropped(Reason),
+    Dropped(OmissionReason),
     /// What is left out with all of its transaction.
-    Refused(Reason),
+    Refused(OmissionReason),
 }
 
 /// Functions of large objects.
@@ -98,13 +98,13 @@ impl Words<'_> {
 }
 
 /// What a statement with these tokens is.
-pub fn role(text: &str, tokens: &[Token]) -> StatementRole {
-    let is_word = |token: &&Token| token.kind == TokenKind::Word;
+pub fn role(text: &str, tokens: &[LexedToken]) -> StatementRole {
+    let is_word = |token: &&LexedToken| token.kind == TokenKind::Word;
     let words =
         Words { all: tokens.iter().filter(is_word).map(|token| &text[token.start..token.end]).collect() };
     let Some(first) = words.all.first().map(|word| word.to_ascii_lowercase()) else {
         // `(select ...) union ...` has words, a lone literal has none.
-        return StatementRole::Dropped(Reason::NoStatement);
+        return StatementRole::Dropped(OmissionReason::NoStatement);
     };
     match first.as_str() {
         "select" | "values" | "table" | "with" => work(&words),
@@ -114,7 +114,7 @@ pub fn role(text: &str, tokens: &[Token]) -> StatementRole {
         "merge" => StatementRole::Work(Kind::Update),
         "call" | "explain" => StatementRole::Work(Kind::Other),
         "do" | "lock" | "savepoint" | "show" => StatementRole::Fixed,
-        "declare" if words.has_pair("with", "hold") => StatementRole::Refused(Reason::Cursor),
+        "declare" if words.has_pair("with", "hold") => StatementRole::Refused(OmissionReason::Cursor),
         "declare" => StatementRole::Work(Kind::Other),
         "fetch" | "move" | "close" => StatementRole::Fixed,
         "begin" => StatementRole::Begin,
@@ -123,34 +123,34 @@ pub fn role(text: &str, tokens: &[Token]) -> StatementRole {
         | "identify_system"
         | "base_backup"
         | "create_replication_slot"
-        | "timeline_history" => StatementRole::Refused(Reason::Replication),
+        | "timeline_history" => StatementRole::Refused(OmissionReason::Replication),
         "commit" | "end" | "rollback" | "abort" => ending(&words),
-        "prepare" if words.is(1, &["transaction"]) => StatementRole::Refused(Reason::TwoPhase),
+        "prepare" if words.is(1, &["transaction"]) => StatementRole::Refused(OmissionReason::TwoPhase),
         "release" => StatementRole::Fixed,
         "set" => set(&words),
         "reset" | "discard" | "deallocate" | "prepare" | "execute" | "load" => {
-            StatementRole::Dropped(Reason::SessionState)
+            StatementRole::Dropped(OmissionReason::SessionState)
         }
-        "listen" | "unlisten" | "notify" => StatementRole::Dropped(Reason::Listen),
-        "copy" => StatementRole::Refused(Reason::Copy),
+        "listen" | "unlisten" | "notify" => StatementRole::Dropped(OmissionReason::Listen),
+        "copy" => StatementRole::Refused(OmissionReason::Copy),
         "vacuum" | "analyze" | "analyse" | "cluster" | "reindex" | "checkpoint" | "refresh" => {
-            StatementRole::Refused(Reason::Maintenance)
+            StatementRole::Refused(OmissionReason::Maintenance)
         }
         "create" => create(&words),
         "drop" | "alter" | "truncate" | "grant" | "revoke" | "comment" | "security" | "reassign"
-        | "import" => StatementRole::Refused(Reason::Ddl),
-        _ => StatementRole::Dropped(Reason::NoStatement),
+        | "import" => StatementRole::Refused(OmissionReason::Ddl),
+        _ => StatementRole::Dropped(OmissionReason::NoStatement),
     }
 }
 
 /// What a query does: a `WITH` may change rows.
 fn work(words: &Words<'_>) -> StatementRole {
     if words.has(&LARGE_OBJECTS) {
-        return StatementRole::Refused(Reason::LargeObject);
+        return StatementRole::Refused(OmissionReason::LargeObject);
     }
     // `SELECT ... INTO` makes a table.
     if words.is(0, &["select"]) && words.has(&["into"]) && !words.has(&["insert", "merge"]) {
-        return StatementRole::Refused(Reason::Ddl);
+        return StatementRole::Refused(OmissionReason::Ddl);
     }
     let is_changing = words.is(0, &["with"]);
     // `FOR UPDATE` and `FOR NO KEY UPDATE` change nothing.
@@ -168,7 +168,7 @@ fn ending(words: &Words<'_>) -> StatementRole {
     let is_optional = |n: usize| words.is(n, &["work", "transaction"]);
     let next = if is_optional(1) { 2 } else { 1 };
     if words.is(1, &["prepared"]) {
-        StatementRole::Refused(Reason::TwoPhase)
+        StatementRole::Refused(OmissionReason::TwoPhase)
     } else if words.is(0, &["rollback"]) && words.is(next, &["to"]) {
         StatementRole::Fixed
     } else {
@@ -182,7 +182,7 @@ fn set(words: &Words<'_>) -> StatementRole {
     } else if words.is(1, &["role"])
         || (words.is(1, &["session"]) && words.is(2, &["authorization", "characteristics"]))
     {
-        StatementRole::Dropped(Reason::SessionState)
+        StatementRole::Dropped(OmissionReason::SessionState)
     } else {
         StatementRole::Set
     }
@@ -194,9 +194,9 @@ fn create(words: &Words<'_>) -> StatementRole {
     if is_temporary && words.has_pair("commit", "drop") {
         StatementRole::Fixed
     } else if is_temporary {
-        StatementRole::Refused(Reason::TemporaryTable)
+        StatementRole::Refused(OmissionReason::TemporaryTable)
     } else {
-        StatementRole::Refused(Reason::Ddl)
+        StatementRole::Refused(OmissionReason::Ddl)
     }
 }
 
@@ -211,8 +211,8 @@ pub struct AdvisoryLocks {
 
 impl AdvisoryLocks {
     /// Those of a statement.
-    pub fn new(text: &str, tokens: &[Token]) -> AdvisoryLocks {
-        let is_word = |token: &&Token| token.kind == TokenKind::Word;
+    pub fn new(text: &str, tokens: &[LexedToken]) -> AdvisoryLocks {
+        let is_word = |token: &&LexedToken| token.kind == TokenKind::Word;
         let words =
             Words { all: tokens.iter().filter(is_word).map(|token| &text[token.start..token.end]).collect() };
         let takes =
@@ -250,32 +250,32 @@ mod tests {
             ("merge into t using s on true when matched then do nothing", StatementRole::Work(Kind::Update)),
             ("/* x */ BEGIN ISOLATION LEVEL SERIALIZABLE", StatementRole::Begin),
             ("start transaction", StatementRole::Begin),
-            ("START_REPLICATION SLOT x", StatementRole::Refused(Reason::Replication)),
+            ("START_REPLICATION SLOT x", StatementRole::Refused(OmissionReason::Replication)),
             ("commit", StatementRole::End { chains: false }),
             ("END", StatementRole::End { chains: false }),
             ("commit work and chain", StatementRole::End { chains: true }),
             ("rollback and no chain", StatementRole::End { chains: false }),
             ("rollback to savepoint a", StatementRole::Fixed),
             ("rollback work to a", StatementRole::Fixed),
-            ("commit prepared 'x'", StatementRole::Refused(Reason::TwoPhase)),
-            ("prepare transaction 'x'", StatementRole::Refused(Reason::TwoPhase)),
-            ("prepare p as select 1", StatementRole::Dropped(Reason::SessionState)),
+            ("commit prepared 'x'", StatementRole::Refused(OmissionReason::TwoPhase)),
+            ("prepare transaction 'x'", StatementRole::Refused(OmissionReason::TwoPhase)),
+            ("prepare p as select 1", StatementRole::Dropped(OmissionReason::SessionState)),
             ("set local work_mem = '1GB'", StatementRole::Fixed),
             ("set transaction read only", StatementRole::Fixed),
             ("SET work_mem TO '64MB'", StatementRole::Set),
-            ("set session authorization x", StatementRole::Dropped(Reason::SessionState)),
+            ("set session authorization x", StatementRole::Dropped(OmissionReason::SessionState)),
             ("create temp table x (a int) on commit drop", StatementRole::Fixed),
-            ("create temp table x (a int)", StatementRole::Refused(Reason::TemporaryTable)),
-            ("create index on t (a)", StatementRole::Refused(Reason::Ddl)),
-            ("select * into x from t", StatementRole::Refused(Reason::Ddl)),
-            ("copy t from stdin", StatementRole::Refused(Reason::Copy)),
-            ("declare c cursor with hold for select 1", StatementRole::Refused(Reason::Cursor)),
+            ("create temp table x (a int)", StatementRole::Refused(OmissionReason::TemporaryTable)),
+            ("create index on t (a)", StatementRole::Refused(OmissionReason::Ddl)),
+            ("select * into x from t", StatementRole::Refused(OmissionReason::Ddl)),
+            ("copy t from stdin", StatementRole::Refused(OmissionReason::Copy)),
+            ("declare c cursor with hold for select 1", StatementRole::Refused(OmissionReason::Cursor)),
             ("declare c cursor for select 1", StatementRole::Work(Kind::Other)),
-            ("select lo_create(0)", StatementRole::Refused(Reason::LargeObject)),
-            ("vacuum t", StatementRole::Refused(Reason::Maintenance)),
-            ("listen x", StatementRole::Dropped(Reason::Listen)),
-            ("", StatementRole::Dropped(Reason::NoStatement)),
-            ("5", StatementRole::Dropped(Reason::NoStatement)),
+            ("select lo_create(0)", StatementRole::Refused(OmissionReason::LargeObject)),
+            ("vacuum t", StatementRole::Refused(OmissionReason::Maintenance)),
+            ("listen x", StatementRole::Dropped(OmissionReason::Listen)),
+            ("", StatementRole::Dropped(OmissionReason::NoStatement)),
+            ("5", StatementRole::Dropped(OmissionReason::NoStatement)),
         ] {
             check(text, expected);
         }

@@ -3,7 +3,7 @@
 
 /// A token and the bytes of the text that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct LexedToken {
     /// The kind.
     pub kind: TokenKind,
     /// First byte.
@@ -98,8 +98,8 @@ pub(crate) fn precedes_expression(word: &str) -> bool {
 }
 
 /// All tokens of a text, without blanks and comments.
-pub fn tokens(text: &str, backslash: Backslash) -> Vec<Token> {
-    let mut found: Vec<Token> = Vec::with_capacity(text.len() / 4);
+pub fn tokens(text: &str, backslash: Backslash) -> Vec<LexedToken> {
+    let mut found: Vec<LexedToken> = Vec::with_capacity(text.len() / 4);
     let mut at = 0;
     while at < text.len() {
         let blank = blank_len(&text.as_bytes()[at..]);
@@ -117,14 +117,14 @@ pub fn tokens(text: &str, backslash: Backslash) -> Vec<Token> {
             token(&text[at..], backslash)
         };
         let end = at + len.max(1);
-        found.push(Token { kind, start: at, end });
+        found.push(LexedToken { kind, start: at, end });
         at = end;
     }
     found
 }
 
 /// Whether a minus after this token is the sign of a number.
-fn leaves_sign(last: &Token, text: &str) -> bool {
+fn leaves_sign(last: &LexedToken, text: &str) -> bool {
     match last.kind {
         TokenKind::Operator => !text[last.start..last.end].starts_with("::"),
         TokenKind::Mark(mark) => matches!(mark, b'(' | b'[' | b',' | b':'),
@@ -353,7 +353,7 @@ mod tests {
         check("'a'\n  'b' 'c'", &["'a'\n  'b'", "'c'"]);
         check("'c:\\' || 'd'", &["'c:\\'", "||", "'d'"]);
         check("U&\"n\" \"a\"\"b\"", &["U&\"n\"", "\"a\"\"b\""]);
-        let escaped: Vec<Token> = tokens("'c:\\' || 'd'", Backslash::Escape);
+        let escaped: Vec<LexedToken> = tokens("'c:\\' || 'd'", Backslash::Escape);
         assert_eq!(escaped.len(), 3, "the quote is escaped: {escaped:?}");
     }
 

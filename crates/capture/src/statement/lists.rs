@@ -3,7 +3,7 @@
 //! A script has a fixed number of values. Lists are made longer by their last value, to the next power of two, as Hibernate does;
 //! longer ones become `= any (array)`, which the planner makes of them anyway.
 
-use crate::statement::lexer::{Token, TokenKind};
+use crate::statement::lexer::{LexedToken, TokenKind};
 
 /// Longest list that stays one.
 const LIST_MAX: usize = 32;
@@ -39,7 +39,7 @@ impl InList {
 }
 
 /// The list that begins with the word at this token.
-pub(crate) fn list(text: &str, tokens: &[Token], n: usize) -> Option<InList> {
+pub(crate) fn list(text: &str, tokens: &[LexedToken], n: usize) -> Option<InList> {
     let is = |at: usize, word: &str| {
         tokens.get(at).is_some_and(|token| text[token.start..token.end].eq_ignore_ascii_case(word))
     };

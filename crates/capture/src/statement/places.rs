@@ -2,11 +2,11 @@
 //!
 //! This is no parser. What a name next to a value suggests is used for names of variables, and where no server says more.
 
-use crate::statement::lexer::{Token, TokenKind, precedes_expression};
+use crate::statement::lexer::{LexedToken, TokenKind, precedes_expression};
 
 /// What the words around a value say about its use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Use {
+pub enum SlotUse {
     /// A column is compared with it for equality, also in a list.
     Equality,
     /// A column is compared with it by order.
@@ -26,9 +26,9 @@ pub enum Use {
 
 /// The surroundings of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hint {
+pub struct PlaceHint {
     /// Use.
-    pub usage: Use,
+    pub usage: SlotUse,
     /// The column, without its table.
     pub column: Option<String>,
 }
@@ -57,17 +57,17 @@ const WITH_LENGTHS: [&str; 19] = [
 ];
 
 /// A statement's tokens with their words.
-pub(crate) struct Places<'a> {
+pub(crate) struct SlotPlaces<'a> {
     text: &'a str,
-    tokens: &'a [Token],
+    tokens: &'a [LexedToken],
     columns: Vec<String>,
     is_insert: bool,
     is_update: bool,
 }
 
-impl<'a> Places<'a> {
-    pub(crate) fn new(text: &'a str, tokens: &'a [Token]) -> Places<'a> {
-        let mut places = Places { text, tokens, columns: Vec::new(), is_insert: false, is_update: false };
+impl<'a> SlotPlaces<'a> {
+    pub(crate) fn new(text: &'a str, tokens: &'a [LexedToken]) -> SlotPlaces<'a> {
+        let mut places = SlotPlaces { text, tokens, columns: Vec::new(), is_insert: false, is_update: false };
         places.is_insert = places.is(0, "insert");
         places.is_update = places.is(0, "update");
         if places.is_insert {
@@ -179,27 +179,27 @@ impl<'a> Places<'a> {
     }
 
     /// What is around the value at this token; `up_to` is the last token of it, which differs for lists.
-    pub(crate) fn hint(&self, n: usize, up_to: usize) -> Hint {
+    pub(crate) fn hint(&self, n: usize, up_to: usize) -> PlaceHint {
         if self.is_before(n, 1, "limit") || self.is_before(n, 1, "offset") {
-            return Hint { usage: Use::Limit, column: Some(self.word(n - 1).to_ascii_lowercase()) };
+            return PlaceHint { usage: SlotUse::Limit, column: Some(self.word(n - 1).to_ascii_lowercase()) };
         }
         if self.is_pattern(n) {
-            return Hint { usage: Use::Pattern, column: None };
+            return PlaceHint { usage: SlotUse::Pattern, column: None };
         }
         if let Some(column) = self.inserted(n) {
-            return Hint { usage: Use::Inserted, column: Some(column) };
+            return PlaceHint { usage: SlotUse::Inserted, column: Some(column) };
         }
-        let compared = |at: Option<usize>, name: Option<usize>| -> Option<Hint> {
+        let compared = |at: Option<usize>, name: Option<usize>| -> Option<PlaceHint> {
             let usage = match self.word(at?) {
-                "=" => Use::Equality,
-                "<" | ">" | "<=" | ">=" => Use::Range,
+                "=" => SlotUse::Equality,
+                "<" | ">" | "<=" | ">=" => SlotUse::Range,
                 _ => return None,
             };
-            Some(Hint { usage, column: Some(self.name(name?)?) })
+            Some(PlaceHint { usage, column: Some(self.name(name?)?) })
         };
         let left = self.opened(n);
-        let assigned = |hint: Hint| match hint.usage {
-            Use::Equality if self.is_assignment(n) => Hint { usage: Use::Assigned, ..hint },
+        let assigned = |hint: PlaceHint| match hint.usage {
+            SlotUse::Equality if self.is_assignment(n) => PlaceHint { usage: SlotUse::Assigned, ..hint },
             _ => hint,
         };
         if let Some(hint) = compared(left.checked_sub(1), left.checked_sub(2)) {
@@ -211,14 +211,14 @@ impl<'a> Places<'a> {
         let is_and = self.is_before(left, 1, "and") && self.is_before(left, 3, "between");
         if self.is_before(left, 1, "between") || is_and {
             let name = left.checked_sub(if is_and { 4 } else { 2 });
-            return Hint { usage: Use::Range, column: name.and_then(|name| self.name(name)) };
+            return PlaceHint { usage: SlotUse::Range, column: name.and_then(|name| self.name(name)) };
         }
         // `set a = a + $1`
         if self.is_update && self.is_assignment(n) {
             let name = self.before(n, 2).and_then(|at| self.name(at));
-            return Hint { usage: Use::Assigned, column: name };
+            return PlaceHint { usage: SlotUse::Assigned, column: name };
         }
-        Hint::default()
+        PlaceHint::default()
     }
 
     /// Whether it follows `like` or an operator of regular expressions.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::balance::Share;
-use crate::statement::Value;
+use crate::balance::TimeShare;
+use crate::statement::SlotValue;
 use crate::statement::identity::Fnv;
 use crate::template::fold::fold;
 use crate::template::reservoir::{Mixer, Reservoir};
-use crate::transaction::Transaction;
+use crate::transaction::CutTransaction;
 
 /// Transactions of a template that are kept.
 pub const SAMPLE_MAX: usize = 10_000;
@@ -18,13 +18,13 @@ const TEMPLATES_MAX: usize = 10_000;
 
 /// A kept transaction.
 #[derive(Clone, Debug)]
-pub struct Sampled {
+pub struct SampledTransaction {
     /// When it began.
     pub began_us: i64,
     /// Rounds of each loop of the template.
     pub rounds: Vec<u32>,
     /// Values of each statement, in the order of execution.
-    pub values: Vec<Box<[Value]>>,
+    pub values: Vec<Box<[SlotValue]>>,
     /// When each statement began, after the beginning of the transaction.
     pub start_us: Vec<u32>,
     /// Time between the end of the statement before and the beginning, for each statement.
@@ -55,17 +55,17 @@ pub struct Template {
     /// Transactions.
     pub n: u64,
     /// Share of each form.
-    pub shares: BTreeMap<u32, Share>,
+    pub shares: BTreeMap<u32, TimeShare>,
     /// Transactions of each session.
     pub by_session: BTreeMap<u32, u64>,
     /// The sample.
-    pub sample: Reservoir<Sampled>,
+    pub sample: Reservoir<SampledTransaction>,
 }
 
 impl Template {
     /// All statements of its transactions.
-    pub fn share(&self) -> Share {
-        self.shares.values().fold(Share::default(), |mut sum, share| {
+    pub fn share(&self) -> TimeShare {
+        self.shares.values().fold(TimeShare::default(), |mut sum, share| {
             sum.add(*share);
             sum
         })
@@ -74,20 +74,20 @@ impl Template {
 
 /// All templates.
 #[derive(Debug)]
-pub struct Templates {
+pub struct TemplateStore {
     by_key: HashMap<u64, usize>,
     /// The templates, in the order in which they appeared.
     pub all: Vec<Template>,
     /// Shares of forms whose templates were forgotten.
-    pub forgotten: BTreeMap<u32, Share>,
+    pub forgotten: BTreeMap<u32, TimeShare>,
     mixer: Mixer,
     n_bytes: usize,
     capacity: usize,
 }
 
-impl Default for Templates {
-    fn default() -> Templates {
-        Templates {
+impl Default for TemplateStore {
+    fn default() -> TemplateStore {
+        TemplateStore {
             by_key: HashMap::new(),
             all: Vec::new(),
             forgotten: BTreeMap::new(),
@@ -101,9 +101,9 @@ impl Default for Templates {
 /// Sessions that a template counts on their own.
 const SESSIONS_MAX: usize = 4096;
 
-impl Templates {
+impl TemplateStore {
     /// Adds a whole transaction.
-    pub fn add(&mut self, transaction: Transaction) {
+    pub fn add(&mut self, transaction: CutTransaction) {
         let sequence: Vec<u32> = transaction.steps.iter().map(|step| step.form).collect();
         let segments = fold(&sequence);
         let mut core = Vec::new();
@@ -142,7 +142,7 @@ impl Templates {
     }
 
     /// The template of a transaction; its loops get those that this one has.
-    fn place(&mut self, transaction: &Transaction, core: Vec<u32>, loops: &[LoopSpan]) -> usize {
+    fn place(&mut self, transaction: &CutTransaction, core: Vec<u32>, loops: &[LoopSpan]) -> usize {
         let error = transaction.error();
         let mut hash = Fnv::new();
         core.iter().for_each(|form| hash.add(&form.to_le_bytes()));
@@ -222,7 +222,7 @@ fn fits(known: &[LoopSpan], span: LoopSpan) -> bool {
     known.iter().all(|one| *one == span || is_apart(one))
 }
 
-fn sampled(transaction: Transaction, rounds: Vec<u32>) -> Sampled {
+fn sampled(transaction: CutTransaction, rounds: Vec<u32>) -> SampledTransaction {
     let began_us = transaction.began_us();
     let to_u32 = |us: i64| u32::try_from(us.max(0)).unwrap_or(u32::MAX);
     let mut start_us = Vec::with_capacity(transaction.steps.len());
@@ -235,32 +235,32 @@ fn sampled(transaction: Transaction, rounds: Vec<u32>) -> Sampled {
         end_us = step.start_us.saturating_add_unsigned(step.time_us);
         values.push(step.values);
     }
-    let n_bytes = values.iter().flatten().map(Value::n_bytes).sum::<usize>() + values.len() * 40 + 120;
-    Sampled { began_us, rounds, values, start_us, gap_us, n_bytes }
+    let n_bytes = values.iter().flatten().map(SlotValue::n_bytes).sum::<usize>() + values.len() * 40 + 120;
+    SampledTransaction { began_us, rounds, values, start_us, gap_us, n_bytes }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transaction::Step;
+    use crate::transaction::CutStep;
 
-    fn transaction(word: &str) -> Transaction {
-        let step = |form: u8| Step {
+    fn transaction(word: &str) -> CutTransaction {
+        let step = |form: u8| CutStep {
             form: form.into(),
-            values: vec![Value::Text("x".repeat(100).into())].into(),
+            values: vec![SlotValue::Text("x".repeat(100).into())].into(),
             start_us: 0,
             time_us: 1,
-            share: Share { calls: 1, time_us: 1 },
+            share: TimeShare { calls: 1, time_us: 1 },
             is_inside: true,
             error: None,
             lacks_values: false,
         };
-        Transaction { session: 0, steps: word.bytes().map(step).collect(), is_block: false }
+        CutTransaction { session: 0, steps: word.bytes().map(step).collect(), is_block: false }
     }
 
     #[test]
     fn loops_of_any_length_are_one_template() {
-        let mut templates = Templates::default();
+        let mut templates = TemplateStore::default();
         for word in ["bxyc", "bxyxyc", "bxyxyxyxyc", "bzc", "bxxyc"] {
             templates.add(transaction(word));
         }
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn templates_that_are_forgotten_are_counted() {
-        let mut templates = Templates::default();
+        let mut templates = TemplateStore::default();
         for n in 0..3 * TEMPLATES_MAX as u32 {
             let mut one = transaction("abc");
             one.steps.iter_mut().for_each(|step| step.form += 1000 * n);

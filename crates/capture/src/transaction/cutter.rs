@@ -1,10 +1,10 @@
 //! Cuts the statements of one session into transactions: by their virtual transaction ids, by `BEGIN` and `COMMIT`, and by the id
 //! `n/0`, which a statement has that ended its transaction [tried on PostgreSQL 15].
 
-use crate::balance::Reason;
+use crate::balance::OmissionReason;
 use crate::log::VirtualTransaction;
 use crate::statement::StatementRole;
-use crate::transaction::{Cut, Step, Transaction};
+use crate::transaction::{Cut, CutStep, CutTransaction};
 
 /// Most statements of a transaction.
 pub const STEPS_MAX: usize = 10_000;
@@ -23,7 +23,7 @@ pub struct Incoming {
     /// Whether others follow in the same message.
     pub is_followed: bool,
     /// The statement.
-    pub step: Step,
+    pub step: CutStep,
 }
 
 /// The open transaction of one session.
@@ -40,8 +40,8 @@ struct Open {
     id: Option<VirtualTransaction>,
     is_block: bool,
     has_failed: bool,
-    refused: Option<Reason>,
-    steps: Vec<Step>,
+    refused: Option<OmissionReason>,
+    steps: Vec<CutStep>,
     n_bytes: usize,
 }
 
@@ -68,12 +68,12 @@ impl Cutter {
         if let Some(open) = &self.open
             && !belongs(open, &incoming)
         {
-            self.close(Reason::Incomplete, out);
+            self.close(OmissionReason::Incomplete, out);
         }
         match incoming.role {
             StatementRole::Begin => {
                 if self.open.as_ref().is_none_or(|open| !open.is_block) {
-                    self.close(Reason::Incomplete, out);
+                    self.close(OmissionReason::Incomplete, out);
                     self.open = Some(Open::new(id, true));
                 }
                 self.push(incoming, out);
@@ -87,7 +87,8 @@ impl Cutter {
                 if is_block {
                     self.finish(out);
                 } else {
-                    let reason = if self.is_seen { Reason::Incomplete } else { Reason::WindowEdge };
+                    let reason =
+                        if self.is_seen { OmissionReason::Incomplete } else { OmissionReason::WindowEdge };
                     self.lose(reason, out);
                 }
                 if chains
@@ -95,7 +96,7 @@ impl Cutter {
                     && let Some(first) = first
                 {
                     let mut open = Open::new(None, true);
-                    open.steps.push(Step {
+                    open.steps.push(CutStep {
                         share: Default::default(),
                         time_us: 0,
                         is_inside,
@@ -118,12 +119,12 @@ impl Cutter {
 
     /// The session ended: a block that it had not ended is rolled back.
     pub fn session_ended(&mut self, out: &mut Vec<Cut>) {
-        self.close(Reason::Incomplete, out);
+        self.close(OmissionReason::Incomplete, out);
     }
 
     /// The log ended.
     pub fn log_ended(&mut self, out: &mut Vec<Cut>) {
-        self.close(Reason::WindowEdge, out);
+        self.close(OmissionReason::WindowEdge, out);
     }
 
     fn push(&mut self, incoming: Incoming, out: &mut Vec<Cut>) {
@@ -138,26 +139,26 @@ impl Cutter {
         open.refused = open.refused.or(refused);
         open.has_failed |= incoming.step.error.is_some();
         if incoming.step.error == Some(IN_FAILED_TRANSACTION) {
-            let alone = Transaction { session: self.session, steps: vec![incoming.step], is_block: false };
-            out.push(Cut::LeftOut(Reason::Error, alone));
+            let alone = CutTransaction { session: self.session, steps: vec![incoming.step], is_block: false };
+            out.push(Cut::LeftOut(OmissionReason::Error, alone));
             return;
         }
         open.n_bytes += incoming.step.values.iter().map(|value| value.n_bytes()).sum::<usize>();
         open.steps.push(incoming.step);
         if open.steps.len() >= STEPS_MAX || open.n_bytes > BYTES_MAX {
             // What follows belongs to the same transaction, of which nothing is kept.
-            open.refused = Some(Reason::TooLong);
+            open.refused = Some(OmissionReason::TooLong);
             let steps = std::mem::take(&mut open.steps);
             open.n_bytes = 0;
             out.push(Cut::LeftOut(
-                Reason::TooLong,
-                Transaction { session: self.session, steps, is_block: false },
+                OmissionReason::TooLong,
+                CutTransaction { session: self.session, steps, is_block: false },
             ));
         }
     }
 
     /// What is open ends here: it is whole unless it is a block.
-    fn close(&mut self, reason: Reason, out: &mut Vec<Cut>) {
+    fn close(&mut self, reason: OmissionReason, out: &mut Vec<Cut>) {
         match &self.open {
             Some(open) if open.is_block => self.lose(reason, out),
             Some(_) => self.finish(out),
@@ -168,7 +169,8 @@ impl Cutter {
     fn finish(&mut self, out: &mut Vec<Cut>) {
         let Some(open) = self.open.take() else { return };
         self.is_seen = true;
-        let transaction = Transaction { session: self.session, steps: open.steps, is_block: open.is_block };
+        let transaction =
+            CutTransaction { session: self.session, steps: open.steps, is_block: open.is_block };
         if transaction.steps.is_empty() {
             return;
         }
@@ -178,10 +180,11 @@ impl Cutter {
         });
     }
 
-    fn lose(&mut self, reason: Reason, out: &mut Vec<Cut>) {
+    fn lose(&mut self, reason: OmissionReason, out: &mut Vec<Cut>) {
         let Some(open) = self.open.take() else { return };
         self.is_seen = true;
-        let transaction = Transaction { session: self.session, steps: open.steps, is_block: open.is_block };
+        let transaction =
+            CutTransaction { session: self.session, steps: open.steps, is_block: open.is_block };
         if !transaction.steps.is_empty() {
             out.push(Cut::LeftOut(open.refused.unwrap_or(reason), transaction));
         }
@@ -204,7 +207,7 @@ fn belongs(open: &Open, incoming: &Incoming) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::Share;
+    use crate::balance::TimeShare;
     use crate::statement::Kind;
     use crate::statement::kind::role;
     use crate::statement::lexer::{Backslash, tokens};
@@ -217,12 +220,12 @@ mod tests {
             let (id, text) = line.split_once(' ').unwrap();
             let transaction =
                 id.trim_end_matches('!').parse().ok().map(|local| VirtualTransaction { backend: 3, local });
-            let step = Step {
+            let step = CutStep {
                 form: u32::from(text.as_bytes()[0]),
                 values: Box::default(),
                 start_us: 0,
                 time_us: 1,
-                share: Share { calls: 1, time_us: 1 },
+                share: TimeShare { calls: 1, time_us: 1 },
                 is_inside: true,
                 error: id.ends_with('!').then_some(*b"23505"),
                 lacks_values: false,
@@ -234,7 +237,7 @@ mod tests {
             cutter.take(Incoming { role, transaction, is_followed: false, step }, &mut out);
         }
         cutter.log_ended(&mut out);
-        let word = |transaction: &Transaction| -> String {
+        let word = |transaction: &CutTransaction| -> String {
             transaction.steps.iter().map(|step| char::from(step.form as u8)).collect()
         };
         let found: Vec<String> = out

@@ -12,7 +12,7 @@ use std::fs::File;
 use capture::directory::{MadeDirectory, Making, make};
 use capture::log::{LogFile, ReadOptions, read};
 use capture::privacy::Privacy;
-use capture::reader::{Reader, WindowChoice};
+use capture::reader::{LogReader, WindowChoice};
 use nix::sys::signal::Signal;
 use testbed::{ClusterOptions, TestServer, run};
 
@@ -67,7 +67,7 @@ impl Source {
 
     fn made(&self, privacy: Privacy) -> anyhow::Result<MadeDirectory> {
         let path = self.server.path("data/log/run.csv");
-        let mut sink = Reader::new(WindowChoice::All);
+        let mut sink = LogReader::new(WindowChoice::All);
         let file = LogFile { name: "run.csv".to_string(), bytes: Box::new(File::open(path)?) };
         read([file], &ReadOptions::default(), &mut sink)?;
         let mut read = sink.finish();

@@ -178,7 +178,7 @@ pub(super) struct TableProblems {
 
 /// What `schema.sql` has made in an open transaction.
 pub(super) struct MadeTables {
-    /// What was there before.
+    /// The objects that were there before.
     pub(super) before: Inventory,
     pub(super) created: Created,
     pub(super) problems: TableProblems,

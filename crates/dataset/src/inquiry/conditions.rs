@@ -157,7 +157,7 @@ mod tests {
         check("((t.a >= $3) AND (t.a <= $4))", &[(3, "t.a", Range, true), (4, "t.a", Range, true)]);
         check("(t.id = ANY ($1))", &[(1, "t.id", Equality, true)]);
         check("(t.id = ANY (ARRAY[$5, $6]))", &[(5, "t.id", Equality, true), (6, "t.id", Equality, true)]);
-        check("(t.id <> ALL ($1))", &[(1, "t.id", None, true)]);
+        check("(t.id <> ALL ($1))", &[(1, "t.id", None, false)]);
         check("((t.name)::text ~~ $2)", &[(2, "t.name", None, true)]);
         check("(lower((t.name)::text) = lower($7))", &[(7, "t.name", Equality, false)]);
         check("(t.ts > (now() - $3))", &[(3, "t.ts", Range, false)]);

@@ -51,7 +51,7 @@ pub fn statements(sql: &str) -> Result<Vec<String>, String> {
     if found.is_empty() { Err("there is no statement in it".to_string()) } else { Ok(found) }
 }
 
-/// Why a statement may not run on a server by URL, if so: nothing would undo it.
+/// Reason why a statement must not run on a server by URL, if there is one: nothing would undo it.
 pub fn refusal_by_url(statement: &str) -> Option<String> {
     let words = leading_words(statement, 4);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -58,7 +58,7 @@ pub(crate) fn connect_all(
 /// A connection that is being made.
 struct Handshake {
     dial: Dialing,
-    /// What it waits for.
+    /// Readiness that it waits for.
     want: Want,
     /// Its place among those that were asked for.
     place: usize,

@@ -483,9 +483,10 @@ impl Ground for Live<'_> {
     }
 
     fn explain(&mut self, record: &mut RunRecord) {
-        let Some(load) = record.load.as_ref().filter(|_| self.run.spec.block <= EXPLAINED_BLOCKS) else {
+        if self.run.spec.block > EXPLAINED_BLOCKS {
             return;
-        };
+        }
+        let Some(load) = record.load.as_ref() else { return };
         let plans = bundle_of(load).and_then(|bundle| {
             let conninfo = self.stage.conninfo_of_sql(&self.run.case.workload)?;
             let mut session = session::open(&conninfo, self.run.site.environment.stop)?;

@@ -3,7 +3,6 @@
 
 pub(crate) mod existing;
 pub mod proof;
-pub mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,9 +24,9 @@ use wire::session::Session;
 use workload::Schema;
 
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::trust::{TrustedWorkload, is_builtin, is_trusted};
 use crate::site::{Permissions, Risks, Site, loaded_words, requirements};
 use crate::stage::connections::options_with;
-use crate::stage::directory_data::trust::{TrustedWorkload, is_builtin, is_trusted};
 use crate::stage::reach;
 
 /// What problems begin with that are in a file of the directory.

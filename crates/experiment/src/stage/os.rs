@@ -150,7 +150,7 @@ pub fn disks_of(mounts: BTreeMap<String, model::run::host::MountRecord>) -> Vec<
 
 /// Settings for a run that take effect when its server starts.
 #[derive(Debug, Default)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedOsValues {
     /// Each value with the previous one, for the record.
     pub(crate) detail: Detail,
     pub(crate) binding: Option<Binding>,
@@ -187,8 +187,8 @@ pub(crate) fn apply(
     case: &Case,
     keeper: Option<&Mutex<Keeper>>,
     own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
-) -> Result<Applied> {
-    let mut applied = Applied::default();
+) -> Result<AppliedOsValues> {
+    let mut applied = AppliedOsValues::default();
     let bindings = [
         ("numa", placement_of(case).transpose()),
         ("processors", case.os.get("processors").map(|level| processors(level))),
@@ -208,7 +208,7 @@ fn set(
     case: &Case,
     keeper: Option<&Mutex<Keeper>>,
     own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
-    applied: &mut Applied,
+    applied: &mut AppliedOsValues,
 ) -> Result<()> {
     let keeper = keeper.context("changing operating system settings needs root")?;
     let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,7 +255,7 @@ fn use_huge_pages(
     keeper: &mut Keeper,
     cluster: &Cluster,
     settings: &mut BTreeMap<String, String>,
-    applied: &mut Applied,
+    applied: &mut AppliedOsValues,
 ) -> Result<()> {
     settings.insert("huge_pages".to_string(), wanted.to_string());
     let mut words = wanted.to_string();

@@ -1,6 +1,6 @@
 //! A column of captured rows, in the form in which expressions take its values.
 
-use crate::expression::Type;
+use crate::value::kind::Type;
 
 /// A column.
 pub(crate) struct DrawnColumn {

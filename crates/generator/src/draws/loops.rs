@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::DrawsTable;
-use crate::expression::Type;
 use crate::problem::Problem;
+use crate::value::kind::Type;
 
 /// The column that says to which row of the transaction a round belongs.
 const ROW: &str = "row";

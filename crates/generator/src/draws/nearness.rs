@@ -73,7 +73,7 @@ impl Nearness {
         let above_first = value.saturating_add(1).max(self.least);
         // The sum of both fits.
         let count = |first: i64, last: i64| {
-            (i128::from(last) - i128::from(first) + 1).clamp(0, i128::from(u64::MAX / 2)) as u64
+            (i128::from(last) - i128::from(first) + 1).min(i128::from(u64::MAX / 2)).max(0) as u64
         };
         ((low, count(low, below_last)), (above_first, count(above_first, high)))
     }
@@ -102,7 +102,7 @@ impl Nearness {
 mod tests {
     use super::*;
     use crate::draws::DrawnValues;
-    use crate::expression::Type;
+    use crate::value::kind::Type;
 
     fn nearness(words: &[i64], least: i64, most: i64) -> Nearness {
         let values = DrawnValues::Words(words.to_vec());

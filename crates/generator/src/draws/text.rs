@@ -1,10 +1,10 @@
 //! The text of captured rows: a line that says what it is, a line of columns with their types, and rows as COPY writes them.
 
 use crate::draws::{DrawnColumn, DrawnValues, DrawsTable};
-use crate::expression::Type;
-use crate::expression::captured_words::{parse_bool, parse_date, parse_decimal, parse_timestamp, rescaled};
-use crate::manifest::reader::is_identifier;
 use crate::problem::Problem;
+use crate::value::captured_words::{parse_bool, parse_date, parse_decimal, parse_timestamp, rescaled};
+use crate::value::is_identifier;
+use crate::value::kind::Type;
 
 /// The first line.
 const HEADER: &str = "pgdyno draws 1";

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::calendar::{TIMESTAMP_MAX, TIMESTAMP_MIN};
 use super::compile::{Compiler, Role, did_you_mean};
-use super::kind::Type;
 use super::make::Frame;
 use super::node::{Code, Facts, Node, Reach};
 use super::parse::{ExpressionError, Form, Part};
-use super::text::is_special;
 use crate::draws::{DrawnColumn, DrawsTable, Nearness};
+use crate::value::calendar::{TIMESTAMP_MAX, TIMESTAMP_MIN};
+use crate::value::kind::Type;
+use crate::value::text::is_special;
 
 /// The name of the row in expressions.
 pub(super) const DRAW: &str = "draw";
@@ -113,7 +113,7 @@ pub(super) fn near(
         }));
     }
     Ok(Node::word(Type::Int, facts, move |g, f| {
-        let x = code(g, f)?.clamp(least, most);
+        let x = code(g, f)?.min(most).max(least);
         let (low, high) = (x.saturating_sub(NEAR).max(least), x.saturating_add(NEAR).min(most));
         if low == high {
             return Some(x);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::functions;
-use super::kind::{Type, power_of_ten};
 use super::make::{Frame, Generator, UsedNames};
 use super::node::{Code, Facts, Node, Reach};
 use super::operators;
 use super::parse::{DEPTH_MAX, Expression, ExpressionError, Form, NODES_MAX, Part};
 use super::references;
 use super::scope::{Constant, Scope};
-use super::text::{BYTES_MAX, is_special};
+use crate::value::kind::{Type, power_of_ten};
+use crate::value::text::{BYTES_MAX, is_special};
 
 mod assemble;
 mod names;

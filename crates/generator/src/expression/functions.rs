@@ -11,12 +11,12 @@ mod times;
 mod words;
 
 use super::compile::{Compiler, did_you_mean};
-use super::kind::Type;
 use super::node::{Code, Facts, FloatFn, Node, TextFn, WordFn};
 use super::operators;
 use super::parse::{ExpressionError, Form, Part};
 use super::references;
 use super::scope::WordList;
+use crate::value::kind::Type;
 
 type Made = Result<Node, ExpressionError>;
 

@@ -11,10 +11,10 @@ pub(super) use frame::{ChildPlace, Frame, children_value, keep, n_lines};
 pub use stream::{ClientStream, Clock};
 
 use super::captured::DrawnRow;
-use super::kind::{Type, power_of_ten};
 use super::node::Code;
 use super::scope::ValueFacts;
-use super::text::{escape_copy, write_float, write_word};
+use crate::value::kind::{Type, power_of_ten};
+use crate::value::text::{escape_copy, write_float, write_word};
 
 /// All tables and parameters of a directory, resolved: shared by the threads that make rows.
 pub struct Generator {

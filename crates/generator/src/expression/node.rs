@@ -1,8 +1,8 @@
 //! A resolved part of an expression: its type, its code, and what is known of its values before one is made.
 
-use super::kind::Type;
 use super::make::{Frame, Generator};
-use super::text::{FLOAT_LENGTH, word_length};
+use crate::value::kind::Type;
+use crate::value::text::{FLOAT_LENGTH, word_length};
 
 /// Makes 64 bits: int, decimal, bool, date, timestamp, interval. `None` is null.
 pub(super) type WordFn = Box<dyn Fn(&Generator, &mut Frame) -> Option<i64> + Send + Sync>;
@@ -198,12 +198,12 @@ impl Node {
             Code::Text(code) => code,
             Code::Float(code) => Box::new(move |generator, frame, out| {
                 let Some(value) = code(generator, frame) else { return false };
-                super::text::write_float(value, out);
+                crate::value::text::write_float(value, out);
                 true
             }),
             Code::Word(code) => Box::new(move |generator, frame, out| {
                 let Some(value) = code(generator, frame) else { return false };
-                super::text::write_word(&kind, value, out);
+                crate::value::text::write_word(&kind, value, out);
                 true
             }),
         }

@@ -8,11 +8,11 @@ mod conversion;
 
 pub(super) use conversion::{alike, to_decimal, to_float};
 
-use super::calendar::{DATE_MAX, DATE_MIN, DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN};
 use super::compile::Compiler;
-use super::kind::{SCALE_MAX, Type};
 use super::node::{Code, Facts, FloatFn, Node, Reach, WordFn};
 use super::parse::{Binary, ExpressionError, Part, Unary};
+use crate::value::calendar::{DATE_MAX, DATE_MIN, DAY_US, TIMESTAMP_MAX, TIMESTAMP_MIN};
+use crate::value::kind::{SCALE_MAX, Type};
 
 pub(super) fn unary(
     compiler: &Compiler<'_>,

@@ -2,11 +2,11 @@
 
 use super::captured;
 use super::compile::{Compiler, Role, literal};
-use super::kind::Type;
 use super::make::{ChildPlace, children_value, keep, n_lines};
 use super::node::{Code, Facts, Node, Reach};
 use super::parse::{ExpressionError, Form, Part};
 use super::scope::{Constant, SourceForm};
+use crate::value::kind::Type;
 
 mod aggregates;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::captured::SetDraws;
 use super::compile;
-use super::kind::Type;
 use super::make::{Generator, UsedNames};
 use super::parse::{Expression, ExpressionError};
-use super::text::is_special;
+use crate::value::kind::Type;
+use crate::value::text::is_special;
 
 /// A value that is known when the plan is made.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,11 +15,11 @@ use crate::instance::{CheckSql, DirectoryTransaction, EachParameters, Parameter,
 use crate::manifest::braces::{Braces, numbers};
 use crate::manifest::captured::DeclaredData;
 use crate::manifest::cross::{check_file, script_file};
-use crate::manifest::reader::is_identifier;
 use crate::manifest::tables::{DeclaredTable, NamedText, TableSize};
 use crate::manifest::transactions::{DeclaredTransaction, DrawsSpec};
 use crate::manifest::{Manifest, OptionValue};
 use crate::problem::{Problem, meant, sorted};
+use crate::value::is_identifier;
 
 /// Most tables, braces expanded.
 const TABLES_MAX: usize = 1000;

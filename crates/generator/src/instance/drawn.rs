@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 /// The parameter and the fact that count executions whose row was dealt before.
 pub(super) const REUSED_DRAWS: &str = "reused_draws";
-/// Its expression.
+/// Expression that says whether a row was dealt before.
 pub(super) const REUSED: &str = "draw.reused";
 
 /// The captured rows of a transaction.

@@ -39,7 +39,7 @@ pub enum DeclaredData {
     Existing,
     /// From an archive by `pg_dump`, relative to the directory.
     RestoredFrom {
-        /// Its path.
+        /// Path of the archive.
         file: String,
         /// Where it stands.
         at: Range<usize>,

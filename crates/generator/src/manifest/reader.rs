@@ -10,13 +10,12 @@ use toml::de::{DeTable, DeValue};
 use crate::directory::MANIFEST;
 use crate::manifest::OptionValue;
 use crate::problem::{Problem, meant, nearest};
+use crate::value::NAME_CHARS_MAX;
 
 /// Most problems that are collected; what follows is seldom another one.
 const PROBLEMS_MAX: usize = 100;
 /// Most names in a table, or tables of a kind; more than a table of PostgreSQL has columns.
 const ITEMS_MAX: usize = 2000;
-/// Longest name.
-const NAME_CHARS_MAX: usize = 63;
 /// Longest time that a duration may say, seconds: a week.
 const DURATION_S_MAX: f64 = 7.0 * 86_400.0;
 
@@ -477,18 +476,10 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(is_part)
 }
 
-/// A name that expressions, scripts and SQL know without quotes.
-pub(crate) fn is_identifier(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !name.is_empty()
-        && name.len() <= NAME_CHARS_MAX
-        && name.chars().all(is_part)
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::is_identifier;
 
     #[test]
     fn times_have_units() {

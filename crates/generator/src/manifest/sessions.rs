@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::manifest::reader::{
-    ManifestReader, PlacedValue, Section, int_of, is_identifier, is_name, kind, number_of,
-};
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section, int_of, is_name, kind, number_of};
 use crate::manifest::tables::{NamedText, named};
 use crate::manifest::transactions::{Think, think};
+use crate::value::is_identifier;
 
 /// Greatest weight of a transaction, as pgbench takes it.
 const WEIGHT_MAX: i64 = 1_000_000_000;

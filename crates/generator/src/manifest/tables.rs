@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::manifest::braces::Braces;
-use crate::manifest::reader::{ManifestReader, PlacedValue, Section, is_identifier, kind};
+use crate::manifest::reader::{ManifestReader, PlacedValue, Section, kind};
+use crate::value::is_identifier;
 
 /// Most columns and hidden values that a table declares; PostgreSQL's tables have at most 1,600 columns.
 const VALUES_MAX: usize = 1600;

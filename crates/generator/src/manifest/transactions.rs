@@ -159,7 +159,7 @@ fn each(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Vec<E
         let params = inner.named(reader);
         found.push(EachSpec { name: name.value, at: name.at, params });
     }
-    for name in names.iter().filter(|name| !super::is_identifier(&name.value)) {
+    for name in names.iter().filter(|name| !crate::value::is_identifier(&name.value)) {
         reader.problem(name.at.clone(), "the name of a loop has letters, digits and `_`, no digit first");
     }
     found

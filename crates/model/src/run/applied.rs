@@ -31,7 +31,7 @@ pub struct AppliedRelation {
 }
 
 impl AppliedRelation {
-    /// By how much it grew, bytes.
+    /// Growth, bytes.
     pub fn growth(&self) -> f64 {
         self.after_bytes.unwrap_or(0) as f64 - self.before_bytes.unwrap_or(0) as f64
     }

@@ -1,5 +1,7 @@
 //! The server of a run.
 
+pub mod plans;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -27,7 +27,7 @@ pub(crate) fn noun(case: &CaseSummary) -> &'static str {
     }
 }
 
-/// What they are called together.
+/// Noun for all of them.
 pub(crate) fn plural_noun(case: &CaseSummary) -> String {
     if case.analytical.is_some() { "queries".to_string() } else { format!("{}s", noun(case)) }
 }

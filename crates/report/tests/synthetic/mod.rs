@@ -1,6 +1,7 @@
 //! Studies made up from a formula and a seed, for tests and for looking at the page. No number here was measured.
 
 mod compared;
+mod limits;
 mod records;
 mod scripts;
 mod uncertainty;
@@ -8,13 +9,13 @@ mod uncertainty;
 use std::collections::BTreeMap;
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
 use analysis::summary::variation::{Spread, VarianceShares, Variation};
 use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, ResourceUsage, RunSummary, Second, StatementSummary, Study,
     TelemetrySeries, TimelineMark, TopStatement,
 };
 pub(crate) use compared::comparisons;
+use limits::limiter;
 use model::experiment::Prepare;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::plan::{Plan, RunSpec, RunState};
@@ -572,34 +573,5 @@ impl Random {
     fn around(&mut self, mean: f64, spread: f64) -> f64 {
         let sum: f64 = (0..6).map(|_| self.next() - 0.5).sum();
         mean * (1.0 + spread * sum * 1.4)
-    }
-}
-
-/// Few clients limit at first, then WAL, then locks of rows.
-fn limiter(n_clients: u32) -> Limiter {
-    let figure = |label: &str, share, of, speaks_for| LimiterFigure {
-        label: label.to_string(),
-        share,
-        of,
-        speaks_for,
-    };
-    let (name, confidence) = match n_clients {
-        0..4 => (Bottleneck::OfferedLoad, Confidence::Low),
-        4..64 => (Bottleneck::WalSync, Confidence::Medium),
-        _ => (Bottleneck::RowLock, Confidence::Medium),
-    };
-    Limiter {
-        figures: vec![
-            figure("somebody writing or syncing WAL", 0.97, "instants", Some(name)),
-            figure("writing or syncing WAL", 0.31, "sessions at work", Some(name)),
-            figure("busy", 0.63, "processors", Some(Bottleneck::ServerCpu)),
-            figure("in a statement", 0.94, "clients", None),
-        ],
-        runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
-        ..Limiter::new(
-            name,
-            confidence,
-            "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it",
-        )
     }
 }

@@ -1,7 +1,7 @@
 //! Generic plans of statements: what the server would do, without doing it.
 
 use anyhow::Result;
-use model::run::plans::StatementPlan;
+use model::run::server::plans::StatementPlan;
 use wire::session::{Session, SessionError};
 
 /// Statements of which a plan is asked.

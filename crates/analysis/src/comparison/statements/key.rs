@@ -31,7 +31,7 @@ impl<'a> StatementKey<'a> {
             == (other.script, other.nth_script, other.label, other.nth_label)
     }
 
-    /// What it did in a run.
+    /// The executions of the statement in a run.
     pub(super) fn find(&self, run: &'a RunSummary) -> Option<&'a StatementExecutions> {
         let named =
             run.executions.iter().filter(|of| of.script_name == self.script && of.label == self.label);

@@ -58,14 +58,13 @@ fn add(node: &Value, depth: usize, lines: &mut Vec<String>) {
     let part = |word: &str, name: &str| text(name).map_or(String::new(), |value| format!(" {word} {value}"));
     let number = |name: &str| node.get(name).and_then(Value::as_f64).unwrap_or(0.0);
     lines.push(format!(
-        "{:indent$}{}{}{} (rows {:.0}, cost {:.1})",
-        "",
+        "{}{}{}{} (rows {:.0}, cost {:.1})",
+        "  ".repeat(depth),
         text("Node Type").unwrap_or("node"),
         part("using", "Index Name"),
         part("on", "Relation Name"),
         number("Plan Rows"),
-        number("Total Cost"),
-        indent = 2 * depth
+        number("Total Cost")
     ));
     let children = node.get("Plans").and_then(Value::as_array);
     children.into_iter().flatten().for_each(|child| add(child, depth + 1, lines));

@@ -42,7 +42,7 @@ pub struct TransactionSum {
 
 /// Differences of all pairs, split.
 pub(super) struct Parts {
-    /// By statement, then by pair.
+    /// Sums by statement, then by pair.
     statements: Vec<Vec<f64>>,
     calls: Vec<f64>,
     between: Vec<f64>,

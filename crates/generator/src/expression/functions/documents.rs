@@ -1,10 +1,10 @@
 //! JSON documents, arrays, UUIDs.
 
 use super::{Call, ExpressionError, Made, Node, Type, Word, ensure};
-use crate::expression::calendar::TIMESTAMP_MAX;
 use crate::expression::make::{Frame, Generator};
 use crate::expression::node::{Code, Facts, TextFn};
-use crate::expression::text::{BYTES_MAX, push_element, push_json_text};
+use crate::value::calendar::TIMESTAMP_MAX;
+use crate::value::text::{BYTES_MAX, push_element, push_json_text};
 
 /// How a value is written within something else.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Call, Made, Node, Type, ensure};
 use crate::expression::node::Facts;
-use crate::expression::text::push_unit;
 use crate::random::{Draws, hash_pair, normal_pair};
+use crate::value::text::push_unit;
 
 /// Most dimensions: those of pgvector's `vector`.
 const DIMENSIONS_MAX: i64 = 16_000;

@@ -1,10 +1,10 @@
 //! Functions of numbers that draw nothing.
 
 use super::{Call, Made, Node, Type, ensure};
-use crate::expression::kind::{SCALE_MAX, power_of_ten};
 use crate::expression::node::{Code, Facts, Reach};
 use crate::expression::operators;
 use crate::random::{self, Permutation};
+use crate::value::kind::{SCALE_MAX, power_of_ten};
 
 /// pgbench's bijection, with its keys computed once.
 pub(super) fn permute(call: &mut Call<'_, '_>) -> Made {

@@ -3,7 +3,7 @@
 use super::{Call, Characters, ExpressionError, Made, Node, Type, Word, ensure};
 use crate::expression::make::{Frame, Generator};
 use crate::expression::node::{Facts, Reach, TextFn};
-use crate::expression::text::{
+use crate::value::text::{
     ALPHANUMERIC, BYTES_MAX, COMBINATIONS_MAX, is_special, next_below, push_characters, push_padded,
 };
 

@@ -2,11 +2,11 @@
 
 use super::numbers::{whole, whole_reach};
 use super::{Call, Made, Node, Type, ensure};
-use crate::expression::calendar::{self, DAY_US};
 use crate::expression::compile::literal;
 use crate::expression::node::{Code, Facts, Reach};
 use crate::expression::operators::scaled;
 use crate::expression::scope::Constant;
+use crate::value::calendar::{self, DAY_US};
 
 /// A word that is known now.
 fn constant(kind: Type, word: i64) -> Node {

@@ -3,10 +3,10 @@
 use super::stream::ClientStream;
 use super::{CellFault, Generator, SetForm, ValueCode};
 use crate::expression::captured::DrawnRow;
-use crate::expression::kind::Type;
 use crate::expression::node::Code;
-use crate::expression::text::{write_float, write_word};
 use crate::random::{Draws, cell_state};
+use crate::value::kind::Type;
+use crate::value::text::{write_float, write_word};
 
 /// The state of making one row. A frame has a frame for each other table that it reads.
 #[derive(Clone)]

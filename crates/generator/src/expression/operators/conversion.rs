@@ -2,9 +2,9 @@
 
 use super::{Type, scaled};
 use crate::expression::compile::Compiler;
-use crate::expression::kind::power_of_ten;
 use crate::expression::node::{Code, Facts, FloatFn, Node, Reach};
 use crate::expression::parse::{ExpressionError, Part};
+use crate::value::kind::power_of_ten;
 
 /// An int or a float as a float.
 pub(in crate::expression) fn to_float(

@@ -103,9 +103,9 @@ section! {
         /// `closed`, `"2000/s"` (Poisson arrivals; also written `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose
         /// report says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target
         /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of the
-        /// rate that it was captured at
+        /// rate that it was captured at, whose default is `"x1"`
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
-            row(KeyKind::Text, "`closed`; a captured workload: `x1`")
+            row(KeyKind::Text, "`closed`")
                 .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
 
         /// whether the sessions of a workload directory begin with `default_transaction_read_only`: a copy or a standby is only read, and a
@@ -193,7 +193,7 @@ section! {
 
         /// SQL that runs after the restore of each run and before it is vacuumed and analyzed, as the owner of the data: an index, statistics,
         /// `ALTER TABLE … SET`. The next restore undoes it, so that it can be what B changes. On a server by URL only CREATE INDEX and
-        /// CREATE STATISTICS on tables that pgdyno loads (see *Apply*)
+        /// CREATE STATISTICS on tables that pgdyno loads
         #[serde(skip_serializing_if = "Option::is_none")]
         APPLY = apply: Option<Levels<String>>,
             of_place(KeyKind::Text, "").carried(Differs::Figures).whole();

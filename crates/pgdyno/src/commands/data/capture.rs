@@ -1,4 +1,4 @@
-//! `pgdyno capture`: from what a production server logs and counts to a workload of one's own.
+//! `pgdyno capture`: from what a production server logs and counts to a workload of your own.
 
 mod asked;
 mod fidelity;

@@ -28,7 +28,7 @@ pub(crate) fn heads(case: &CaseComparison, [median_a, median_b]: &[String; 2], r
     [script, median_a.clone(), median_b.clone(), ratio.to_string(), verdict, share, part]
 }
 
-/// What one of them is called.
+/// Noun for one of them.
 fn noun(case: &CaseComparison) -> &'static str {
     if case.is_analytical { "query" } else { "script" }
 }

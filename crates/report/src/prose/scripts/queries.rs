@@ -7,7 +7,7 @@ use crate::prose::{format, phrases};
 
 /// The unit of throughput of an analytical case.
 pub(crate) const UNIT: &str = "queries/s";
-/// What that is.
+/// Meaning of throughput there.
 pub(crate) const WHAT: &str = "throughput is 1 over the geometric mean of the queries' seconds";
 /// First letters of a plan's hash that tables show.
 const PLAN_LETTERS: usize = 8;

@@ -13,7 +13,7 @@ pub struct Drawer {
     pub n_clients: u32,
     /// Seed of the load.
     pub seed: u64,
-    /// What `now()` asks.
+    /// Clock that `now()` asks.
     pub clock: Clock,
 }
 

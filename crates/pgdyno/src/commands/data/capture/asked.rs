@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ::capture::forms::Forms;
 use ::capture::role::{FormFacts, SlotColumn, SlotFacts};
 use ::capture::statement::StatementRole;
-use ::capture::statement::places::Use;
+use ::capture::statement::places::SlotUse;
 use anyhow::{Context, Result};
 use dataset::inquiry::{ColumnUse, Described, Inquiry, InquiryLimits, ParameterFacts};
 use wire::Conninfo;
@@ -68,11 +68,11 @@ fn slot(parameter: ParameterFacts) -> SlotFacts {
         table: column.table,
         column: column.column,
         usage: match column.reads {
-            ColumnUse::None => Use::Other,
-            ColumnUse::Assigned => Use::Assigned,
-            ColumnUse::Range => Use::Range,
-            ColumnUse::Equality => Use::Equality,
-            ColumnUse::Inserted => Use::Inserted,
+            ColumnUse::None => SlotUse::Other,
+            ColumnUse::Assigned => SlotUse::Assigned,
+            ColumnUse::Range => SlotUse::Range,
+            ColumnUse::Equality => SlotUse::Equality,
+            ColumnUse::Inserted => SlotUse::Inserted,
         },
         is_unique: column.unique,
         is_indexed: column.indexed,

@@ -8,7 +8,7 @@ use std::path::Path;
 use ::capture::directory::{MadeDirectory, Making, make};
 use ::capture::log::{LogFile, LogReading, ReadOptions, SkipReason, read};
 use ::capture::privacy::Privacy;
-use ::capture::reader::{Read, Reader, WindowChoice};
+use ::capture::reader::{LogReader, ReadLog, WindowChoice};
 use ::capture::statement::identity;
 use ::capture::statistics::SourceStatistics;
 use anyhow::{Context, Result, bail, ensure};
@@ -76,8 +76,8 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn read_files(args: &CaptureLogArgs, choice: WindowChoice) -> Result<(Read, LogReading)> {
-    let mut sink = Reader::new(choice);
+fn read_files(args: &CaptureLogArgs, choice: WindowChoice) -> Result<(ReadLog, LogReading)> {
+    let mut sink = LogReader::new(choice);
     // One file is open at a time; one that is missing is said before any is read.
     for path in &args.files {
         ensure!(path.exists(), "there is no file `{}`", path.display());

@@ -1,8 +1,8 @@
 //! `--window FROM/TO`: times of the log's first day, or instants, in UTC.
 
 use anyhow::{Context, Result, bail, ensure};
-use capture::reader::{Window, WindowChoice};
-use capture::role::times::timestamp_us;
+use capture::reader::{CaptureWindow, WindowChoice};
+use capture::value::times::timestamp_us;
 
 /// The part of the log that a text names.
 ///
@@ -13,11 +13,11 @@ pub(super) fn window(text: &str) -> Result<WindowChoice> {
     let (from, to) = (from.trim(), to.trim());
     if let (Some(from_us), Some(to_us)) = (timestamp_us(from), timestamp_us(to)) {
         ensure!(from_us < to_us, "--window `{text}` ends before it begins");
-        return Ok(WindowChoice::Between(Window { from_us, to_us }));
+        return Ok(WindowChoice::Between(CaptureWindow { from_us, to_us }));
     }
     match (of_day(from), of_day(to)) {
         (Some(from_us), Some(to_us)) if from_us != to_us => {
-            Ok(WindowChoice::OfDay(Window { from_us, to_us }))
+            Ok(WindowChoice::OfDay(CaptureWindow { from_us, to_us }))
         }
         (Some(_), Some(_)) => bail!("--window `{text}` has no length"),
         _ => bail!(wrong(text)),
@@ -53,11 +53,11 @@ mod tests {
         let hour = 3_600_000_000;
         assert_eq!(
             window("09:00/10:00").unwrap(),
-            WindowChoice::OfDay(Window { from_us: 9 * hour, to_us: 10 * hour })
+            WindowChoice::OfDay(CaptureWindow { from_us: 9 * hour, to_us: 10 * hour })
         );
         assert_eq!(
             window("1970-01-01 01:00 / 1970-01-01 02:00:00").unwrap(),
-            WindowChoice::Between(Window { from_us: hour, to_us: 2 * hour })
+            WindowChoice::Between(CaptureWindow { from_us: hour, to_us: 2 * hour })
         );
         for text in [
             "",

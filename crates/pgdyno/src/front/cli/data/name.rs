@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::workload::WorkloadName;
 
-/// What an option names.
+/// Workload that an option names.
 ///
 /// # Errors
 /// In words; the path where only its `/` is missing.

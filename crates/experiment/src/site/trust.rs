@@ -41,12 +41,12 @@ impl TrustedWorkload {
 }
 
 /// Whether the directory of a workload is pgdyno's own.
-pub(super) fn is_builtin(workload: &WorkloadSpec) -> bool {
+pub(crate) fn is_builtin(workload: &WorkloadSpec) -> bool {
     workload.directory.as_deref().is_some_and(workload::directories::is_builtin)
 }
 
 /// Whether the user has said that they trust exactly these texts.
-pub(super) fn is_trusted(workload: &WorkloadSpec, trusted: Option<TrustedWorkload>) -> bool {
+pub(crate) fn is_trusted(workload: &WorkloadSpec, trusted: Option<TrustedWorkload>) -> bool {
     let hash = || workload.directory.as_deref().and_then(TrustedWorkload::from_directory);
     trusted.is_some() && trusted == hash()
 }

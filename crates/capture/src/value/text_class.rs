@@ -1,6 +1,6 @@
 //! What a text looks like.
 
-use crate::role::times::timestamp_us;
+use crate::value::times::timestamp_us;
 
 /// The look of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

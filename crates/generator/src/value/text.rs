@@ -7,10 +7,10 @@ use super::kind::{Type, power_of_ten};
 use crate::random::Draws;
 
 /// Longest text of a cell, in bytes.
-pub(super) const BYTES_MAX: u64 = 1 << 20;
+pub(crate) const BYTES_MAX: u64 = 1 << 20;
 
 /// Appends a decimal number.
-pub(super) fn push_int(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_int(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
@@ -34,7 +34,7 @@ const PAIRS: [u8; 200] = {
 };
 
 /// Appends digits, at least `width` of them (up to 20 at once).
-pub(super) fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
+pub(crate) fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
     while value >= 10 {
@@ -52,13 +52,13 @@ pub(super) fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
 }
 
 /// Appends the two digits of a number below 100.
-pub(super) fn push_pair(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn push_pair(out: &mut Vec<u8>, value: u64) {
     let at = 2 * (value % 100) as usize;
     out.extend_from_slice(&PAIRS[at..at + 2]);
 }
 
 /// Appends a number of hundred-millionths of at most 1, as `0.12345678`.
-pub(super) fn push_unit(out: &mut Vec<u8>, mut units: u64) {
+pub(crate) fn push_unit(out: &mut Vec<u8>, mut units: u64) {
     let mut digits = *b"0.00000000";
     for at in [8, 6, 4, 2] {
         let pair = 2 * (units % 100) as usize;
@@ -84,7 +84,7 @@ fn push_decimal(out: &mut Vec<u8>, value: i64, scale: u8) {
 
 /// Appends the text of 64 bits of a type.
 #[inline]
-pub(super) fn write_word(kind: &Type, value: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_word(kind: &Type, value: i64, out: &mut Vec<u8>) {
     match kind {
         Type::Decimal(scale) => push_decimal(out, value, *scale),
         Type::Bool => out.push(if value == 0 { b'f' } else { b't' }),
@@ -99,13 +99,13 @@ pub(super) fn write_word(kind: &Type, value: i64, out: &mut Vec<u8>) {
 }
 
 /// Appends the shortest text that is this double.
-pub(super) fn write_float(value: f64, out: &mut Vec<u8>) {
+pub(crate) fn write_float(value: f64, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = write!(out, "{value:?}");
 }
 
 /// Most characters of a word's text when it is at least `low` and at most `high`.
-pub(super) fn word_length(kind: &Type, low: i128, high: i128) -> u64 {
+pub(crate) fn word_length(kind: &Type, low: i128, high: i128) -> u64 {
     let number = |value: i128| value.to_string().len() as u64;
     match kind {
         Type::Decimal(scale) => {
@@ -124,11 +124,11 @@ pub(super) fn word_length(kind: &Type, low: i128, high: i128) -> u64 {
 }
 
 /// Most characters of a double's text: `-2.2250738585072014e-308`.
-pub(super) const FLOAT_LENGTH: u64 = 24;
+pub(crate) const FLOAT_LENGTH: u64 = 24;
 
 /// Whether COPY writes this byte with a backslash.
 #[inline]
-pub(super) fn is_special(byte: u8) -> bool {
+pub(crate) fn is_special(byte: u8) -> bool {
     byte == b'\\' || byte.wrapping_sub(8) < 6
 }
 
@@ -165,7 +165,7 @@ pub fn escape_copy(out: &mut Vec<u8>, start: usize) {
 }
 
 /// Appends `text` as a JSON string.
-pub(super) fn push_json_text(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_json_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     if !text.iter().any(|byte| *byte < 32 || *byte == b'"' || *byte == b'\\') {
         out.extend_from_slice(text);
@@ -188,7 +188,7 @@ pub(super) fn push_json_text(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Appends `text` as an element of an array: always in quotes.
-pub(super) fn push_element(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn push_element(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for byte in text {
         if matches!(byte, b'"' | b'\\') {
@@ -200,18 +200,18 @@ pub(super) fn push_element(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Letters, digits.
-pub(super) const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub(crate) const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Product of the sizes of the alphabets of the characters that one draw makes: a combination of them is then at most
 /// 2^-24 more likely than another.
-pub(super) const COMBINATIONS_MAX: u64 = 1 << 40;
+pub(crate) const COMBINATIONS_MAX: u64 = 1 << 40;
 
 /// Appends `n` random characters of an alphabet of `M`, `K` from each draw.
 ///
 /// A character is the upper half of the draw times `M` (128 bits); the lower half makes the next one. `K` is the most whose
 /// combinations are at most [`COMBINATIONS_MAX`].
 #[inline]
-pub(super) fn push_characters<const M: u64, const K: usize>(
+pub(crate) fn push_characters<const M: u64, const K: usize>(
     out: &mut Vec<u8>,
     draws: &mut Draws,
     n: usize,
@@ -230,7 +230,7 @@ pub(super) fn push_characters<const M: u64, const K: usize>(
 
 /// Uniform in `0..m` from bits that serve for the next ones, too.
 #[inline]
-pub(super) fn next_below(bits: &mut u64, m: u64) -> u64 {
+pub(crate) fn next_below(bits: &mut u64, m: u64) -> u64 {
     let product = u128::from(*bits) * u128::from(m);
     *bits = product as u64;
     (product >> 64) as u64

@@ -5,18 +5,18 @@
 use super::text::{push_padded, push_pair};
 
 /// Microseconds of a day.
-pub(super) const DAY_US: i64 = 86_400_000_000;
+pub(crate) const DAY_US: i64 = 86_400_000_000;
 /// 0001-01-01.
-pub(super) const DATE_MIN: i64 = -719_162;
+pub(crate) const DATE_MIN: i64 = -719_162;
 /// 9999-12-31.
-pub(super) const DATE_MAX: i64 = 2_932_896;
+pub(crate) const DATE_MAX: i64 = 2_932_896;
 /// The first microsecond of 0001-01-01.
-pub(super) const TIMESTAMP_MIN: i64 = DATE_MIN * DAY_US;
+pub(crate) const TIMESTAMP_MIN: i64 = DATE_MIN * DAY_US;
 /// The last microsecond of 9999-12-31.
-pub(super) const TIMESTAMP_MAX: i64 = (DATE_MAX + 1) * DAY_US - 1;
+pub(crate) const TIMESTAMP_MAX: i64 = (DATE_MAX + 1) * DAY_US - 1;
 
 /// Days since 1970-01-01 of a day that exists.
-pub(super) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
+pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=9999).contains(&year)
         || !(1..=12).contains(&month)
         || day < 1
@@ -34,7 +34,7 @@ pub(super) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
-pub(super) fn date_from_days(days: i64) -> (i64, i64, i64) {
+pub(crate) fn date_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -56,7 +56,7 @@ fn days_of_month(year: i64, month: i64) -> i64 {
 }
 
 /// Days of `YYYY-MM-DD`.
-pub(super) fn parse_date(text: &str) -> Option<i64> {
+pub(crate) fn parse_date(text: &str) -> Option<i64> {
     let mut parts = text.split('-').map(number);
     let year = parts.next()??;
     let month = parts.next()??;
@@ -68,7 +68,7 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
 }
 
 /// Microseconds of `YYYY-MM-DD`, optionally followed by ` HH:MM`, `:SS` and `.ffffff`.
-pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
+pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let Some((date, time)) = text.split_once([' ', 'T']) else { return Some(parse_date(text)? * DAY_US) };
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     if fraction.len() > 6 {
@@ -92,12 +92,12 @@ fn number(digits: &str) -> Option<i64> {
 }
 
 /// The day of a timestamp.
-pub(super) fn day_of(timestamp: i64) -> i64 {
+pub(crate) fn day_of(timestamp: i64) -> i64 {
     timestamp.div_euclid(DAY_US)
 }
 
 /// Writes `YYYY-MM-DD`.
-pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = date_from_days(days.clamp(DATE_MIN, DATE_MAX));
     push_padded(out, year as u64, 4);
     out.push(b'-');
@@ -107,7 +107,7 @@ pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
 }
 
 /// Writes `YYYY-MM-DD HH:MM:SS.ffffff+00`: a column without time zone passes over the offset, one with it needs it.
-pub(super) fn write_timestamp(timestamp: i64, out: &mut Vec<u8>) {
+pub(crate) fn write_timestamp(timestamp: i64, out: &mut Vec<u8>) {
     write_date(day_of(timestamp), out);
     let us = timestamp.rem_euclid(DAY_US) as u64;
     let seconds = us / 1_000_000;

@@ -46,7 +46,10 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let mut parts = offset.get(1..)?.split(':');
     for unit in [3600, 60, 1] {
         let Some(part) = parts.next() else { break };
-        let number: i64 = part.parse().ok().filter(|_| part.len() == 2)?;
+        if part.len() != 2 {
+            return None;
+        }
+        let number: i64 = part.parse().ok()?;
         seconds += unit * number;
     }
     if parts.next().is_some() {

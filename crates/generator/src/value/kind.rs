@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Largest scale of a decimal: 10^18 is the last power of ten in 64 bits.
-pub(super) const SCALE_MAX: u8 = 18;
+pub(crate) const SCALE_MAX: u8 = 18;
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Type {
     }
 
     /// Whether values are 64 bits with an order.
-    pub(super) fn is_word(&self) -> bool {
+    pub(crate) fn is_word(&self) -> bool {
         matches!(
             self,
             Type::Int | Type::Decimal(_) | Type::Bool | Type::Date | Type::Timestamp | Type::Interval
@@ -73,6 +73,6 @@ impl fmt::Display for Type {
 }
 
 /// 10^`scale`; at most 10^18.
-pub(super) fn power_of_ten(scale: u8) -> i64 {
+pub(crate) fn power_of_ten(scale: u8) -> i64 {
     10i64.pow(u32::from(scale.min(SCALE_MAX)))
 }

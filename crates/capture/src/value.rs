@@ -1,0 +1,4 @@
+//! Texts of values: what kind of text one is, and instants.
+
+pub mod text_class;
+pub mod times;
