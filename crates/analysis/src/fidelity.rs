@@ -5,7 +5,6 @@
 
 mod measures;
 mod pairs;
-pub(crate) mod replayed;
 
 use model::run::fidelity::ReplayRecord;
 use serde::Serialize;

@@ -14,7 +14,6 @@ pub mod reach;
 pub mod referee;
 pub(crate) mod requirements;
 pub mod settings;
-pub mod trust;
 pub(crate) mod wal;
 
 use std::collections::BTreeMap;
@@ -41,9 +40,9 @@ use crate::site::hands::HostAgents;
 use crate::site::lanes::Seat;
 use crate::site::pending_undo::PendingUndo;
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::reach::trust::TrustedWorkload;
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
-use crate::site::trust::TrustedWorkload;
 use crate::spot::Spot;
 
 /// All that stages and runs have in common. A function that needs a part takes that part.

@@ -8,7 +8,6 @@ use model::telemetry::event::EventKind;
 use crate::budget;
 use crate::cost;
 use crate::explain::disturbance;
-use crate::fidelity;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
@@ -19,6 +18,7 @@ use crate::run::imports;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
 use crate::run::resources;
+use crate::run::scripts::replayed;
 use crate::run::seconds::{self, Distributions};
 use crate::run::series;
 use crate::run::timeline::Timeline;
@@ -90,7 +90,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         findings: Vec::new(),
         grade: Grade::Valid,
     };
-    summary.fidelity = fidelity::replayed::of_run(record, &summary.seconds);
+    summary.fidelity = replayed::of_run(record, &summary.seconds);
     summary.limiter = limiter_of(data, &line, &usage, &summary);
     let context = RunContext {
         data,

@@ -1,5 +1,7 @@
 //! The scripts of a load, added up: their part in the mix, and what their workload directory says of their facts and latencies.
 
+pub(crate) mod replayed;
+
 use std::collections::BTreeMap;
 
 use model::experiment::case::directory::{DirectoryLimit, DirectoryMeasure, WorkloadDirectory};

@@ -1,5 +1,7 @@
 //! Whether drivers on other machines answer and reach the server of their load, found out before data is loaded.
 
+pub mod trust;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -24,7 +24,7 @@ use wire::session::Session;
 use workload::Schema;
 
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::site::trust::{TrustedWorkload, is_builtin, is_trusted};
+use crate::site::reach::trust::{TrustedWorkload, is_builtin, is_trusted};
 use crate::site::{Permissions, Risks, Site, loaded_words, requirements};
 use crate::stage::connections::options_with;
 use crate::stage::reach;

@@ -124,7 +124,7 @@ pub(super) fn near(
 }
 
 /// `now()`: when the row was drawn.
-pub(super) fn now(compiler: &mut Compiler<'_>, part: &Part) -> Result<Node, ExpressionError> {
+pub(super) fn current_time(compiler: &mut Compiler<'_>, part: &Part) -> Result<Node, ExpressionError> {
     draws(compiler, part)?;
     let facts = Facts::varying().with_reach(i128::from(TIMESTAMP_MIN) / 2, i128::from(TIMESTAMP_MAX) / 2);
     Ok(Node::word(Type::Timestamp, facts, |_, f| Some(f.stream.now_us())))

@@ -7,7 +7,7 @@ use crate::tool::{Place, SMALL};
 
 const SCHEMA: &str = "\
 create table items (id int primary key, category int not null, kind int not null, price int not null, note text);
-insert into items select i, i % 1000, i * 7 % 1000, i % 97, repeat('x', 60) from generate_series(1, 20000) i;
+insert into items select i, i % 1000, i * 7 % 1000, i % 97, repeat('x', 60) from generate_series(1, 40000) i;
 create index items_category on items (category);
 create index items_kind on items (kind);
 create table counters (id int primary key, n bigint not null);
@@ -15,10 +15,9 @@ insert into counters select i, 0 from generate_series(1, 100) i;
 create function slow(n int) returns int language plpgsql as $$ begin perform pg_sleep(n / 1000000.0); return n; end $$;
 ";
 
-/// Seven statements, of which four become worse.
 /// Seven statements, of which four become worse. They pause, so that a machine with other work to do runs each at once.
 const SHOP: &str = "\
-\\set id random(1, 20000)
+\\set id random(1, 40000)
 \\set counter random(1, 100)
 \\set group random(0, 999)
 \\set r random(1, 100)
@@ -79,10 +78,10 @@ fn planted_regressions_are_found_and_named_and_no_other() {
     let place = Place::with_binaries(&["18"]);
     place.write("schema.sql", SCHEMA);
     place.write("shop.sql", SHOP);
-    let args = "compare -f shop.sql --set server.version=18 --set workload.data={files=[\"schema.sql\"]} -c 4 --pace=100/s --measure 2s --ramp-up 0s \
+    let args = "compare -f shop.sql --set server.version=18 --set workload.data={files=[\"schema.sql\"]} -c 8 --pace=60/s --measure 2s --ramp-up 0s \
                 --pairs 6 --margin 20% --set run.telemetry=false --set prepare.settle=false --set prepare.prewarm=false --set prepare.checkpoint=false \
                 --set server.settings.synchronous_commit=off --set run.max_failed=50% -o out -y -q \
-                --a workload.defines.work=4000 --b workload.defines.work=6000 --a workload.defines.least=1 --b workload.defines.least=5 \
+                --a workload.defines.work=20000 --b workload.defines.work=30000 --a workload.defines.least=1 --b workload.defines.least=5 \
                 --b server.settings.random_page_cost=200 --json --fail-on statement-slower=20%";
     let apply = "workload.apply=DROP INDEX items_category";
     let args: Vec<&str> = args.split_whitespace().chain(["--set", SMALL, "--b", apply]).collect();

@@ -11,5 +11,5 @@ pub(super) fn near(call: &mut Call<'_, '_>) -> Made {
 
 /// The clock.
 pub(super) fn now(call: &mut Call<'_, '_>) -> Made {
-    captured::now(call.compiler, call.part)
+    captured::current_time(call.compiler, call.part)
 }

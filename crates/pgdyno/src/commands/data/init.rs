@@ -38,9 +38,11 @@ use crate::{Exit, print, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
-    let name = match TpcbScript::parse(&args.workload) {
-        Ok(script) => WorkloadName::Kind(script.kind()),
-        Err(_) => workload_name(&args.workload).map_err(anyhow::Error::msg).context("--workload")?,
+    // pgbench's names are known by their beginnings, so ours come first.
+    let name = match (workload_name(&args.workload), TpcbScript::parse(&args.workload)) {
+        (Ok(name), _) => name,
+        (Err(_), Ok(script)) => WorkloadName::Kind(script.kind()),
+        (Err(refused), Err(_)) => return Err(anyhow::Error::msg(refused)).context("--workload"),
     };
     let given = args.scale.as_deref().map(|scale| units(scale).context("--scale")).transpose()?;
     let kind = match &name {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use experiment::site::Risks;
-use experiment::site::trust::TrustedWorkload;
+use experiment::site::reach::trust::TrustedWorkload;
 use server::alter_system::AllowedChange;
 
 use crate::front::announce::AgreedSteps;

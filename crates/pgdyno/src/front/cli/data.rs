@@ -7,7 +7,7 @@ pub(crate) mod workloads;
 use std::path::PathBuf;
 
 use clap::Args;
-use experiment::site::trust::TrustedWorkload;
+use experiment::site::reach::trust::TrustedWorkload;
 use model::experiment::keys::workload::{LOAD_STREAMS, PARTITIONS};
 use model::workload::directories::BUILTIN;
 use model::workload::{Dataset, WorkloadKind, WorkloadName};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use experiment::site::trust::TrustedWorkload;
+use experiment::site::reach::trust::TrustedWorkload;
 use model::workload::WorkloadName;
 
 use super::name::workload_name;

@@ -1,1 +1,0 @@
-SELECT count(*), min(placed) FROM purchase WHERE state = 'open';
