@@ -117,7 +117,7 @@ fn a_method_that_fetched_builds_lack_is_refused_with_who_has_it() {
 }
 
 #[test]
-fn an_archive_gets_into_a_fetched_server_by_installed_programs_that_are_as_new() {
+fn an_archive_gets_into_a_fetched_server_by_installed_programs() {
     let (pg, place) = (Pg::start(), Place::with_binaries(&["12", "18"]));
     let database = pg.database_of("postgres");
     pg.execute(&database, "create table items (id int primary key, n int); insert into items select i, 0 from generate_series(1, 100) i");
@@ -134,11 +134,9 @@ fn an_archive_gets_into_a_fetched_server_by_installed_programs_that_are_as_new()
     let args = ["run", "items.toml", "--version", "12", "-o", "out", PACE, "--allow-archive-as-superuser"];
     expect_made(run(&place, &args));
     assert!(place.first_run("out").record.done.unwrap().counts.committed > 0);
-    let trusted = ["--version", "18", "-o", "other", PACE, "--allow-archive-as-superuser"];
-    let refused = run(&place, &[&["run", "items.toml"], &trusted[..]].concat());
-    assert_ne!(refused.code(), Some(0));
-    let expected = "workload.restore_from needs `pg_restore` and `vacuumdb` of PostgreSQL 18 or newer";
-    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
-    assert!(!place.path("other").exists(), "nothing was begun");
+    // Older programs do, too: releases are compared on the same data.
+    let args = ["run", "items.toml", "--version", "18", "-o", "newer", PACE, "--allow-archive-as-superuser"];
+    expect_made(run(&place, &args));
+    assert!(place.first_run("newer").record.done.unwrap().counts.committed > 0);
     place.expect_clean();
 }

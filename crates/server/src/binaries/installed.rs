@@ -110,16 +110,19 @@ pub fn words(all: &[Binaries]) -> String {
 }
 
 /// The directory with all of `programs` whose series is that of a server of version `server_num`, else the oldest one that is newer: it
-/// knows all that the server has. As root, only where nobody but root could have changed them.
+/// knows all that the server has. Else the newest one that is older: a newer server takes what an older `pg_dump` has written, and
+/// `pg_restore` itself refuses an archive that is too new for it. As root, only where nobody but root could have changed them.
 pub(crate) fn clients(programs: &[&str], server_num: u32) -> Option<PathBuf> {
     let has_all = |dir: &PathBuf| programs.iter().all(|name| dir.join(name).is_file());
     let dirs = directories().into_iter().filter(|dir| has_all(dir) && is_trusted(dir, programs));
     let with_version = dirs.filter_map(|dir| Some((version_of(&dir.join(programs[0]))?, dir)));
     let major = |num: u32| num / 10_000;
-    let enough = with_version.filter(|(num, _)| {
-        series(*num) == series(server_num) || (*num > server_num && major(*num) >= major(server_num))
-    });
-    enough.min_by_key(|(num, _)| (series(*num) != series(server_num), *num)).map(|(_, dir)| dir)
+    let rank = |num: u32| match num {
+        _ if series(num) == series(server_num) => (0, i64::from(num)),
+        _ if num > server_num && major(num) >= major(server_num) => (1, i64::from(num)),
+        _ => (2, -i64::from(num)),
+    };
+    with_version.min_by_key(|(num, _)| rank(*num)).map(|(_, dir)| dir)
 }
 
 /// `pg_restore (PostgreSQL) 15.20 (Debian 15.20-1)` to 150020.
@@ -243,7 +246,9 @@ mod tests {
         assert!(why.contains("is not installed here") && why.contains("server.build"), "{why}");
         let dir = clients(&["pg_restore", "vacuumdb"], there.version_num).unwrap();
         assert_eq!(dir, bin_dir);
-        assert_eq!(clients(&["pg_restore", "vacuumdb"], 990_000), None, "none is that new");
+        let newest = clients(&["pg_restore", "vacuumdb"], 990_000).expect("an older one will do");
+        assert_eq!(Some(&newest), servers().first().map(|binaries| &binaries.bin_dir), "the newest of them");
+        assert_eq!(clients(&["pg_restore", "no_program"], 150_000), None);
     }
 
     /// As root.

@@ -144,7 +144,7 @@ impl Restorer {
     }
 }
 
-/// Where the programs are that restore into a server of these binaries: with them, or installed, of the same series or a newer one.
+/// Where the programs are that restore into a server of these binaries: with them, or installed, of its series if there are some.
 /// Fetched builds have none.
 ///
 /// # Errors
@@ -156,9 +156,9 @@ pub fn programs_for(binaries: &Binaries) -> Result<PathBuf> {
     let series = binaries.series();
     installed::clients(&PROGRAMS, binaries.version_num).with_context(|| {
         format!(
-            "workload.restore_from needs `pg_restore` and `vacuumdb` of PostgreSQL {series} or newer: `{}` does not have them, and \
-             this machine has none that is new enough; install the client programs (package postgresql-client-{series} or \
-             postgresql{series}), or measure a server that has them (server.bin_dir, or a version that is installed)",
+            "workload.restore_from needs `pg_restore` and `vacuumdb`: `{}` does not have them, and this machine has none; install the \
+             client programs (package postgresql-client-{series} or postgresql{series}), or measure a server that has them \
+             (server.bin_dir, or a version that is installed)",
             binaries.bin_dir.display()
         )
     })
