@@ -48,7 +48,8 @@ pub(super) fn over(whole: Limiter, thirds: &[Part]) -> Limiter {
     let ([first, .., last], true) = (thirds, thirds.len() > 1) else { return whole };
     // The middle one has some of both where the change is in it.
     let are_clear = [first, last].iter().all(|part| part.limiter.confidence == Confidence::Medium);
-    if !are_clear || first.is_near(last.limiter.name) || last.is_near(first.limiter.name) {
+    let is_one = is_of_one_resource(first.limiter.name, last.limiter.name);
+    if !are_clear || is_one || first.is_near(last.limiter.name) || last.is_near(first.limiter.name) {
         return whole;
     }
     let words: Vec<&str> = thirds.iter().map(|third| third.limiter.name.as_str()).collect();

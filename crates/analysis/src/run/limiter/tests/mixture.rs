@@ -30,6 +30,10 @@ fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
     let unsure = Part { limiter: unsure, near: Vec::new() };
     assert_eq!(of([&cpu, &unsure, &held]).name, Bottleneck::Mixed);
     assert_eq!(of([&cpu, &held, &unsure]).name, Bottleneck::ServerCpu);
+    // A load that is light throughout is near no limit, and no mixture either.
+    let light = Limiter::new(Bottleneck::OfferedLoad, Confidence::Medium, "");
+    let light = Part { limiter: light, near: Vec::new() };
+    assert_eq!(of([&light, &light, &light]).name, Bottleneck::ServerCpu, "as the whole");
     let (cpu, held) = (cpu.limiter, held.limiter);
     assert_eq!(of_case(&[&cpu, &cpu, &held]).unwrap().confidence, Confidence::Low);
     assert_eq!(of_case(&[&cpu, &held]).unwrap().name, Bottleneck::Mixed);
