@@ -1,0 +1,1 @@
+SELECT count(*), min(placed) FROM purchase WHERE state = 'open';
