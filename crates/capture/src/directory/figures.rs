@@ -29,6 +29,8 @@ pub(super) fn figures(
     let mut figures = WorkloadFigures { dispersion: of_log.dispersion, ..statistics.clone() };
     for (id, counted) in &mut figures.statements {
         let known = of_log.statements.get(id);
+        // Texts of a server still have literals where it does not normalise them; those of the log have none.
+        counted.text = known.map(|known| known.text.clone()).unwrap_or_default();
         counted.is_reproduced = Some(known.and_then(|known| known.is_reproduced) == Some(true));
     }
     figures

@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::balance::{OmissionReason, TimeShare};
 use crate::forms::Forms;
 use crate::role::FormFacts;
-use crate::statement::StatementRole;
+use crate::statement::lexer::{Backslash, TokenKind, tokens};
+use crate::statement::{Form, StatementRole};
 
 /// A statement of several forms: texts that differ in lists or in literals that stay.
 #[derive(Default)]
@@ -101,5 +102,27 @@ pub(super) fn shown(forms: &Forms, number: u32) -> String {
     if form.role == StatementRole::Refused(OmissionReason::Rare) && form.pieces.is_empty() {
         return "(statements beyond the number that is kept)".to_string();
     }
-    model::secret::hide_text(&form.numbered()).into_owned()
+    let text = form.numbered();
+    let text = if form.role == StatementRole::Fixed { without_literals(&text) } else { text };
+    model::secret::hide_text(&text).into_owned()
+}
+
+/// Whether a form that is replayed as it is has a literal that could be somebody's: bodies of `DO` are programs.
+pub(super) fn has_literals(form: &Form) -> bool {
+    let text = form.numbered();
+    let is_program = text.get(..2).is_some_and(|word| word.eq_ignore_ascii_case("do"));
+    form.role == StatementRole::Fixed
+        && !is_program
+        && tokens(&text, Backslash::Plain).iter().any(|token| token.kind == TokenKind::Text)
+}
+
+fn without_literals(text: &str) -> String {
+    let (mut out, mut end) = (String::new(), 0);
+    for token in tokens(text, Backslash::Plain).iter().filter(|token| token.kind == TokenKind::Text) {
+        out.push_str(&text[end..token.start]);
+        out.push_str("'?'");
+        end = token.end;
+    }
+    out.push_str(&text[end..]);
+    out
 }

@@ -249,6 +249,10 @@ fn rest<'a>(
         }
         let template = &templates[at];
         let view = View::new(template);
+        if tells_literals(read, making, &view) {
+            left_out.push((OmissionReason::SessionState, at));
+            continue;
+        }
         let maker = VariableMaker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
         match maker.variables(mask) {
             Err(reason) => left_out.push((reason, at)),
@@ -262,6 +266,12 @@ fn rest<'a>(
     (rest, left_out)
 }
 
+/// Whether statements that are replayed as they are would tell values that must be masked.
+fn tells_literals(read: &ReadLog, making: &Making<'_>, view: &View<'_>) -> bool {
+    making.privacy != Privacy::Values
+        && view.steps.iter().any(|step| lines::has_literals(read.forms.form(step.form)))
+}
+
 fn one(
     read: &ReadLog,
     making: &Making<'_>,
@@ -272,6 +282,9 @@ fn one(
     let view = View::new(template);
     if view.rows.is_empty() {
         return Err(OmissionReason::TooLong);
+    }
+    if tells_literals(read, making, &view) {
+        return Err(OmissionReason::SessionState);
     }
     let maker = VariableMaker { view: &view, forms: &read.forms, facts: making.facts, is_simple };
     let variables = maker.variables(mask)?;

@@ -21,6 +21,8 @@ pub(super) struct SourceFacts<'a> {
 
 /// Least weight that a transaction can have: weights with fractions count in thousandths.
 const WEIGHT_MIN: f64 = 0.001;
+/// Sum of the weights of a class of clients: rates of rare transactions would have too few digits.
+const WEIGHT_SUM: f64 = 100_000.0;
 
 /// The text of the file.
 pub(super) fn text(
@@ -34,9 +36,11 @@ pub(super) fn text(
     for entry in entries {
         transaction(entry, &mut out);
     }
+    let total: f64 = entries.iter().map(|entry| entry.rate).sum();
+    let share = |rate: f64| if total > 0.0 { WEIGHT_SUM * rate / total } else { 1.0 };
     let weights: Vec<String> =
-        entries.iter().map(|entry| format!("{} = {}", entry.name, weight(entry.rate))).collect();
-    out.push_str("\n# Transactions per second of the source.\n[variants.source]\nabout = \"the mix of the source\"\n[variants.source.weights]\n");
+        entries.iter().map(|entry| format!("{} = {}", entry.name, weight(share(entry.rate)))).collect();
+    out.push_str("\n# Of 100,000 transactions of the source.\n[variants.source]\nabout = \"the mix of the source\"\n[variants.source.weights]\n");
     out.push_str(&(weights.join("\n") + "\n"));
     if sessions.is_empty() && !settings.is_empty() {
         out.push_str("\n[[session]]\nname = \"all\"\nshare = 1.0\n");
@@ -46,7 +50,7 @@ pub(super) fn text(
         let total: u64 = kind.n.iter().sum();
         let weights = kind.n.iter().zip(entries).filter(|(n, _)| **n > 0);
         let weights: Vec<String> = weights
-            .map(|(n, entry)| format!("{} = {}", entry.name, weight(1000.0 * *n as f64 / total as f64)))
+            .map(|(n, entry)| format!("{} = {}", entry.name, weight(WEIGHT_SUM * *n as f64 / total as f64)))
             .collect();
         out.push_str(&format!(
             "\n# {}\n[[session]]\nname = \"class{}\"\nshare = {:.4}\nweights = {{{}}}\n",

@@ -360,3 +360,43 @@ fn hostile_streams_are_bounded_and_add_up() {
         }
     }
 }
+
+#[test]
+fn literals_of_statements_that_are_replayed_as_they_are_stay_only_in_clear() {
+    let texts =
+        ["begin", "set local \"claim.email\" = 'joe@example.com'", "select 1 from t where id = $1", "commit"];
+    let mut reader = LogReader::new(WindowChoice::All);
+    for n in 0..40i64 {
+        for (at, text) in texts.iter().enumerate() {
+            let own: &[&str] = if at == 2 { &["7"] } else { &[] };
+            reader.executed(statement(text, own, n * 10_000_000 + at as i64 * 200));
+            reader.executed(statement("select 2 from u where id = $1", &["8"], n * 10_000_000 + 5_000_000));
+        }
+    }
+    let mut read = reader.finish();
+    let facts = BTreeMap::new();
+    let making = Making {
+        name: "shop",
+        privacy: Privacy::Hashed,
+        key: [1; 32],
+        facts: &facts,
+        statistics: None,
+        server: None,
+        system_identifier: None,
+        log: "test",
+    };
+    let made = make(&mut read, &making).unwrap();
+    for (name, bytes) in &made.files {
+        assert!(!String::from_utf8_lossy(bytes).contains("joe@"), "{name}");
+    }
+}
+
+#[test]
+fn a_backslash_outside_of_quotes_is_no_command_of_a_script() {
+    let parameters = |_: usize| vec![vec!["1".to_string()], Vec::new()];
+    let texts = ["select 1 from t where id = $1", "select 1 \\sleep 1000 s"];
+    let made = captured(&texts, parameters, &BTreeMap::new()).unwrap();
+    for (name, bytes) in &made.files {
+        assert!(!name.starts_with("transactions/") || !bytes.contains(&b'\\'), "{name}");
+    }
+}

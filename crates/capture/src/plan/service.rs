@@ -54,16 +54,20 @@ impl ManagedService {
 
     /// The command that sets a parameter.
     pub(super) fn set(self, name: &str, value: &str) -> String {
+        let list =
+            serde_json::json!([{"ParameterName": name, "ParameterValue": value, "ApplyMethod": "immediate"}]);
         match self {
             ManagedService::AmazonRds => format!(
-                "aws rds modify-db-parameter-group --db-parameter-group-name GROUP \
-                 --parameters \"ParameterName={name},ParameterValue={value},ApplyMethod=immediate\""
+                "aws rds modify-db-parameter-group --db-parameter-group-name GROUP --parameters {}",
+                for_shell(&list.to_string())
             ),
             ManagedService::CloudSql => {
-                format!("gcloud sql instances patch INSTANCE --database-flags={name}={value},OTHER_FLAGS")
+                let flags = for_shell(&format!("{name}={value}"));
+                format!("gcloud sql instances patch INSTANCE --database-flags={flags},OTHER_FLAGS")
             }
             ManagedService::Azure => format!(
-                "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER --name {name} --value {value}"
+                "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER --name {name} --value {}",
+                for_shell(value)
             ),
             ManagedService::Other => format!("set {name} = {value} by the means of the service"),
         }
@@ -89,4 +93,9 @@ impl ManagedService {
             }
         }
     }
+}
+
+/// A word of a command for people to paste: what a server says of its settings must not be executed.
+fn for_shell(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }

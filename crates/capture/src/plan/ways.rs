@@ -342,7 +342,11 @@ fn percent(rate: f64) -> String {
 fn quoted(name: &str, value: &str) -> String {
     if name == "log_destination" {
         // Each element of a list on its own: quotes around all of them would make one of it.
-        return value.split(',').map(|one| format!("'{}'", one.trim())).collect::<Vec<String>>().join(", ");
+        return value
+            .split(',')
+            .map(|one| format!("'{}'", one.trim().replace('\'', "''")))
+            .collect::<Vec<String>>()
+            .join(", ");
     }
     format!("'{}'", value.replace('\'', "''"))
 }

@@ -155,15 +155,27 @@ impl VariableMaker<'_> {
             if form.role != StatementRole::Work(Kind::Insert) {
                 return None;
             }
-            let text = form.numbered().to_lowercase();
-            let (_, after) = text.rsplit_once("returning")?;
-            let column =
-                after.trim().trim_start_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '"'));
-            let column: String =
-                column.trim_matches('"').chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if column.is_empty() { None } else { Some((at, column)) }
+            let text = form.numbered();
+            let after = text.to_ascii_lowercase().rfind("returning")? + "returning".len();
+            Some((at, output_name(&text[after..])?))
         })
     }
+}
+
+/// The name of the first column that a list of outputs has, if `\\gset` can make a variable of it: the alias, or the last part of a name.
+fn output_name(outputs: &str) -> Option<String> {
+    let first = outputs.split([',', ';']).next()?;
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let name = match words[..] {
+        [name] => name.rsplit('.').next()?,
+        [_, alias] => alias,
+        [_, word, alias] if word.eq_ignore_ascii_case("as") => alias,
+        _ => return None,
+    };
+    let inner = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    let name = inner.map_or_else(|| name.to_ascii_lowercase(), str::to_string);
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    (name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(is_plain)).then_some(name)
 }
 
 struct Making<'a> {
@@ -517,4 +529,25 @@ fn identifier(name: &str) -> String {
         .collect();
     let name = name.trim_matches('_').to_string();
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("v{name}") } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::output_name;
+
+    #[test]
+    fn what_an_insert_returns_has_the_name_that_gset_gives_it() {
+        for (outputs, expected) in [
+            (" id", Some("id")),
+            (" ID;", Some("id")),
+            (" \"app\".\"id\"", Some("id")),
+            (" users.id AS users_id, name", Some("users_id")),
+            (" id new_id", Some("new_id")),
+            (" \"Id\"", None),
+            (" *", None),
+            (" lower(name)", None),
+        ] {
+            assert_eq!(output_name(outputs).as_deref(), expected, "{outputs}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A statement without its values: the text that a script has, and where its values come from.
 
+use crate::balance::OmissionReason;
 use crate::log::LoggedValue;
 use crate::statement::identity::{Fnv, identity_of};
 use crate::statement::kind::StatementRole;
@@ -135,6 +136,14 @@ pub fn take(
 ) -> Taken {
     let end = tokens.iter().rposition(|token| token.kind != TokenKind::Semicolon).map_or(0, |last| last + 1);
     let tokens = &tokens[..end];
+    // Outside of quotes, SQL has none, and a script would take what follows for a command.
+    let has_backslash =
+        |token: &LexedToken| token.kind == TokenKind::Operator && text[token.start..token.end].contains('\\');
+    let role = if tokens.iter().any(has_backslash) {
+        StatementRole::Refused(OmissionReason::NoStatement)
+    } else {
+        role
+    };
     // Of what is not replayed, no literal is kept.
     let has_slots = !matches!(role, StatementRole::Fixed | StatementRole::Begin | StatementRole::End { .. });
     let keeps_literals = matches!(role, StatementRole::Work(_));

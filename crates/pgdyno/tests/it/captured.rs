@@ -122,7 +122,7 @@ fn run(place: &Place, pg: &Pg, database: &str, args: &str) -> Ended {
 fn what_was_captured_reaches_the_server_with_its_frequencies_and_correlations_at_its_rate() {
     let pg = Pg::shared();
     let (place, database) = place(&pg);
-    run(&place, &pg, &database, "-w ./shop.workload -o out --measure 10s").expect(0);
+    run(&place, &pg, &database, "-w ./shop.workload -o out --measure 10s --this-is-a-copy").expect(0);
     let out = place.first_run("out");
     expect_sound(&out);
     let load = out.record.load.as_ref().unwrap();
@@ -193,7 +193,7 @@ fn the_captured_rate_is_multiplied_and_readers_run_alone_where_the_server_refuse
     let pg = Pg::shared();
     let (place, database) = place(&pg);
     pg.execute(&database, "insert into paid (k) select 0 from generate_series(1, 5000)");
-    run(&place, &pg, &database, "-w ./shop.workload -o out --measure 4s --pace x2 --only-reads").expect(0);
+    run(&place, &pg, &database, "-w ./shop.workload -o out --measure 4s --pace x2 --only-reads --this-is-a-copy").expect(0);
     let out = place.first_run("out");
     assert_eq!(out.record.load.as_ref().unwrap().pace, Pace::Poisson { rate_per_s: 401.0 });
     let counts = out.record.done.as_ref().unwrap().counts;
@@ -208,12 +208,12 @@ fn the_captured_rate_is_multiplied_and_readers_run_alone_where_the_server_refuse
 fn rows_that_run_out_and_errors_that_the_source_did_not_have_are_found() {
     let pg = Pg::shared();
     let (place, database) = place(&pg);
-    run(&place, &pg, &database, "-w ./shop.workload:deleting -o out --measure 3s").expect(0);
+    run(&place, &pg, &database, "-w ./shop.workload:deleting -o out --measure 3s --this-is-a-copy").expect(0);
     let out = place.first_run("out");
     expect_sound(&out);
     assert_eq!(pg.ask(&database, "select count(*) from gone"), "0");
     expect_found(&place, "out", &["draws-reused"]);
-    run(&place, &pg, &database, "-w ./shop.workload:failing -o failed --measure 3s --pace 400/s");
+    run(&place, &pg, &database, "-w ./shop.workload:failing -o failed --measure 3s --pace 400/s --this-is-a-copy");
     expect_found(&place, "failed", &["new-errors"]);
     place.expect_clean();
 }

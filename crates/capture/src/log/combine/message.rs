@@ -99,9 +99,15 @@ fn step(text: &[u8], duration_us: Option<u64>) -> Option<Said<'_>> {
 }
 
 /// `0.056 ms` as microseconds, and what follows.
+/// Longest duration that is believed, microseconds: ten years.
+const DURATION_US_MAX: u64 = 10 * 366 * 86_400 * 1_000_000;
+
 fn milliseconds(text: &[u8]) -> Option<(u64, &[u8])> {
     let whole = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let ms = u64::try_from(time::number(&text[..whole])?).ok()?.checked_mul(1000)?;
+    let ms = u64::try_from(time::number(&text[..whole])?)
+        .ok()?
+        .checked_mul(1000)
+        .filter(|us| *us <= DURATION_US_MAX)?;
     let rest = &text[whole..];
     let (us, rest) = match rest {
         [b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] => {
@@ -110,7 +116,8 @@ fn milliseconds(text: &[u8]) -> Option<(u64, &[u8])> {
         }
         rest => (0, rest),
     };
-    Some((ms + us, rest.strip_prefix(b" ms")?))
+    let all_us = Some(ms + us).filter(|us| *us <= DURATION_US_MAX)?;
+    Some((all_us, rest.strip_prefix(b" ms")?))
 }
 
 /// `Dauer: 0.056 ms  Anweisung: …`, `durée : 0.056 ms`: a word, a colon, milliseconds with three digits.

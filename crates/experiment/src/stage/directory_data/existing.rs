@@ -46,10 +46,19 @@ pub(crate) fn expect_allowed(
 /// Why this server may be the captured one, if so. A physical copy has its identifier.
 fn may_be_source(session: &mut Session, workload: &WorkloadSpec, is_copy: bool) -> Option<String> {
     let directory = workload.directory.as_ref()?;
-    let source = directory.captured.as_ref()?.system_identifier.as_ref()?;
+    let captured = directory.captured.as_ref()?;
     if is_copy {
         return None;
     }
+    let Some(source) = captured.system_identifier.as_ref() else {
+        // Of data that is restored, nobody else's is changed.
+        return (workload.data == CaseData::None).then(|| {
+            refusal_of_source(&format!(
+                "may be the one that workload `{}` was captured from, whose log does not say which that was",
+                directory.name
+            ))
+        });
+    };
     let found = session.query("select system_identifier from pg_catalog.pg_control_system()");
     let found = found.ok().and_then(|rows| rows.scalar().map(str::to_string));
     let why = match found {
@@ -63,8 +72,12 @@ fn may_be_source(session: &mut Session, workload: &WorkloadSpec, is_copy: bool) 
             directory.name
         ),
     };
-    Some(format!(
+    Some(refusal_of_source(&why))
+}
+
+fn refusal_of_source(why: &str) -> String {
+    format!(
         "this server {why}: the load would change what its users work with; run it on a restored copy, and if this is one, pass \
          --this-is-a-copy"
-    ))
+    )
 }

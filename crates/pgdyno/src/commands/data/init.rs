@@ -52,7 +52,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         WorkloadName::Kind(kind) => *kind,
     };
     let scale = given.unwrap_or(DEFAULT_SCALE);
-    let dataset = Dataset::of_kind(kind).context(
+    let dataset = if kind.is_own() { None } else { Dataset::of_kind(kind) };
+    let dataset = dataset.context(
         "scripts have no tables of their own to load; workload.data of the experiment file says what \
          they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload",
     )?;

@@ -20,7 +20,6 @@ pub(super) struct Asked {
     pub(super) n_refused: usize,
     /// The first of them, with the reason.
     pub(super) refused: Option<String>,
-    pub(super) system_identifier: Option<String>,
 }
 
 /// Asks about all statements that are replayed.
@@ -30,10 +29,6 @@ pub(super) struct Asked {
 pub(super) fn asked(conninfo: &Conninfo, forms: &Forms) -> Result<Asked> {
     let mut session =
         Session::connect(conninfo).with_context(|| format!("cannot connect to `{conninfo}`"))?;
-    let system_identifier = session
-        .query("select system_identifier from pg_catalog.pg_control_system()")
-        .ok()
-        .and_then(|rows| rows.scalar().map(str::to_string));
     let mut order: Vec<u32> = (0u32..)
         .zip(&forms.all)
         .filter(|(_, known)| {
@@ -43,7 +38,7 @@ pub(super) fn asked(conninfo: &Conninfo, forms: &Forms) -> Result<Asked> {
         .collect();
     order.sort_by_key(|number| std::cmp::Reverse(forms.all[*number as usize].share.time_us));
     order.truncate(ASKED_MAX);
-    let mut found = Asked { facts: BTreeMap::new(), n_refused: 0, refused: None, system_identifier };
+    let mut found = Asked { facts: BTreeMap::new(), n_refused: 0, refused: None };
     let mut inquiry = Inquiry::begin(&mut session, InquiryLimits::default())?;
     for number in order {
         let text = forms.form(number).numbered();

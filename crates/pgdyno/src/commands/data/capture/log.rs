@@ -29,11 +29,10 @@ const DEFAULT_NAME: &str = "captured";
 pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     expect_empty(&args.output)?;
     let choice = args.window.as_deref().map_or(Ok(WindowChoice::All), window::window)?;
-    let statistics = args.stats.as_deref().map(exact_counts).transpose()?;
+    let source = args.stats.as_deref().map(exact_counts).transpose()?;
     let (mut read, reading) = read_files(args, choice)?;
     said(&reading);
     let mut facts = BTreeMap::new();
-    let mut system_identifier = None;
     if let Some(target) = &args.server {
         let asked = asked::asked(&setup::resolve_to_look(target)?, &read.forms)?;
         if let Some(first) = &asked.refused {
@@ -42,7 +41,6 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
                 asked.n_refused
             ));
         }
-        system_identifier = asked.system_identifier;
         facts = asked.facts;
     }
     let formats: Vec<&str> = reading.files.iter().map(|file| file.format.as_str()).collect();
@@ -55,9 +53,10 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
         },
         key: key()?,
         facts: &facts,
-        statistics: statistics.as_ref(),
-        server: None,
-        system_identifier: system_identifier.as_deref(),
+        statistics: source.as_ref().map(|source| &source.figures),
+        server: source.as_ref().map(|source| source.server.as_str()),
+        // That of `--server` is a copy's: what must not be loaded is the source.
+        system_identifier: source.as_ref().and_then(|source| source.system_identifier.as_deref()),
         log: formats.first().copied().unwrap_or("log"),
     };
     let made = make(&mut read, &making)?;
@@ -120,13 +119,20 @@ fn said(reading: &LogReading) {
     }
 }
 
-/// What a file of statistics says of statements.
-fn exact_counts(path: &Path) -> Result<WorkloadFigures> {
+/// What a file of statistics says of the source.
+struct CountedSource {
+    figures: WorkloadFigures,
+    server: String,
+    system_identifier: Option<String>,
+}
+
+fn exact_counts(path: &Path) -> Result<CountedSource> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let statistics = SourceStatistics::read(file).with_context(|| format!("`{}`", path.display()))?;
     let figures = statistics.figures(identity);
     ensure!(figures.length_s > 0.0, "`{}` has less than two readings", path.display());
-    Ok(figures)
+    let begun = statistics.begun;
+    Ok(CountedSource { figures, server: begun.server, system_identifier: begun.system_identifier })
 }
 
 /// The key of masks: that of this user, so that equal values are equal in all that they capture.
