@@ -120,7 +120,8 @@ fn run(place: &Place, pg: &Pg, database: &str, args: &str) -> Ended {
 
 #[test]
 fn what_was_captured_reaches_the_server_with_its_frequencies_and_correlations_at_its_rate() {
-    let pg = Pg::shared();
+    // Its clients are as many as the directory wants, more than tests that share a server leave.
+    let pg = Pg::start();
     let (place, database) = place(&pg);
     run(&place, &pg, &database, "-w ./shop.workload -o out --measure 10s --this-is-a-copy").expect(0);
     let out = place.first_run("out");
@@ -193,7 +194,13 @@ fn the_captured_rate_is_multiplied_and_readers_run_alone_where_the_server_refuse
     let pg = Pg::shared();
     let (place, database) = place(&pg);
     pg.execute(&database, "insert into paid (k) select 0 from generate_series(1, 5000)");
-    run(&place, &pg, &database, "-w ./shop.workload -o out --measure 4s --pace x2 --only-reads --this-is-a-copy").expect(0);
+    run(
+        &place,
+        &pg,
+        &database,
+        "-w ./shop.workload -o out -c 6 --measure 4s --pace x2 --only-reads --this-is-a-copy",
+    )
+    .expect(0);
     let out = place.first_run("out");
     assert_eq!(out.record.load.as_ref().unwrap().pace, Pace::Poisson { rate_per_s: 401.0 });
     let counts = out.record.done.as_ref().unwrap().counts;
@@ -208,12 +215,18 @@ fn the_captured_rate_is_multiplied_and_readers_run_alone_where_the_server_refuse
 fn rows_that_run_out_and_errors_that_the_source_did_not_have_are_found() {
     let pg = Pg::shared();
     let (place, database) = place(&pg);
-    run(&place, &pg, &database, "-w ./shop.workload:deleting -o out --measure 3s --this-is-a-copy").expect(0);
+    run(&place, &pg, &database, "-w ./shop.workload:deleting -o out -c 6 --measure 3s --this-is-a-copy")
+        .expect(0);
     let out = place.first_run("out");
     expect_sound(&out);
     assert_eq!(pg.ask(&database, "select count(*) from gone"), "0");
     expect_found(&place, "out", &["draws-reused"]);
-    run(&place, &pg, &database, "-w ./shop.workload:failing -o failed --measure 3s --pace 400/s --this-is-a-copy");
+    run(
+        &place,
+        &pg,
+        &database,
+        "-w ./shop.workload:failing -o failed -c 6 --measure 3s --pace 400/s --this-is-a-copy",
+    );
     expect_found(&place, "failed", &["new-errors"]);
     place.expect_clean();
 }
@@ -227,7 +240,7 @@ fn a_captured_workload_stays_away_from_its_source_and_from_data_that_is_not_ther
     let refused = run(&place, &pg, &database, "-w ./shop.workload -o out --measure 2s").expect(1);
     assert!(refused.stderr.contains("that workload `shop` was captured from"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--this-is-a-copy"), "{}", refused.stderr);
-    run(&place, &pg, &database, "-w ./shop.workload -o copy --measure 2s --this-is-a-copy").expect(0);
+    run(&place, &pg, &database, "-w ./shop.workload -o copy -c 6 --measure 2s --this-is-a-copy").expect(0);
 
     pg.execute(&database, "alter table paid drop column tenant");
     let refused =

@@ -16,6 +16,7 @@ mod bad_input;
 mod belongings;
 mod builds;
 mod capture_plan;
+mod captured;
 mod captures;
 mod checkpoints;
 mod ci;

@@ -22,7 +22,7 @@ use self::drive::Pages;
 use self::samples::Sample;
 
 /// Changes that `./check` tries.
-const N: u64 = 3_000;
+const N: u64 = 1_500;
 /// As many threads as a small machine has processors.
 const N_WORKERS: u64 = 2;
 /// What one change may take: a hundred times what it usually takes, on a machine that does other things too.
