@@ -400,3 +400,12 @@ fn a_backslash_outside_of_quotes_is_no_command_of_a_script() {
         assert!(!name.starts_with("transactions/") || !bytes.contains(&b'\\'), "{name}");
     }
 }
+
+#[test]
+fn a_value_does_not_swallow_the_word_after_it() {
+    let parameters = |n: usize| vec![vec![n.to_string()]];
+    let made = captured(&["select 1 from t where a = 'x'and id = $1"], parameters, &BTreeMap::new()).unwrap();
+    let scripts = made.files.iter().filter(|(name, _)| name.starts_with("transactions/"));
+    let texts: Vec<String> = scripts.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect();
+    assert!(texts.iter().all(|text| text.contains(" and id = ")), "{texts:?}");
+}

@@ -301,7 +301,9 @@ impl Making<'_> {
             let of_server = slot.facts.and_then(|facts| facts.column.as_ref()).and_then(|column| column.most);
             let most = of_server.into_iter().chain(ints.iter().copied()).max().unwrap_or(0);
             let n = i64::try_from(ints.len()).unwrap_or(i64::MAX);
-            let greatest = slot.facts.map_or(i64::from(i32::MAX), SlotFacts::int_max);
+            // Without a server, the captured keys tell how wide the column is.
+            let unasked = if most > i64::from(i32::MAX) / 2 { i64::MAX } else { i64::from(i32::MAX) };
+            let greatest = slot.facts.map_or(unasked, SlotFacts::int_max);
             let least = most.saturating_add(n).saturating_add(1).min(greatest);
             if self.maker.view.steps[slot.place.step].in_loop.is_some() {
                 return format!("uniform({least}, {greatest})");

@@ -33,16 +33,21 @@ impl SettingsSeen {
     /// Counts `SET name = value`.
     pub(crate) fn add(&mut self, session: u32, text: &str, tokens: &[LexedToken]) {
         let word = |n: usize| tokens.get(n).map_or("", |token| &text[token.start..token.end]);
+        let unquoted = |n: usize| word(n).trim_matches('"');
         let first = if word(1).eq_ignore_ascii_case("session") { 2 } else { 1 };
-        let mut name = word(first).to_ascii_lowercase();
+        let mut name = unquoted(first).to_ascii_lowercase();
         let mut next = first + 1;
         while word(next) == "." {
-            name = format!("{name}.{}", word(next + 1).to_ascii_lowercase());
+            name = format!("{name}.{}", unquoted(next + 1).to_ascii_lowercase());
             next += 2;
         }
         if name == "time" && word(next).eq_ignore_ascii_case("zone") {
             name = "timezone".to_string();
         } else if !(word(next) == "=" || word(next).eq_ignore_ascii_case("to")) {
+            return;
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        if word(next + 1).eq_ignore_ascii_case("default") || !name.chars().all(is_name) {
             return;
         }
         let values: Vec<String> = tokens

@@ -192,10 +192,18 @@ struct Taker<'a> {
     lacks_parameters: bool,
 }
 
+fn is_name_byte(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 impl Taker<'_> {
     fn push(&mut self, text: &str) {
         match self.pieces.last_mut() {
             Some(FormPiece::Text(last)) => last.push_str(text),
+            // `a = 'x'and b`: what follows must not become part of a variable's name.
+            Some(FormPiece::Slot(_)) if text.starts_with(is_name_byte) => {
+                self.pieces.push(FormPiece::Text(format!(" {text}")));
+            }
             _ => self.pieces.push(FormPiece::Text(text.to_string())),
         }
     }
