@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reads logs of pgbench in three formats and two protocols, and prints megabytes per second of processor time and the most memory.
+"""Reads logs of pgbench in three formats and three protocols, and prints megabytes per second of processor time, the least and the most, and the most memory.
 
-The server is started here with its collector, and logs everything. `read_log` is the example of crate `capture`, built with `--profile dist`.
+The server is started here with its collector, and logs everything. `read_log` is the example of crate `capture`, built with `--release`.
 
-    cargo build --profile dist -p capture --example read_log
+    cargo build --release -p capture --example read_log
     bench/capture_log.py [BIN_DIR]     as a user who may run a server (not root)
 """
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/lib/postgresql/15/bin")
-READER = pathlib.Path(__file__).parent.parent / "target/dist/examples/read_log"
+READER = pathlib.Path(__file__).parent.parent / "target/release/examples/read_log"
 SETTINGS = """
 listen_addresses = ''
 fsync = off
@@ -28,7 +28,7 @@ log_rotation_size = 0
 compute_query_id = on
 """
 SECONDS = 20
-REPEATS = 5
+REPEATS = 3
 
 
 def run(*command, **options):
@@ -54,19 +54,19 @@ def log_of(directory, protocol):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        for protocol in ["simple", "prepared"]:
+        for protocol in ["simple", "extended", "prepared"]:
             log, done = log_of(pathlib.Path(name), protocol)
             for ending in ["csv", "json", "log"]:
                 file = log / f"run.{ending}"
-                best = 0
+                rates = []
                 for _ in range(REPEATS):
                     before = resource.getrusage(resource.RUSAGE_CHILDREN)
                     text = run(READER, file).stdout
                     after = resource.getrusage(resource.RUSAGE_CHILDREN)
                     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-                    best = max(best, file.stat().st_size / seconds / 1e6)
+                    rates.append(file.stat().st_size / seconds / 1e6)
                 kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-                print(f"{protocol} {ending}: {file.stat().st_size / 1e6:.0f} MB, {best:.0f} MB/s, children at most {kib} KiB")
+                print(f"{protocol} {ending}: {file.stat().st_size / 1e6:.0f} MB, {min(rates):.0f} to {max(rates):.0f} MB/s, children at most {kib} KiB")
                 print(f"  pgbench: {done}; {text.splitlines()[1]}")
 
 

@@ -57,7 +57,7 @@ fn main() -> anyhow::Result<()> {
         }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    options.newest_us = Some(now.as_micros() as i64);
+    options.newest_us = now.as_micros() as i64;
     let files = args.map(|name| {
         let bytes = Box::new(std::fs::File::open(&name).unwrap_or_else(|error| panic!("{name}: {error}")));
         LogFile { name, bytes }

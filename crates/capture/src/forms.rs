@@ -33,8 +33,6 @@ pub struct KnownForm {
     pub distinct: Vec<DistinctSketch>,
     /// The hottest values of each slot, as long as there is room.
     pub hot: Vec<Option<HotValues>>,
-    /// Query ids of the source's server; 0 if unknown.
-    pub query_id: i64,
     /// Advisory locks of the session that it takes or releases.
     pub locks: AdvisoryLocks,
     /// Whether it declares, reads or closes a cursor.
@@ -60,7 +58,6 @@ impl Forms {
         mut form: Form,
         values: &[SlotValue],
         protocol: &Protocol,
-        query_id: i64,
         share: TimeShare,
     ) -> u32 {
         let key = form.key();
@@ -82,7 +79,6 @@ impl Forms {
         let known = &mut self.all[number as usize];
         known.share.add(share);
         known.by_protocol[place(protocol)] += share.calls;
-        known.query_id = if known.query_id == 0 { query_id } else { known.query_id };
         let values = if share.calls > 0 { values } else { &[] };
         for (n, value) in values.iter().enumerate().take(known.distinct.len()) {
             if let SlotValue::Text(text) = value {
@@ -117,7 +113,6 @@ impl Forms {
             form,
             share: TimeShare::default(),
             by_protocol: [0; 3],
-            query_id: 0,
             locks: AdvisoryLocks::new(&text, &tokens(&text, Backslash::Plain)),
             is_cursor: ["declare", "fetch", "move", "close"].contains(&first_word.as_str()),
         });
@@ -142,6 +137,12 @@ fn place(protocol: &Protocol) -> usize {
         Protocol::Extended => 1,
         Protocol::Named(_) => 2,
     }
+}
+
+/// The word for the protocol of most executions; of several, the first.
+pub(crate) fn protocol_word(by_protocol: [u64; 3]) -> &'static str {
+    let most = (0..3).max_by_key(|at| (by_protocol[*at], 3 - at)).unwrap_or(0);
+    ["simple", "extended", "prepared"][most]
 }
 
 /// Stands for all that there is no room for.

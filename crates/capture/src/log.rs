@@ -17,6 +17,7 @@ use std::io::Read;
 use anyhow::Result;
 
 pub use self::detect::FormatName;
+pub(crate) use self::executed::is_sql_state;
 pub use self::executed::{
     BatchPart, ExecutedStatement, LoggedSession, LoggedValue, Protocol, SessionId, StatementSink,
     UNKNOWN_STATE, VirtualTransaction,
@@ -46,7 +47,7 @@ pub struct ReadOptions {
     /// `log_line_prefix` of the server; found out if absent.
     pub prefix: Option<String>,
     /// Microseconds since 1970 that the log cannot be newer than: dates of syslog have no year.
-    pub newest_us: Option<i64>,
+    pub newest_us: i64,
 }
 
 /// Reads files in the order of their times, and pushes what was executed into `sink`.

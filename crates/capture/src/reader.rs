@@ -7,10 +7,10 @@ use crate::forms::{Forms, TEXT_BYTES_MAX};
 use crate::log::{ExecutedStatement, LoggedSession, SessionId, StatementSink};
 use crate::session::arrivals::Arrivals;
 use crate::session::settings::SettingsSeen;
+use crate::statement::StatementRole;
 use crate::statement::form::{VALUES_MAX, take};
 use crate::statement::kind::{AdvisoryLocks, role};
 use crate::statement::lexer::{Backslash, tokens};
-use crate::statement::{Form, StatementRole};
 use crate::template::store::TemplateStore;
 use crate::transaction::cutter::{Cutter, Incoming};
 use crate::transaction::{Cut, CutStep, CutTransaction};
@@ -62,6 +62,14 @@ pub struct ReadLog {
     pub n_outside: u64,
     /// Fetches of rows of a statement that went before; their time counts, they are no execution.
     pub n_fetches: u64,
+}
+
+impl ReadLog {
+    /// Counts executions that are left out.
+    pub(crate) fn leave_out(&mut self, reason: OmissionReason, form: u32, share: TimeShare) {
+        self.forms.leave_out(reason, form, share);
+        self.balance.leave_out(reason, share);
+    }
 }
 
 /// The sink.
@@ -188,8 +196,7 @@ impl LogReader {
                 StatementRole::Refused(own) => own,
                 _ => reason,
             };
-            self.read.forms.leave_out(own, step.form, step.share);
-            self.read.balance.leave_out(own, step.share);
+            self.read.leave_out(own, step.form, step.share);
         }
     }
 
@@ -214,7 +221,7 @@ impl LogReader {
         };
         let lacks_values = taken.lacks_parameters
             && matches!(taken.form.role, StatementRole::Work(_) | StatementRole::Fixed);
-        let form = self.form(taken.form, &taken.values, statement, share);
+        let form = self.read.forms.count(taken.form, &taken.values, &statement.protocol, share);
         let role = self.read.forms.form(form).role;
         let step = CutStep {
             form,
@@ -227,16 +234,6 @@ impl LogReader {
             lacks_values,
         };
         (role, step)
-    }
-
-    fn form(
-        &mut self,
-        form: Form,
-        values: &[crate::statement::SlotValue],
-        statement: &ExecutedStatement,
-        share: TimeShare,
-    ) -> u32 {
-        self.read.forms.count(form, values, &statement.protocol, statement.query_id, share)
     }
 }
 
@@ -278,8 +275,7 @@ impl StatementSink for LogReader {
         if statement.is_fetch {
             // Its statement may be over already: the time of its rows is left out with a reason.
             self.read.n_fetches += u64::from(is_inside);
-            self.read.forms.leave_out(OmissionReason::Cursor, step.form, share);
-            self.read.balance.leave_out(OmissionReason::Cursor, share);
+            self.read.leave_out(OmissionReason::Cursor, step.form, share);
             return;
         }
         let dropped = match role {
@@ -295,8 +291,7 @@ impl StatementSink for LogReader {
                 self.session(statement.session).backslash =
                     if is_off { Backslash::Escape } else { Backslash::Plain };
             }
-            self.read.forms.leave_out(reason, step.form, share);
-            self.read.balance.leave_out(reason, share);
+            self.read.leave_out(reason, step.form, share);
             return;
         }
         let incoming = Incoming {

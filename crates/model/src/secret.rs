@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 pub use json::hide_json;
-pub use seal::seal;
+pub use seal::{hmac, seal};
 
 /// Settings whose whole value is hidden: connection strings, and commands, whose words follow no common rule.
 pub const SETTINGS: [&str; 8] = [

@@ -3,16 +3,14 @@
 
 use anyhow::{Context, Result};
 use model::run::fidelity::StatementFigures;
+pub use model::run::fidelity::{OWN_COMMENT, TEXT_READ_MAX};
 use wire::session::{Extension, Session};
 
 use crate::server::statements::{NAME, StatExtension};
+pub use crate::server::statistics::{SYSTEM_IDENTIFIER, sees_all, session_settings};
 
 /// Statements that are read: the extension keeps 5,000 by default. Those with the most time come first.
 pub const STATEMENTS_READ_MAX: usize = 20_000;
-/// Characters of a text that are read. A longer text has no identity.
-pub const TEXT_READ_MAX: usize = 65_536;
-/// How pgdyno's own questions begin, so that they are not taken for the load.
-pub const OWN_COMMENT: &str = "/* pgdyno */";
 
 /// Reads the extension.
 #[derive(Debug, Clone)]

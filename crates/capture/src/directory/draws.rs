@@ -11,6 +11,8 @@ use crate::statement::SlotValue;
 use crate::statement::literal::array_text;
 use crate::value::times::timestamp_us;
 
+/// The first line of a file.
+pub(super) const HEAD: &str = "pgdyno draws 1\n";
 /// Level of zstd.
 const LEVEL: i32 = 9;
 
@@ -26,24 +28,25 @@ pub(super) fn files(
     if variables.columns.is_empty() {
         return Ok(Vec::new());
     }
-    let mut masked = HashMap::new();
+    let mut writer = Writer { view, mask, masked: HashMap::new(), bytes_max };
     let mut stride = 1;
     loop {
-        let mut writer = Writer { view, mask, masked, bytes_max };
-        let texts = writer.texts(variables, stride);
-        masked = writer.masked;
-        let Some(texts) = texts else {
+        let Some(texts) = writer.texts(variables, stride) else {
             stride *= 2;
             continue;
         };
-        let packed = texts.into_iter().map(|(of_loop, text)| {
+        let files = texts.into_iter().map(|(of_loop, text)| {
             let file =
                 of_loop.map_or_else(|| name.to_string(), |number| format!("{name}.{}", loop_name(number)));
-            let bytes = zstd::encode_all(text.as_bytes(), LEVEL).context("captured rows cannot be packed")?;
-            Ok((file, bytes))
+            Ok((file, packed(&text)?))
         });
-        return packed.collect();
+        return files.collect();
     }
+}
+
+/// The bytes of a file.
+pub(super) fn packed(text: &str) -> Result<Vec<u8>> {
+    zstd::encode_all(text.as_bytes(), LEVEL).context("captured rows cannot be packed")
 }
 
 pub(super) struct Writer<'a, 'v> {
@@ -84,7 +87,7 @@ impl<'a, 'v> Writer<'a, 'v> {
             if columns.is_empty() {
                 continue;
             }
-            let mut text = String::from("pgdyno draws 1\n");
+            let mut text = String::from(HEAD);
             let heads: Vec<String> =
                 columns.iter().map(|(_, column)| format!("{}:{}", column.name, column.kind.word())).collect();
             text.push_str(&if of_loop.is_some() {

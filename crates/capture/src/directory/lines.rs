@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::balance::{OmissionReason, TimeShare};
-use crate::forms::Forms;
+use crate::forms::{Forms, protocol_word};
 use crate::role::FormFacts;
 use crate::statement::lexer::{Backslash, TokenKind, tokens};
 use crate::statement::{Form, StatementRole};
@@ -65,8 +65,7 @@ pub(super) fn files(
             StatementRole::Work(kind) => kind.word(),
             _ => "other",
         };
-        let protocols = ["simple", "extended", "prepared"];
-        let protocol = (0..3).max_by_key(|at| one.by_protocol[*at]).map_or("simple", |at| protocols[at]);
+        let protocol = protocol_word(one.by_protocol);
         let reason =
             one.left_out.iter().max_by_key(|(_, share)| share.calls).map(|(reason, _)| reason.word());
         let is_reproduced = one.reproduced.calls > 0;

@@ -15,6 +15,7 @@ use crate::directory::readme;
 use crate::directory::rest::{self, Rest};
 use crate::directory::script::TemplateScript;
 use crate::directory::summary::{FILE, ShownTemplate, ShownVariable, Summary};
+use crate::forms::protocol_word;
 use crate::privacy::{Mask, Privacy};
 use crate::reader::ReadLog;
 use crate::role::variables::{VariableMaker, Variables};
@@ -74,6 +75,7 @@ pub struct MadeDirectory {
 struct Chosen<'a> {
     name: String,
     template: &'a Template,
+    view: View<'a>,
     variables: Variables,
     script: String,
 }
@@ -91,7 +93,8 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     };
     let length_s = (span.to_us.saturating_sub(span.from_us)) as f64 / 1e6;
     leave_out_forgotten(read);
-    let is_simple = is_mostly_simple(read);
+    let protocol = protocol(read);
+    let is_simple = protocol == "simple";
     let mut mask = Mask::new(making.privacy, making.key);
     let templates = std::mem::take(&mut read.templates.all);
     let (mut chosen, refused) = choose(read, making, &templates, is_simple, &mut mask);
@@ -101,6 +104,7 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
         chosen.push(Chosen {
             name: rest::NAME.to_string(),
             template: &of_rest,
+            view: View::new(&of_rest),
             variables: rest.variables(),
             script: rest.script(),
         });
@@ -114,7 +118,7 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     expect_balance(read, &reproduced)?;
     let scaled = scaled(read, making, &chosen, length_s);
     let mut summary = summarize(read, making, &chosen, &scaled, length_s);
-    summary.protocol = protocol(read);
+    summary.protocol = protocol;
 
     let mut files = BTreeMap::new();
     if !rest.is_empty() {
@@ -148,16 +152,14 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
 /// Kinds of transactions that were forgotten to bound the memory are left out as rare ones.
 fn leave_out_forgotten(read: &mut ReadLog) {
     for (form, share) in std::mem::take(&mut read.templates.forgotten) {
-        read.forms.leave_out(OmissionReason::Rare, form, share);
-        read.balance.leave_out(OmissionReason::Rare, share);
+        read.leave_out(OmissionReason::Rare, form, share);
     }
 }
 
 fn leave_out_refused(read: &mut ReadLog, templates: &[Template], refused: Vec<(OmissionReason, usize)>) {
     for (reason, at) in refused {
         for (form, share) in &templates[at].shares {
-            read.forms.leave_out(reason, *form, *share);
-            read.balance.leave_out(reason, *share);
+            read.leave_out(reason, *form, *share);
         }
     }
 }
@@ -202,7 +204,7 @@ fn choose<'a>(
     });
     let n_total: u64 = templates.iter().map(|one| one.n).sum();
     let mut order: Vec<usize> = (0..templates.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse((templates[*at].share().time_us, templates[*at].n)));
+    order.sort_by_cached_key(|at| std::cmp::Reverse((templates[*at].share().time_us, templates[*at].n)));
     let (mut chosen, mut refused) = (Vec::new(), Vec::new());
     let mut names = BTreeSet::new();
     let (mut covered, mut n_covered) = (TimeShare::default(), 0);
@@ -215,15 +217,10 @@ fn choose<'a>(
             continue;
         }
         match one(read, making, template, is_simple, mask) {
-            Ok((variables, script)) => {
+            Ok(one) => {
                 covered.add(template.share());
                 n_covered += template.n;
-                chosen.push(Chosen {
-                    name: name(template, &read.forms, &mut names),
-                    template,
-                    variables,
-                    script,
-                });
+                chosen.push(Chosen { name: name(template, &read.forms, &mut names), ..one });
             }
             Err(reason) => refused.push((reason, at)),
         }
@@ -272,13 +269,14 @@ fn tells_literals(read: &ReadLog, making: &Making<'_>, view: &View<'_>) -> bool 
         && view.steps.iter().any(|step| lines::has_literals(read.forms.form(step.form)))
 }
 
-fn one(
+/// A template as a transaction, without a name yet.
+fn one<'a>(
     read: &ReadLog,
     making: &Making<'_>,
-    template: &Template,
+    template: &'a Template,
     is_simple: bool,
     mask: &mut Mask,
-) -> Result<(Variables, String), OmissionReason> {
+) -> Result<Chosen<'a>, OmissionReason> {
     let view = View::new(template);
     if view.rows.is_empty() {
         return Err(OmissionReason::TooLong);
@@ -294,12 +292,12 @@ fn one(
         variables: &variables,
         is_block: template.is_block,
         is_simple,
-    };
-    let text = script.text();
-    if text.len() > SCRIPT_BYTES_MAX {
+    }
+    .text();
+    if script.len() > SCRIPT_BYTES_MAX {
         return Err(OmissionReason::TooLong);
     }
-    Ok((variables, text))
+    Ok(Chosen { name: String::new(), template, view, variables, script })
 }
 
 fn add_transactions(
@@ -310,20 +308,15 @@ fn add_transactions(
     let bytes_max = DRAWS_BYTES_MAX.min(ALL_DRAWS_BYTES_MAX / chosen.len().max(1));
     for one in chosen {
         files.insert(format!("transactions/{}.sql", one.name), one.script.clone().into_bytes());
-        let view = View::new(one.template);
         // The rows of the rest are of several templates.
-        if view.rows.is_empty() {
+        if one.view.rows.is_empty() {
             continue;
         }
-        for (name, bytes) in draws::files(&one.name, &view, &one.variables, mask, bytes_max)? {
+        for (name, bytes) in draws::files(&one.name, &one.view, &one.variables, mask, bytes_max)? {
             files.insert(format!("draws/{name}.zst"), bytes);
         }
     }
     Ok(())
-}
-
-fn is_mostly_simple(read: &ReadLog) -> bool {
-    protocol(read) == "simple"
 }
 
 /// The protocol of most executions.
@@ -332,8 +325,7 @@ fn protocol(read: &ReadLog) -> &'static str {
     for known in &read.forms.all {
         sums.iter_mut().zip(known.by_protocol).for_each(|(sum, n)| *sum += n);
     }
-    let most = (0..3).max_by_key(|at| (sums[*at], 3 - at)).unwrap_or(0);
-    ["simple", "extended", "prepared"][most]
+    protocol_word(sums)
 }
 
 fn reproduced(chosen: &[Chosen<'_>]) -> Reproduced {
@@ -379,15 +371,14 @@ fn summarize(
     length_s: f64,
 ) -> Summary {
     let template = |(one, rate): (&Chosen<'_>, &f64)| {
-        let view = View::new(one.template);
         let sampled = one.template.n as f64 / length_s.max(1e-6);
         ShownTemplate {
             name: one.name.clone(),
             rate: *rate,
             n: one.template.n,
             time_us: one.template.share().time_us,
-            statements: view.steps.iter().map(|step| lines::shown(&read.forms, step.form)).collect(),
-            variables: shown_variables(read, making, one, &view),
+            statements: one.view.steps.iter().map(|step| lines::shown(&read.forms, step.form)).collect(),
+            variables: shown_variables(read, making, one),
             correction: if making.statistics.is_none() {
                 None
             } else {
@@ -412,14 +403,9 @@ fn summarize(
     }
 }
 
-fn shown_variables(
-    read: &ReadLog,
-    making: &Making<'_>,
-    one: &Chosen<'_>,
-    view: &View<'_>,
-) -> Vec<ShownVariable> {
+fn shown_variables(read: &ReadLog, making: &Making<'_>, one: &Chosen<'_>) -> Vec<ShownVariable> {
     let shown = |variable: &crate::role::variables::Variable| {
-        let number = view.steps[variable.place.step].form;
+        let number = one.view.steps[variable.place.step].form;
         let known = &read.forms.all[number as usize];
         let slot = known.form.slots.get(variable.place.slot);
         let of_server = making.facts.get(&number).and_then(|facts| facts.slots.get(variable.place.slot));

@@ -1,6 +1,7 @@
 //! `workload.toml` of a captured directory.
 
 use crate::directory::summary::Summary;
+use crate::log::is_sql_state;
 use crate::role::variables::{Variables, loop_name};
 use crate::session::classes::SessionKind;
 
@@ -121,7 +122,7 @@ fn transaction(entry: &Entry<'_>, out: &mut String) {
     }
     let mut expected: Vec<String> =
         entry.error.iter().filter_map(|state| String::from_utf8(state.to_vec()).ok()).collect();
-    expected.retain(|state| state.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()));
+    expected.retain(|state| is_sql_state(state.as_bytes()));
     if variables.may_collide && !expected.iter().any(|state| state == "23505") {
         expected.push("23505".to_string());
     }

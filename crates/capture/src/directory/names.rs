@@ -41,7 +41,7 @@ fn described(forms: &Forms, form: u32) -> String {
     };
     let text = form.numbered();
     let tokens = tokens(&text, Backslash::Plain);
-    let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.start..token.end]);
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text(&text));
     let is_table = |at: &usize| {
         let is_before =
             ["from", "into", "update"].iter().any(|before| word(*at - 1).eq_ignore_ascii_case(before));

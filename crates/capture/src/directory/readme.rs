@@ -54,6 +54,7 @@ pub(super) fn text(summary: &Summary) -> String {
     out.push_str(
         "\n## Files\n\n| file | what |\n|---|---|\n| `workload.toml`, `transactions/` | what runs; to be read and edited |\n\
          | `draws/` | captured values, a row for each execution |\n| `statements.jsonl` | statements without values, and what the source spent on them |\n\
+         | `source.json` | what each statement did at the source, by which a replay is judged |\n\
          | `left-out.jsonl` | what is not reproduced, and why |\n| `capture.json` | what `pgdyno capture show` prints |\n",
     );
     out
@@ -70,7 +71,8 @@ fn privacy(summary: &Summary) -> String {
              Run this on data that was hashed with the same key, or capture again with `--privacy values` on a machine that may hold the data.\n",
             summary.n_masked.0
         ),
-        _ => "## Values have shapes only\n\nNo value is the source's: each is random, with the length and the kind of the captured one, and equal ones did not stay equal.\n\
+        _ => "## Values have shapes only\n\nValues are random, with the lengths and the kinds of the captured ones, and equal ones did not stay equal. The source's own are only: true and\n\
+             false, literals that a program wrote into its statements (with units, formats and bodies of `DO`), the ends of ranges of keys, and times between events.\n\
              **They find no rows in a copy of the data.** This is for reading statements and rates, not for measuring.\n"
             .to_string(),
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::directory::draws::Writer;
+use crate::directory::draws::{HEAD, Writer, packed};
 use crate::directory::script::TemplateScript;
 use crate::forms::Forms;
 use crate::privacy::Mask;
 use crate::role::ValueRole;
-use crate::role::variables::{DrawColumn, DrawType, SlotFilling, Source, Variable, Variables};
+use crate::role::variables::{COLUMNS_MAX, DrawColumn, DrawType, Source, Variable, Variables};
 use crate::role::view::{SlotPlace, View};
 use crate::template::reservoir::Reservoir;
 use crate::template::store::Template;
@@ -18,9 +18,8 @@ use crate::template::store::Template;
 pub(super) const NAME: &str = "rest";
 /// The variable that says which template it is.
 const SHAPE: &str = "shape";
-/// Most templates in it, and most columns of all of them.
+/// Most templates in it; all of them together have no more columns than one may have.
 const SHAPES_MAX: usize = 100;
-const COLUMNS_MAX: usize = 240;
 /// Most executions of one template among the rows, and longest script.
 const ROWS_MAX: usize = 1000;
 const SCRIPT_BYTES_MAX: usize = 512 << 10;
@@ -151,8 +150,7 @@ impl<'a> Rest<'a> {
         let columns = self.shapes.iter().flat_map(|shape| &shape.variables.columns);
         let heads: Vec<String> =
             columns.map(|column| format!("{}:{}", column.name, column.kind.word())).collect();
-        let mut text =
-            format!("pgdyno draws 1\n{SHAPE}:int\t{}", heads.join("\t")).trim_end_matches('\t').to_string();
+        let mut text = format!("{HEAD}{SHAPE}:int\t{}", heads.join("\t")).trim_end_matches('\t').to_string();
         text.push('\n');
         let most = self.shapes.iter().map(|shape| shape.template.n).max().unwrap_or(1).max(1);
         let mut before = 0;
@@ -176,10 +174,10 @@ impl<'a> Rest<'a> {
             }
             before += own;
         }
-        zstd::encode_all(text.as_bytes(), 9).context("captured rows cannot be packed")
+        packed(&text)
     }
 
-    /// Number of forms of its statements, for people.
+    /// Number of its templates, for people.
     pub(super) fn n_shapes(&self) -> usize {
         self.shapes.len()
     }
@@ -201,10 +199,4 @@ fn rename(variables: &mut Variables, number: usize) {
     for gset in variables.gsets.values_mut() {
         *gset = format!("{prefix}{gset}");
     }
-    debug_assert!(
-        variables
-            .fillings
-            .values()
-            .all(|one| !matches!(one, SlotFilling::Variable(at, _) if *at >= variables.all.len()))
-    );
 }

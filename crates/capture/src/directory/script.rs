@@ -3,7 +3,7 @@
 use crate::forms::Forms;
 use crate::role::variables::{SlotFilling, Variables, loop_name};
 use crate::role::view::{SlotPlace, View};
-use crate::statement::literal::quote;
+use crate::statement::literal::{quote, quote_without_colons};
 use crate::statement::{FormPiece, Origin};
 
 /// The material of a script.
@@ -91,10 +91,5 @@ fn literal_text(value: &str) -> String {
     let begins_name = |pair: &[u8]| {
         pair[0] == b':' && (pair[1].is_ascii_alphanumeric() || pair[1] == b'_' || pair[1] >= 0x80)
     };
-    if value.as_bytes().windows(2).any(begins_name) {
-        let escaped = value.replace('\\', "\\\\").replace('\'', "''").replace(':', "\\x3a");
-        format!("E'{escaped}'")
-    } else {
-        quote(value)
-    }
+    if value.as_bytes().windows(2).any(begins_name) { quote_without_colons(value) } else { quote(value) }
 }

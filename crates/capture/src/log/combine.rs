@@ -10,6 +10,8 @@ mod session;
 mod states;
 mod values;
 
+use std::borrow::Cow;
+
 use anyhow::{Result, bail};
 
 use self::message::{Said, Step, said};
@@ -63,8 +65,8 @@ impl<'a> Combiner<'a> {
         self.output.reading.skip(reason, 0);
     }
 
-    /// A text that is not in UTF-8, as Latin-1.
-    pub(crate) fn decode(&mut self, bytes: &[u8]) -> String {
+    /// A text as it is, or, if it is not in UTF-8, as Latin-1.
+    pub(crate) fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         self.output.decode(bytes)
     }
 

@@ -123,7 +123,7 @@ struct Look<'a> {
     bytes: &'a [u8],
     given: Option<&'a LinePrefix>,
     previous: Option<&'a Detected>,
-    newest_us: Option<i64>,
+    newest_us: i64,
 }
 
 impl Look<'_> {
@@ -137,11 +137,11 @@ impl Look<'_> {
             return Ok(found);
         }
         let lines: Vec<&[u8]> = self.lines().collect();
-        let newest_us = self.newest_us.unwrap_or(i64::MAX / 2);
         let looked = &lines[..lines.len().min(LINES_LOOKED_AT)];
-        let headers = looked.iter().filter(|line| syslog::header(line, newest_us).is_some()).count();
+        let headers = looked.iter().filter(|line| syslog::header(line, self.newest_us).is_some()).count();
         if headers * 2 > looked.len() {
-            let inner: Vec<Vec<u8>> = lines.iter().filter_map(|line| syslog_text(line, newest_us)).collect();
+            let inner: Vec<Vec<u8>> =
+                lines.iter().filter_map(|line| syslog_text(line, self.newest_us)).collect();
             return Ok(Detected::Syslog(self.prefix(inner.iter().map(Vec::as_slice).collect())?));
         }
         Ok(Detected::Stderr(self.prefix(lines)?))

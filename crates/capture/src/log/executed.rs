@@ -6,6 +6,11 @@ pub type SessionId = u32;
 /// SQLSTATE of an error whose code the log does not have: `%e` is not in `log_line_prefix`, and the message is not a well-known one.
 pub const UNKNOWN_STATE: [u8; 5] = *b"?????";
 
+/// Whether these bytes can be a SQLSTATE.
+pub(crate) fn is_sql_state(state: &[u8]) -> bool {
+    state.len() == 5 && state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+}
+
 /// One executed statement of a session, as a log describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutedStatement {

@@ -52,7 +52,7 @@ pub enum SkipReason {
     Empty,
     /// Messages of known shape in another language.
     OtherLanguage,
-    /// Statements that an export encloses: records of other services and of other logs.
+    /// Records of other programs and services, in a syslog or an export.
     OtherLog,
 }
 
@@ -239,12 +239,6 @@ impl LogReading {
     #[must_use]
     pub fn lacks(&self) -> Vec<Lack> {
         lack::lacks(self)
-    }
-
-    /// Whether instants are good enough for a trace.
-    #[must_use]
-    pub fn has_trace(&self) -> bool {
-        self.resolution == TimeResolution::Millisecond && self.has_processes && self.timed > 0
     }
 
     /// Facts that a reader of the results should know in addition.

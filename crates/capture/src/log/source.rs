@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::LINE_BYTES_MAX;
 
-/// Bytes that are read at once, and bytes of a file is looked at to find out its format.
+/// Bytes that are read at once; as many of a file are looked at to find out its format.
 const READ_BYTES: usize = 256 << 10;
 
 /// Largest window of zstd that is accepted, as a power of two: 128 MiB, what `zstd --long` uses.

@@ -1,5 +1,7 @@
 //! Times in logs: `2026-11-29 19:34:40.613 UTC`, ISO 8601, syslog's `Nov 29 19:34:40`, and seconds since 1970.
 
+use crate::value::times::{civil_from_days, days_from_civil};
+
 /// Microseconds of a day.
 const DAY_US: i64 = 86_400_000_000;
 
@@ -168,7 +170,7 @@ pub(crate) fn syslog_stamp(bytes: &[u8], newest_us: i64) -> Option<(LogTime, usi
     }
     let day = if fixed[4] == b' ' { number(&fixed[5..6])? } else { number(&fixed[4..6])? };
     let second = clock(&fixed[7..15])?;
-    let newest_year = year(newest_us);
+    let (newest_year, ..) = civil_from_days(newest_us.div_euclid(DAY_US));
     // The 29th of February may need four years, or eight at the turn of some centuries.
     let us = (0..9).find_map(|back| {
         let us = day_number(newest_year - back, month, day)? * DAY_US + second * 1_000_000;
@@ -200,7 +202,12 @@ pub(crate) fn number(bytes: &[u8]) -> Option<i64> {
     })
 }
 
-/// Days since 1970 in the Gregorian calendar (Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`).
+/// The same, of 32 bits.
+pub(crate) fn number_u32(bytes: &[u8]) -> Option<u32> {
+    u32::try_from(number(bytes)?).ok()
+}
+
+/// Days since 1970 of a day that the Gregorian calendar has.
 fn day_number(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = match month {
@@ -209,25 +216,7 @@ fn day_number(year: i64, month: i64, day: i64) -> Option<i64> {
         1..=12 => 31,
         _ => return None,
     };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
-}
-
-/// The year of an instant (Hinnant, `civil_from_days`).
-fn year(us: i64) -> i64 {
-    let days = us.div_euclid(DAY_US) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    era * 400 + year_of_era + i64::from(day_of_year >= 306)
+    (1..=length).contains(&day).then(|| days_from_civil(year, month, day))
 }
 
 #[cfg(test)]

@@ -13,32 +13,27 @@ pub enum ManagedService {
     Other,
 }
 
+/// Roles and settings by which a service is known.
+const MARKS: [(&str, ManagedService); 6] = [
+    ("rds_superuser", ManagedService::AmazonRds),
+    ("rds.extensions", ManagedService::AmazonRds),
+    ("cloudsqlsuperuser", ManagedService::CloudSql),
+    ("azure_pg_admin", ManagedService::Azure),
+    ("azure.extensions", ManagedService::Azure),
+    ("neon_superuser", ManagedService::Other),
+];
+
 impl ManagedService {
     /// The service of a server with this role or setting, which each service has by its own name.
     #[must_use]
     pub fn from_mark(mark: &str) -> Option<ManagedService> {
-        const MARKS: [(&str, ManagedService); 6] = [
-            ("rds_superuser", ManagedService::AmazonRds),
-            ("rds.extensions", ManagedService::AmazonRds),
-            ("cloudsqlsuperuser", ManagedService::CloudSql),
-            ("azure_pg_admin", ManagedService::Azure),
-            ("azure.extensions", ManagedService::Azure),
-            ("neon_superuser", ManagedService::Other),
-        ];
         MARKS.into_iter().find(|(known, _)| *known == mark).map(|(_, service)| service)
     }
 
     /// Roles and settings by which a service is known.
     #[must_use]
     pub fn marks() -> [&'static str; 6] {
-        [
-            "rds_superuser",
-            "rds.extensions",
-            "cloudsqlsuperuser",
-            "azure_pg_admin",
-            "azure.extensions",
-            "neon_superuser",
-        ]
+        MARKS.map(|(mark, _)| mark)
     }
 
     /// Words for people.

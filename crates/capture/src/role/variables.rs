@@ -15,7 +15,7 @@ use crate::statement::{Kind, Origin, SlotValue, StatementRole};
 use crate::value::text_class::{is_decimal, is_uuid};
 
 /// Most columns of captured rows.
-const COLUMNS_MAX: usize = 240;
+pub(crate) const COLUMNS_MAX: usize = 240;
 /// Names that scripts and expressions use for other things.
 const RESERVED: [&str; 16] = [
     "and",

@@ -8,7 +8,6 @@ const SECONDS_MAX: usize = 350_000;
 /// Counts of beginnings.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
-    n: u64,
     by_second: BTreeMap<i64, SecondCounts>,
     busy_us: u64,
 }
@@ -22,7 +21,6 @@ struct SecondCounts {
 impl Arrivals {
     /// Counts a transaction.
     pub fn add(&mut self, session: u32, began_us: i64, ended_us: i64) {
-        self.n += 1;
         self.busy_us = self.busy_us.saturating_add(ended_us.saturating_sub(began_us).max(0).unsigned_abs());
         let second = began_us.div_euclid(1_000_000);
         if self.by_second.len() < SECONDS_MAX || self.by_second.contains_key(&second) {
@@ -33,11 +31,6 @@ impl Arrivals {
                 counts.sessions.insert(session);
             }
         }
-    }
-
-    /// Transactions.
-    pub fn n(&self) -> u64 {
-        self.n
     }
 
     /// Most sessions that began transactions in one second.

@@ -32,7 +32,7 @@ pub struct SettingsSeen {
 impl SettingsSeen {
     /// Counts `SET name = value`.
     pub(crate) fn add(&mut self, session: u32, text: &str, tokens: &[LexedToken]) {
-        let word = |n: usize| tokens.get(n).map_or("", |token| &text[token.start..token.end]);
+        let word = |n: usize| tokens.get(n).map_or("", |token| token.text(text));
         let unquoted = |n: usize| word(n).trim_matches('"');
         let first = if word(1).eq_ignore_ascii_case("session") { 2 } else { 1 };
         let mut name = unquoted(first).to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl SettingsSeen {
             .unwrap_or_default()
             .iter()
             .filter_map(|token| {
-                let word = &text[token.start..token.end];
+                let word = token.text(text);
                 match token.kind {
                     TokenKind::Text => text_value(word, false),
                     TokenKind::Word | TokenKind::Number | TokenKind::QuotedName => {

@@ -1,12 +1,14 @@
 //! A statement without its values: the text that a script has, and where its values come from.
 
+use std::collections::HashMap;
+
 use crate::balance::OmissionReason;
 use crate::log::LoggedValue;
 use crate::statement::identity::{Fnv, identity_of};
 use crate::statement::kind::StatementRole;
 use crate::statement::lexer::{Backslash, LexedToken, TokenKind};
 use crate::statement::lists::{InList, list};
-use crate::statement::literal::text_value;
+use crate::statement::literal::{quote_without_colons, text_value};
 use crate::statement::places::{PlaceHint, SlotPlaces, SlotUse};
 
 /// Most values of a statement: pgbench's scripts take no more under the extended protocol.
@@ -138,7 +140,7 @@ pub fn take(
     let tokens = &tokens[..end];
     // Outside of quotes, SQL has none, and a script would take what follows for a command.
     let has_backslash =
-        |token: &LexedToken| token.kind == TokenKind::Operator && text[token.start..token.end].contains('\\');
+        |token: &LexedToken| token.kind == TokenKind::Operator && token.text(text).contains('\\');
     let role = if tokens.iter().any(has_backslash) {
         StatementRole::Refused(OmissionReason::NoStatement)
     } else {
@@ -157,7 +159,7 @@ pub fn take(
         pieces: Vec::new(),
         slots: Vec::new(),
         values: Vec::new(),
-        by_number: Vec::new(),
+        by_number: HashMap::new(),
         lacks_parameters: false,
     };
     if role == StatementRole::Fixed && taker.set_local() {
@@ -188,7 +190,7 @@ struct Taker<'a> {
     slots: Vec<FormSlot>,
     values: Vec<SlotValue>,
     /// The slot of each parameter, by its number.
-    by_number: Vec<(u16, u16)>,
+    by_number: HashMap<u16, u16>,
     lacks_parameters: bool,
 }
 
@@ -211,7 +213,7 @@ impl Taker<'_> {
     /// `SET LOCAL name = 'value'` as a call of `set_config`, which takes the value as a parameter: applications tell policies by it who
     /// the user is. Returns whether it is such a statement.
     fn set_local(&mut self) -> bool {
-        let word = |at: usize| self.tokens.get(at).map_or("", |token| &self.text[token.start..token.end]);
+        let word = |at: usize| self.tokens.get(at).map_or("", |token| token.text(self.text));
         let is = |at: usize, expected: &str| word(at).eq_ignore_ascii_case(expected);
         if !is(0, "set") || !is(1, "local") {
             return false;
@@ -259,7 +261,7 @@ impl Taker<'_> {
     /// Takes a token as it is. A name after a colon would be a variable of a script.
     fn plain(&mut self, at: usize) -> usize {
         let token = &self.tokens[at];
-        let word = &self.text[token.start..token.end];
+        let word = token.text(self.text);
         let ends_in_colon = matches!(self.pieces.last(), Some(FormPiece::Text(text)) if text.ends_with(':'));
         if ends_in_colon && token.kind != TokenKind::Operator {
             let is_cast = at > 0 && self.tokens[at - 1].kind == TokenKind::Operator;
@@ -270,8 +272,7 @@ impl Taker<'_> {
             // Where values cannot stand, a literal with a colon would be read as one with a variable.
             TokenKind::Text if word.contains(':') && !word.starts_with(['u', 'U']) => {
                 if let Some(value) = text_value(word, self.is_escaped) {
-                    let quoted = without_colons(&value);
-                    self.push(&quoted);
+                    self.push(&quote_without_colons(&value));
                     return at + 1;
                 }
             }
@@ -297,8 +298,7 @@ impl Taker<'_> {
             return None;
         }
         let number = if let TokenKind::Parameter(number) = token.kind { Some(number) } else { None };
-        let known = number.and_then(|number| self.by_number.iter().find(|known| known.0 == number));
-        if let Some((_, slot)) = known.copied() {
+        if let Some(slot) = number.and_then(|number| self.by_number.get(&number)).copied() {
             self.slot(slot);
             return Some(at + 1);
         }
@@ -309,7 +309,7 @@ impl Taker<'_> {
     }
 
     fn value(&mut self, token: &LexedToken) -> Option<(Origin, SlotValue)> {
-        let word = &self.text[token.start..token.end];
+        let word = token.text(self.text);
         match token.kind {
             TokenKind::Text => {
                 let value = text_value(word, self.is_escaped)?;
@@ -391,12 +391,6 @@ impl Taker<'_> {
         self.push(")");
         list.close + 1
     }
-}
-
-/// A literal without colons, which would begin variables.
-fn without_colons(value: &str) -> String {
-    let escaped = value.replace('\\', "\\\\").replace('\'', "''").replace(':', "\\x3a");
-    format!("E'{escaped}'")
 }
 
 #[cfg(test)]

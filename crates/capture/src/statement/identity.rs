@@ -46,7 +46,7 @@ const VALUE: &str = "$";
 fn words(text: &str, tokens: &[LexedToken]) -> Vec<String> {
     let mut words: Vec<String> = Vec::with_capacity(tokens.len());
     for token in tokens {
-        let text = &text[token.start..token.end];
+        let text = token.text(text);
         let word = match token.kind {
             TokenKind::Text | TokenKind::Bits | TokenKind::Number | TokenKind::Parameter(_) => {
                 VALUE.to_string()

@@ -76,7 +76,12 @@ struct Words<'a> {
     all: Vec<&'a str>,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    fn new(text: &'a str, tokens: &[LexedToken]) -> Words<'a> {
+        let words = tokens.iter().filter(|token| token.kind == TokenKind::Word);
+        Words { all: words.map(|token| token.text(text)).collect() }
+    }
+
     fn is(&self, n: usize, words: &[&str]) -> bool {
         self.all.get(n).is_some_and(|found| words.iter().any(|word| word.eq_ignore_ascii_case(found)))
     }
@@ -89,7 +94,7 @@ impl Words<'_> {
         (1..self.all.len()).any(|n| self.is(n - 1, &[first]) && self.is(n, &[second]))
     }
 
-    /// Whether there is such a call, of the lock and of its release.
+    /// Whether a word begins so: that of a function, or of a variant of it.
     fn call(&self, prefix: &str) -> bool {
         self.all
             .iter()
@@ -99,9 +104,7 @@ impl Words<'_> {
 
 /// What a statement with these tokens is.
 pub fn role(text: &str, tokens: &[LexedToken]) -> StatementRole {
-    let is_word = |token: &&LexedToken| token.kind == TokenKind::Word;
-    let words =
-        Words { all: tokens.iter().filter(is_word).map(|token| &text[token.start..token.end]).collect() };
+    let words = Words::new(text, tokens);
     let Some(first) = words.all.first().map(|word| word.to_ascii_lowercase()) else {
         // `(select ...) union ...` has words, a lone literal has none.
         return StatementRole::Dropped(OmissionReason::NoStatement);
@@ -212,9 +215,7 @@ pub struct AdvisoryLocks {
 impl AdvisoryLocks {
     /// Those of a statement.
     pub fn new(text: &str, tokens: &[LexedToken]) -> AdvisoryLocks {
-        let is_word = |token: &&LexedToken| token.kind == TokenKind::Word;
-        let words =
-            Words { all: tokens.iter().filter(is_word).map(|token| &text[token.start..token.end]).collect() };
+        let words = Words::new(text, tokens);
         let takes =
             words.has(&["pg_advisory_lock", "pg_advisory_lock_shared"]) || words.call("pg_try_advisory_lock");
         AdvisoryLocks { taken: takes.into(), released: words.call("pg_advisory_unlock").into() }

@@ -12,6 +12,13 @@ pub struct LexedToken {
     pub end: usize,
 }
 
+impl LexedToken {
+    /// The token as it stands in its text.
+    pub fn text(self, of: &str) -> &str {
+        &of[self.start..self.end]
+    }
+}
+
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
@@ -50,7 +57,7 @@ const OPERATORS: &[u8] = b"+-*/<>=~!@#%^&|`?";
 /// Operators with one of these may end in `+` or `-`.
 const LONG_OPERATORS: &[u8] = b"~!@#%^&|`?";
 /// Words after which an expression begins, so that a minus is a sign.
-pub(crate) const BEFORE_EXPRESSIONS: [&str; 38] = [
+const BEFORE_EXPRESSIONS: [&str; 44] = [
     "all",
     "and",
     "any",
@@ -86,50 +93,64 @@ pub(crate) const BEFORE_EXPRESSIONS: [&str; 38] = [
     "set",
     "similar",
     "some",
+    "symmetric",
     "then",
     "to",
     "union",
+    "using",
+    "values",
+    "when",
+    "where",
+    "with",
 ];
-const MORE_BEFORE_EXPRESSIONS: [&str; 6] = ["using", "values", "when", "where", "with", "symmetric"];
 
 /// Whether an expression follows this word, in small letters.
 pub(crate) fn precedes_expression(word: &str) -> bool {
-    BEFORE_EXPRESSIONS.contains(&word) || MORE_BEFORE_EXPRESSIONS.contains(&word)
+    BEFORE_EXPRESSIONS.contains(&word)
 }
 
 /// All tokens of a text, without blanks and comments.
 pub fn tokens(text: &str, backslash: Backslash) -> Vec<LexedToken> {
-    let mut found: Vec<LexedToken> = Vec::with_capacity(text.len() / 4);
+    let mut found = Vec::with_capacity(text.len() / 4);
+    found.extend(lexed(text, backslash));
+    found
+}
+
+/// The same one by one, for texts of any length.
+pub(crate) fn lexed(text: &str, backslash: Backslash) -> impl Iterator<Item = LexedToken> {
+    let bytes = text.as_bytes();
     let mut at = 0;
-    while at < text.len() {
-        let blank = blank_len(&text.as_bytes()[at..]);
-        if blank > 0 {
-            at += blank;
-            continue;
+    let mut last: Option<LexedToken> = None;
+    std::iter::from_fn(move || {
+        loop {
+            match blank_len(bytes.get(at..)?) {
+                0 => break,
+                blank => at += blank,
+            }
         }
-        let is_sign = text.as_bytes()[at] == b'-'
-            && text.as_bytes().get(at + 1).is_some_and(|next| next.is_ascii_digit() || *next == b'.')
-            && found.last().is_none_or(|last| leaves_sign(last, text));
+        let is_sign = *bytes.get(at)? == b'-'
+            && bytes.get(at + 1).is_some_and(|next| next.is_ascii_digit() || *next == b'.')
+            && last.is_none_or(|last| leaves_sign(last, text));
         let (kind, len) = if is_sign {
-            let (_, len) = number(&text.as_bytes()[at + 1..]);
+            let (_, len) = number(&bytes[at + 1..]);
             if len == 0 { (TokenKind::Operator, 1) } else { (TokenKind::Number, 1 + len) }
         } else {
             token(&text[at..], backslash)
         };
-        let end = at + len.max(1);
-        found.push(LexedToken { kind, start: at, end });
-        at = end;
-    }
-    found
+        let found = LexedToken { kind, start: at, end: at + len.max(1) };
+        at = found.end;
+        last = Some(found);
+        last
+    })
 }
 
 /// Whether a minus after this token is the sign of a number.
-fn leaves_sign(last: &LexedToken, text: &str) -> bool {
+fn leaves_sign(last: LexedToken, text: &str) -> bool {
     match last.kind {
-        TokenKind::Operator => !text[last.start..last.end].starts_with("::"),
+        TokenKind::Operator => !last.text(text).starts_with("::"),
         TokenKind::Mark(mark) => matches!(mark, b'(' | b'[' | b',' | b':'),
         TokenKind::Semicolon => true,
-        TokenKind::Word => precedes_expression(&text[last.start..last.end].to_ascii_lowercase()),
+        TokenKind::Word => precedes_expression(&last.text(text).to_ascii_lowercase()),
         TokenKind::QuotedName
         | TokenKind::Text
         | TokenKind::Bits
@@ -321,8 +342,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let found: Vec<&str> =
-            tokens(text, Backslash::Plain).iter().map(|token| &text[token.start..token.end]).collect();
+        let found: Vec<&str> = tokens(text, Backslash::Plain).iter().map(|token| token.text(text)).collect();
         assert_eq!(found, expected, "{text}");
     }
 

@@ -41,7 +41,7 @@ impl InList {
 /// The list that begins with the word at this token.
 pub(crate) fn list(text: &str, tokens: &[LexedToken], n: usize) -> Option<InList> {
     let is = |at: usize, word: &str| {
-        tokens.get(at).is_some_and(|token| text[token.start..token.end].eq_ignore_ascii_case(word))
+        tokens.get(at).is_some_and(|token| token.text(text).eq_ignore_ascii_case(word))
     };
     if !is(n, "in") || !is(n + 1, "(") {
         return None;

@@ -99,6 +99,12 @@ pub fn quote(value: &str) -> String {
     }
 }
 
+/// A value as a literal without colons, which would begin variables of a script.
+pub(crate) fn quote_without_colons(value: &str) -> String {
+    let escaped = value.replace('\\', "\\\\").replace('\'', "''").replace(':', "\\x3a");
+    format!("E'{escaped}'")
+}
+
 /// Elements as the text of an array.
 pub fn array_text<'a>(elements: impl Iterator<Item = Option<&'a str>>) -> String {
     let mut out = String::from("{");

@@ -56,6 +56,9 @@ const WITH_LENGTHS: [&str; 19] = [
     "vector",
 ];
 
+/// Most tokens between the name of a type and the end of its numbers.
+const LENGTH_TOKENS_MAX: usize = 4;
+
 /// A statement's tokens with their words.
 pub(crate) struct SlotPlaces<'a> {
     text: &'a str,
@@ -77,7 +80,7 @@ impl<'a> SlotPlaces<'a> {
     }
 
     fn word(&self, n: usize) -> &'a str {
-        self.tokens.get(n).map_or("", |token| &self.text[token.start..token.end])
+        self.tokens.get(n).map_or("", |token| token.text(self.text))
     }
 
     pub(crate) fn is(&self, n: usize, word: &str) -> bool {
@@ -117,9 +120,8 @@ impl<'a> SlotPlaces<'a> {
 
     /// `numeric(10, 2)`, `varchar(20)`.
     fn is_length(&self, n: usize) -> bool {
-        let mut at = n;
-        while let Some(before) = self.before(at, 1) {
-            at = before;
+        // A type has at most two of them, with a comma.
+        for at in (0..n).rev().take(LENGTH_TOKENS_MAX) {
             match self.tokens[at].kind {
                 TokenKind::Number | TokenKind::Mark(b',') => {}
                 TokenKind::Mark(b'(') => {
@@ -134,6 +136,10 @@ impl<'a> SlotPlaces<'a> {
 
     /// `order by 1`, `group by 1, 2`: the number of a column.
     fn is_position(&self, n: usize) -> bool {
+        // Only the first column, or one directly after a comma.
+        if !self.is_before(n, 1, "by") && !self.is_before(n, 1, ",") {
+            return false;
+        }
         let is_whole = matches!(
             self.word(n + 1).to_ascii_lowercase().as_str(),
             "" | ","
@@ -162,8 +168,7 @@ impl<'a> SlotPlaces<'a> {
                 TokenKind::Word if depth == 0 => {
                     let word = self.word(at).to_ascii_lowercase();
                     if word == "by" {
-                        // Only the first column, or one directly after a comma.
-                        return self.is_before(n, 1, "by") || self.is_before(n, 1, ",");
+                        return true;
                     }
                     if matches!(
                         word.as_str(),

@@ -4,16 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::run::fidelity::{CountedStatement, StatementFigures, WorkloadFigures};
+use model::run::fidelity::{CountedStatement, OWN_COMMENT, StatementFigures, TEXT_READ_MAX, WorkloadFigures};
 
 use super::{
     ActivityLine, Begun, Ended, FILE_BYTES_MAX, LINE_BYTES_MAX, STATS_FORMAT, StatementsLine, StatsLine,
 };
-
-/// How pgdyno's own questions begin.
-const OWN_COMMENT: &str = "/* pgdyno */";
-/// Texts of this length may be cut off, and have no identity.
-const TEXT_CHARS_MAX: usize = 65_536;
 
 /// The lines of a file, one by one.
 pub struct StatsReader<R: BufRead> {
@@ -202,7 +197,8 @@ impl SourceStatistics {
         for (id, figures) in by_time {
             match self.texts.get(id) {
                 Some(text) if text.starts_with(OWN_COMMENT) => {}
-                Some(text) if text.chars().nth(TEXT_CHARS_MAX - 1).is_none() => {
+                // A text of this length may be cut off.
+                Some(text) if text.chars().nth(TEXT_READ_MAX - 1).is_none() => {
                     let statement =
                         CountedStatement { text: one_line(text), is_reproduced: None, figures: *figures };
                     found.add(format!("{:016x}", identity(text)), statement);

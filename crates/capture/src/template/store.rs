@@ -185,7 +185,7 @@ impl TemplateStore {
     fn forget(&mut self) {
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         let weight = |template: &Template| (template.share().time_us, template.n);
-        order.sort_by_key(|at| std::cmp::Reverse(weight(&self.all[*at])));
+        order.sort_by_cached_key(|at| std::cmp::Reverse(weight(&self.all[*at])));
         order.truncate(TEMPLATES_MAX / 2);
         order.sort_unstable();
         let mut places = HashMap::new();

@@ -64,9 +64,8 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The instant as `2024-01-31 10:00:00 UTC`.
-pub fn shown(us: i64) -> String {
-    let (days, of_day) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000) / 1_000_000);
+/// Year, month and day, so many days after 1970 (the same source).
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let of_era = z.rem_euclid(146_097);
@@ -75,7 +74,13 @@ pub fn shown(us: i64) -> String {
     let month_from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The instant as `2024-01-31 10:00:00 UTC`.
+pub fn shown(us: i64) -> String {
+    let (days, of_day) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000) / 1_000_000);
+    let (year, month, day) = civil_from_days(days);
     format!(
         "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
         of_day / 3600,

@@ -94,7 +94,7 @@ fn each_service_s_shape_is_read() {
 #[test]
 fn dates_of_syslog_get_the_year_before_the_newest_instant() {
     let log = "Nov 29 19:34:40 db1 postgres[7]: [3-1] user=shop,db=shop LOG:  duration: 1.500 ms  statement: select 1\n";
-    let options = ReadOptions { newest_us: Some(1_795_980_890_000_000), ..ReadOptions::default() };
+    let options = ReadOptions { newest_us: 1_795_980_890_000_000, ..ReadOptions::default() };
     let (collected, _) = read_files(vec![file("a", log)], &options).unwrap();
     assert_eq!(collected.statements[0].start_us, 1_795_980_880_000_000 - 1500);
 }

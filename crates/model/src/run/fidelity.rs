@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub const STATEMENTS_MAX: usize = 1000;
 /// Longest text of a statement, in characters.
 pub const TEXT_MAX: usize = 240;
+/// Characters of a statement's text that are read from a server. A longer text has no identity.
+pub const TEXT_READ_MAX: usize = 65_536;
+/// How pgdyno's own questions begin, so that they are not taken for the load.
+pub const OWN_COMMENT: &str = "/* pgdyno */";
 
 /// Both sides of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

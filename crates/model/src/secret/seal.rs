@@ -14,18 +14,30 @@ pub fn seal(purpose: &str, parts: &[&[u8]]) -> Option<String> {
 }
 
 fn sealed(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> String {
+    let digest = digest(key, |inner| {
+        for part in [purpose.as_bytes()].iter().chain(parts) {
+            inner.update((part.len() as u64).to_le_bytes());
+            inner.update(part);
+        }
+    });
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// HMAC-SHA-256 of a message under any key.
+pub fn hmac(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    digest(key, |inner| inner.update(message))
+}
+
+/// The digest of the message that `write` adds.
+fn digest(key: &[u8; 32], write: impl FnOnce(&mut Sha256)) -> [u8; 32] {
     let pad = |byte: u8| {
         let mut block = [byte; BLOCK];
         block.iter_mut().zip(key).for_each(|(pad, key)| *pad ^= key);
         block
     };
     let mut inner = Sha256::new_with_prefix(pad(0x36));
-    for part in [purpose.as_bytes()].iter().chain(parts) {
-        inner.update((part.len() as u64).to_le_bytes());
-        inner.update(part);
-    }
-    let outer = Sha256::new_with_prefix(pad(0x5c)).chain_update(inner.finalize()).finalize();
-    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+    write(&mut inner);
+    Sha256::new_with_prefix(pad(0x5c)).chain_update(inner.finalize()).finalize().into()
 }
 
 #[cfg(test)]
@@ -47,6 +59,15 @@ mod tests {
         ] {
             assert_ne!(other, seal);
         }
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_standard() {
+        // RFC 4231, test case 1: a shorter key is filled up with zeros.
+        let mut key = [0; 32];
+        key[..20].fill(0x0b);
+        let digits: String = hmac(&key, b"Hi There").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digits, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
     }
 
     const EXPECTED: &str = "0f28b35f946e72843d4b50e5f354aba8d8d70d8bcd0f2c3e0cba5ccfd8948351";

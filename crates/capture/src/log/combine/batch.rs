@@ -1,52 +1,46 @@
 //! Several statements in one simple query, split at semicolons outside of quotes, comments and bodies of functions.
 
+use crate::statement::lexer::{Backslash, LexedToken, TokenKind, lexed};
+
 /// The statements of a text, without their semicolons; a text with one statement as it is.
 pub(super) fn statements(text: &str) -> Vec<&str> {
     if is_single(text) {
         return vec![text];
     }
     let mut found = Vec::new();
-    let mut begin = 0;
+    let (mut begin, mut is_blank) = (0, true);
     // Depth of parentheses, and of BEGIN ATOMIC … END in functions: semicolons in them end no statement.
     let (mut depth, mut bodies) = (0_i64, 0_u32);
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let length = skipped(&bytes[at..], at > 0 && is_name_byte(bytes[at - 1]));
-        if length > 0 {
-            at += length;
-            continue;
-        }
-        match bytes[at] {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            b';' if depth <= 0 && bodies == 0 => {
-                found.push(text[begin..at].trim());
-                begin = at + 1;
+    let is = |token: LexedToken, word: &str| {
+        token.kind == TokenKind::Word && token.text(text).eq_ignore_ascii_case(word)
+    };
+    let mut tokens = lexed(text, Backslash::Plain).peekable();
+    while let Some(token) = tokens.next() {
+        match token.kind {
+            TokenKind::Semicolon if depth <= 0 && bodies == 0 => {
+                if !is_blank {
+                    found.push(text[begin..token.start].trim());
+                }
+                (begin, is_blank) = (token.end, true);
+                continue;
             }
-            byte if byte.is_ascii_alphabetic() => {
-                let word = word(&bytes[at..]);
-                let follows = |expected: &[u8]| {
-                    bytes[at + word.len()..]
-                        .trim_ascii_start()
-                        .get(..expected.len())
-                        .is_some_and(|next| next.eq_ignore_ascii_case(expected))
-                };
-                let begins_body = word.eq_ignore_ascii_case(b"begin") && follows(b"atomic");
-                if begins_body || bodies > 0 && word.eq_ignore_ascii_case(b"case") {
+            TokenKind::Mark(b'(') => depth += 1,
+            TokenKind::Mark(b')') => depth -= 1,
+            TokenKind::Word => {
+                let begins_body = is(token, "begin") && tokens.peek().is_some_and(|next| is(*next, "atomic"));
+                if begins_body || bodies > 0 && is(token, "case") {
                     bodies += 1;
-                } else if word.eq_ignore_ascii_case(b"end") {
+                } else if is(token, "end") {
                     bodies = bodies.saturating_sub(1);
                 }
-                at += word.len();
-                continue;
             }
             _ => {}
         }
-        at += 1;
+        is_blank = false;
     }
-    found.push(text[begin..].trim());
-    found.retain(|statement| !is_comment(statement));
+    if !is_blank {
+        found.push(text[begin..].trim());
+    }
     if found.len() < 2 { vec![text] } else { found }
 }
 
@@ -55,91 +49,6 @@ fn is_single(text: &str) -> bool {
     let rest = text.trim_end();
     let rest = rest.strip_suffix(';').unwrap_or(rest);
     memchr::memchr(b';', rest.as_bytes()).is_none()
-}
-
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
-}
-
-fn word(bytes: &[u8]) -> &[u8] {
-    let n = bytes.iter().take_while(|byte| is_name_byte(**byte)).count();
-    &bytes[..n]
-}
-
-/// Whether a text has nothing but comments and blanks.
-fn is_comment(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        if rest.starts_with(b"--") || rest.starts_with(b"/*") {
-            at += skipped(rest, false).max(1);
-        } else if bytes[at].is_ascii_whitespace() {
-            at += 1;
-        } else {
-            return false;
-        }
-    }
-    true
-}
-
-/// Length of a literal, a quoted name or a comment at the beginning; 0 if there is none. One that does not end goes on to the end.
-fn skipped(bytes: &[u8], is_in_name: bool) -> usize {
-    match bytes {
-        [b'\'', ..] => literal(bytes, false),
-        [b'e' | b'E', b'\'', ..] if !is_in_name => 1 + literal(&bytes[1..], true),
-        [b'"', ..] => memchr::memchr(b'"', &bytes[1..]).map_or(bytes.len(), |end| end + 2),
-        [b'-', b'-', ..] => memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1),
-        [b'/', b'*', ..] => comment(bytes),
-        [b'$', ..] if !is_in_name => dollar(bytes),
-        _ => 0,
-    }
-}
-
-fn literal(bytes: &[u8], has_escapes: bool) -> usize {
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if has_escapes => at += 2,
-            b'\'' if bytes.get(at + 1) == Some(&b'\'') => at += 2,
-            b'\'' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// A comment, which may contain others.
-fn comment(bytes: &[u8]) -> usize {
-    let (mut at, mut depth) = (2, 1);
-    while at < bytes.len() {
-        match &bytes[at..] {
-            [b'*', b'/', ..] => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            [b'/', b'*', ..] => {
-                depth += 1;
-                at += 2;
-            }
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// `$tag$ … $tag$`; 0 for `$1`.
-fn dollar(bytes: &[u8]) -> usize {
-    let n = bytes[1..].iter().take_while(|byte| is_name_byte(**byte) && **byte != b'$').count();
-    let is_tag = bytes.get(1 + n) == Some(&b'$') && !bytes[1].is_ascii_digit();
-    if !is_tag {
-        return 0;
-    }
-    let tag = &bytes[..n + 2];
-    memchr::memmem::find(&bytes[tag.len()..], tag).map_or(bytes.len(), |end| end + 2 * tag.len())
 }
 
 #[cfg(test)]

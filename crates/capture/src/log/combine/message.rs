@@ -98,10 +98,10 @@ fn step(text: &[u8], duration_us: Option<u64>) -> Option<Said<'_>> {
     Some(Said::Step { step, name, text: rest.get(colon + 2..).unwrap_or_default(), duration_us })
 }
 
-/// `0.056 ms` as microseconds, and what follows.
 /// Longest duration that is believed, microseconds: ten years.
 const DURATION_US_MAX: u64 = 10 * 366 * 86_400 * 1_000_000;
 
+/// `0.056 ms` as microseconds, and what follows.
 fn milliseconds(text: &[u8]) -> Option<(u64, &[u8])> {
     let whole = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let ms = u64::try_from(time::number(&text[..whole])?)

@@ -1,5 +1,6 @@
 //! Statements on their way to the sink, and the counts of what became of each record.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::log::combine::batch;
@@ -47,7 +48,7 @@ impl<'a> Output<'a> {
         Output { sink, reading: LogReading::default(), next_id: 0, cut: Cut::default() }
     }
 
-    pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
+    pub(super) fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         decode(bytes, &mut self.reading.foreign_texts)
     }
 
@@ -64,7 +65,7 @@ impl<'a> Output<'a> {
         self.push_pending(state);
         self.skip_loose(state);
         let mut statement = new_statement(record, now_us, duration_us);
-        statement.text = self.decode(text);
+        statement.text = self.decode(text).into_owned();
         let mut logged = None;
         if let Some((name, text)) = prepared::prepared(&statement.text) {
             state.prepare(name, text);
@@ -91,7 +92,7 @@ impl<'a> Output<'a> {
         self.reading.counts.statements += 1;
         self.push_pending(state);
         let mut statement = new_statement(record, now_us, step.duration_us);
-        statement.text = self.decode(step.text);
+        statement.text = self.decode(step.text).into_owned();
         statement.protocol = self.protocol(step.name);
         statement.is_fetch = step.is_fetch;
         if let Some(list) = values::list_of_detail(&record.detail) {
@@ -170,7 +171,7 @@ impl<'a> Output<'a> {
     /// An error: of the statement that waits for its duration, or of one whose text comes with the error.
     pub(super) fn error(&mut self, state: &mut SessionState, record: &LogRecord, now_us: i64) {
         let error = Some(record.state.unwrap_or_else(|| known_state(&record.message)));
-        let text = (!record.statement.is_empty()).then(|| self.decode(&record.statement));
+        let text = (!record.statement.is_empty()).then(|| self.decode(&record.statement).into_owned());
         let is_pending = state.pending.as_ref().is_some_and(|pending| match &text {
             Some(text) => pending.logged() == text,
             // Where durations are logged, a statement without one has not ended otherwise.
@@ -217,11 +218,15 @@ impl<'a> Output<'a> {
 
     fn values(&mut self, list: &[u8]) -> Option<Vec<LoggedValue>> {
         let foreign = &mut self.reading.foreign_texts;
-        values::values(list, &mut self.cut, &mut |bytes| decode(bytes, foreign))
+        values::values(list, &mut self.cut, &mut |bytes| decode(bytes, foreign).into_owned())
     }
 
     fn protocol(&mut self, name: &[u8]) -> Protocol {
-        if name == b"<unnamed>" { Protocol::Extended } else { Protocol::Named(self.decode(name)) }
+        if name == b"<unnamed>" {
+            Protocol::Extended
+        } else {
+            Protocol::Named(self.decode(name).into_owned())
+        }
     }
 
     fn take_parse(&mut self, state: &mut SessionState, name: &[u8]) -> u64 {
@@ -351,12 +356,12 @@ fn before(now_us: i64, us: u64) -> i64 {
 }
 
 /// Text of the server's encoding: UTF-8, or each byte as in Latin-1.
-fn decode(bytes: &[u8], foreign: &mut u64) -> String {
+fn decode<'a>(bytes: &'a [u8], foreign: &mut u64) -> Cow<'a, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_string(),
+        Ok(text) => Cow::Borrowed(text),
         Err(_) => {
             *foreign += 1;
-            bytes.iter().map(|byte| *byte as char).collect()
+            Cow::Owned(bytes.iter().map(|byte| *byte as char).collect())
         }
     }
 }

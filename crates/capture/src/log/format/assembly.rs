@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::log::LINE_BYTES_MAX;
 use crate::log::combine::Combiner;
-use crate::log::executed::VirtualTransaction;
+use crate::log::executed::{VirtualTransaction, is_sql_state};
 use crate::log::format::prefix::{LineKind, PrefixedLine};
 use crate::log::format::record::{LogRecord, MessageLevel, SessionKey};
 use crate::log::reading::SkipReason;
@@ -279,6 +279,5 @@ impl OpenMessage {
 
 /// Whether it is a SQLSTATE, all of which have digits, and no word.
 fn is_state(state: &[u8; 5]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
-    state.iter().all(is_part) && state.iter().any(u8::is_ascii_digit)
+    is_sql_state(state) && state.iter().any(u8::is_ascii_digit)
 }

@@ -101,12 +101,8 @@ pub(crate) fn record(line: &[u8], number: u64) -> Option<LogRecord<'_>> {
     if length != raw(0).len() || !is_severity {
         return None;
     }
-    let pid = time::number(raw(3)).and_then(|pid| u32::try_from(pid).ok());
     let started = time::stamp(raw(8)).map(|(time, _)| time);
-    let session = SessionKey::from_id(raw(5))
-        .or_else(|| Some(SessionKey::Started(pid?, started?.us)))
-        .or_else(|| pid.map(SessionKey::Process))
-        .unwrap_or_default();
+    let session = SessionKey::best(SessionKey::from_id(raw(5)), time::number_u32(raw(3)), started);
     Some(LogRecord {
         line: number,
         time: Some(stamp),

@@ -8,9 +8,10 @@ use anyhow::Result;
 
 use crate::log::combine::Combiner;
 use crate::log::format::assembly::{Assembly, Interleaving};
+use crate::log::format::next_line;
 use crate::log::format::prefix::LinePrefix;
 use crate::log::reading::SkipReason;
-use crate::log::source::{LogSource, Piece};
+use crate::log::source::LogSource;
 
 pub(crate) use self::envelopes::inner_lines;
 use self::objects::{Fed, Objects};
@@ -88,12 +89,7 @@ pub(crate) fn read(
 ) -> Result<()> {
     let mut objects = Objects::default();
     let mut assembly = Assembly::new(Interleaving::Mixed);
-    while let Some(piece) = source.line_of_text()? {
-        let Piece::Whole(range) = piece else {
-            source.skip_line()?;
-            combiner.skip(SkipReason::TooLong);
-            continue;
-        };
+    while let Some(range) = next_line(source, combiner)? {
         let line = source.line();
         match objects.feed(source.bytes(range)) {
             Fed::Object(object) => match (shape, prefix) {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::log::executed::VirtualTransaction;
+use crate::log::executed::{VirtualTransaction, is_sql_state};
 use crate::log::format::record::{MessageLevel, SessionKey, level, signed, sql_state, virtual_transaction};
 use crate::log::time::{self, LogTime};
 
@@ -65,8 +65,7 @@ pub(crate) struct PrefixFields<'a> {
 impl PrefixFields<'_> {
     /// The session, as well as the prefix says it.
     pub(crate) fn session(&self) -> SessionKey {
-        let started = || Some(SessionKey::Started(self.pid?, self.started?.us));
-        self.id.or_else(started).or(self.pid.map(SessionKey::Process)).unwrap_or_default()
+        SessionKey::best(self.id, self.pid, self.started)
     }
 }
 
@@ -235,7 +234,7 @@ impl<'a> Attempt<'a> {
                 n
             }
             b'p' => {
-                self.fields.pid = Some(u32::try_from(time::number(&rest[..digits])?).ok()?);
+                self.fields.pid = Some(time::number_u32(&rest[..digits])?);
                 digits
             }
             b'P' => {
@@ -267,8 +266,7 @@ impl<'a> Attempt<'a> {
             }
             b'e' => {
                 let state = rest.get(..5)?;
-                let is_state = state.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
-                is_state.then_some(())?;
+                is_sql_state(state).then_some(())?;
                 self.fields.state = sql_state(state);
                 5
             }

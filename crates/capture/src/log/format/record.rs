@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::log::executed::VirtualTransaction;
+use crate::log::executed::{VirtualTransaction, is_sql_state};
 use crate::log::time::{self, LogTime};
 
 /// The severity of a message, as far as it matters.
@@ -41,6 +41,12 @@ impl SessionKey {
         Some(SessionKey::Id(hex(&text[..dot])?, pid))
     }
 
+    /// The best key that these facts make.
+    pub(crate) fn best(id: Option<SessionKey>, pid: Option<u32>, started: Option<LogTime>) -> SessionKey {
+        let with_start = || Some(SessionKey::Started(pid?, started?.us));
+        id.or_else(with_start).or(pid.map(SessionKey::Process)).unwrap_or_default()
+    }
+
     /// The process id in it.
     pub(crate) fn pid(self) -> Option<u32> {
         match self {
@@ -61,7 +67,7 @@ fn hex(digits: &[u8]) -> Option<u64> {
 pub(crate) fn virtual_transaction(text: &[u8]) -> Option<VirtualTransaction> {
     let slash = memchr::memchr(b'/', text)?;
     // Prepared transactions and background work have -1 as backend.
-    let backend = u32::try_from(time::number(&text[..slash])?).ok()?;
+    let backend = time::number_u32(&text[..slash])?;
     let local = u64::try_from(time::number(&text[slash + 1..])?).ok()?;
     Some(VirtualTransaction { backend, local })
 }
@@ -69,8 +75,7 @@ pub(crate) fn virtual_transaction(text: &[u8]) -> Option<VirtualTransaction> {
 /// SQLSTATE; `00000` is none.
 pub(crate) fn sql_state(text: &[u8]) -> Option<[u8; 5]> {
     let state: [u8; 5] = text.try_into().ok()?;
-    let is_state = state.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-    (is_state && &state != b"00000").then_some(state)
+    (is_sql_state(&state) && &state != b"00000").then_some(state)
 }
 
 /// A signed number; 0 if it is none.

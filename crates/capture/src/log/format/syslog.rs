@@ -63,8 +63,7 @@ fn rfc5424(rest: &[u8]) -> Option<SyslogLine<'_>> {
         _ => return None,
     };
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let pid =
-        if is_server(program) { time::number(pid).and_then(|pid| u32::try_from(pid).ok()) } else { None };
+    let pid = if is_server(program) { time::number_u32(pid) } else { None };
     Some(numbered(Some(time::stamp(time)?.0), pid, host, text))
 }
 
@@ -72,7 +71,7 @@ fn rfc5424(rest: &[u8]) -> Option<SyslogLine<'_>> {
 fn process(program: &[u8]) -> Option<u32> {
     let inside = program.strip_suffix(b"]")?;
     let bracket = memchr::memchr(b'[', inside)?;
-    let pid = u32::try_from(time::number(&inside[bracket + 1..])?).ok()?;
+    let pid = time::number_u32(&inside[bracket + 1..])?;
     is_server(&inside[..bracket]).then_some(pid)
 }
 
@@ -91,7 +90,7 @@ fn heroku(line: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     let is_alone = begin == 0 || (line[begin - 1] == b' ' && !line[..begin - 1].contains(&b' '));
     let inside = &line[begin + 13..];
     let end = memchr::memchr(b']', &inside[..inside.len().min(12)])?;
-    let pid = u32::try_from(time::number(&inside[..end])?).ok()?;
+    let pid = time::number_u32(&inside[..end])?;
     let rest = &inside[end + 1..];
     let colour = rest.strip_prefix(b":").unwrap_or(rest).strip_prefix(b" [")?;
     let end = memchr::memmem::find(colour, b"] ")?;

@@ -5,9 +5,9 @@ use anyhow::Result;
 use crate::log::combine::Combiner;
 use crate::log::format::assembly::{Assembly, Envelope, Interleaving};
 use crate::log::format::prefix::LinePrefix;
-use crate::log::format::syslog;
+use crate::log::format::{next_line, syslog};
 use crate::log::reading::SkipReason;
-use crate::log::source::{LogSource, Piece};
+use crate::log::source::LogSource;
 
 /// Reads the rest of a file of stderr.
 pub(super) fn read_stderr(
@@ -16,12 +16,7 @@ pub(super) fn read_stderr(
     combiner: &mut Combiner,
 ) -> Result<()> {
     let mut assembly = Assembly::new(Interleaving::Whole);
-    while let Some(piece) = source.line_of_text()? {
-        let Piece::Whole(range) = piece else {
-            source.skip_line()?;
-            combiner.skip(SkipReason::TooLong);
-            continue;
-        };
+    while let Some(range) = next_line(source, combiner)? {
         let line = source.bytes(range);
         let found = if line.first() == Some(&b'\t') { None } else { prefix.read(line) };
         match found {
@@ -41,12 +36,7 @@ pub(super) fn read_syslog(
 ) -> Result<()> {
     let mut assembly = Assembly::new(Interleaving::Mixed);
     let mut unescaped = Vec::new();
-    while let Some(piece) = source.line_of_text()? {
-        let Piece::Whole(range) = piece else {
-            source.skip_line()?;
-            combiner.skip(SkipReason::TooLong);
-            continue;
-        };
+    while let Some(range) = next_line(source, combiner)? {
         let line = source.bytes(range);
         let Some(header) = syslog::header(line, newest_us) else {
             combiner.skip(if line.is_empty() { SkipReason::Empty } else { SkipReason::NoRecord });

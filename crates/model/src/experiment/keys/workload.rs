@@ -186,7 +186,7 @@ section! {
         /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a
         /// server by URL, into an empty database that `--replace-database` names. As a superuser, also of a server that
         /// pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload, `workload.scale` must be the number of branches or
-        /// warehouses in it. Not with a workload directory, which makes its own data
+        /// warehouses in it. Not with a workload directory that makes its own data
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
             of_place(KeyKind::Or(&[KeyKind::Text, KeyKind::Table]), "");

@@ -72,15 +72,8 @@ pub(super) fn read(
     assembly: &mut Assembly,
     combiner: &mut Combiner,
 ) -> Result<()> {
-    let decoded;
-    let text = match std::str::from_utf8(object) {
-        Ok(text) => text,
-        Err(_) => {
-            decoded = combiner.decode(object);
-            &decoded
-        }
-    };
-    let Ok(object) = serde_json::from_str::<ExportObject>(text) else {
+    let text = combiner.decode(object);
+    let Ok(object) = serde_json::from_str::<ExportObject>(&text) else {
         combiner.skip(SkipReason::NoRecord);
         return Ok(());
     };
@@ -108,12 +101,8 @@ fn read_object(
         (None, []) => object.resource_id.bytes(),
         (None, stream) => stream,
     };
-    let pid = object.properties.as_ref().and_then(|found| time::number(found.process_id.bytes()));
-    let envelope = Envelope {
-        time: envelope_time(object.timestamp.bytes()),
-        pid: pid.and_then(|pid| u32::try_from(pid).ok()),
-        server,
-    };
+    let pid = object.properties.as_ref().and_then(|found| time::number_u32(found.process_id.bytes()));
+    let envelope = Envelope { time: envelope_time(object.timestamp.bytes()), pid, server };
     let mut session = None;
     for (n, part) in text.as_bytes().split(|byte| *byte == b'\n').enumerate() {
         match prefix.read(part) {

@@ -114,11 +114,8 @@ struct CloudNativePgObject<'a> {
 
 /// Reads an object.
 pub(super) fn read(object: &[u8], shape: JsonShape, line: u64, combiner: &mut Combiner) -> Result<()> {
-    let parsed = match std::str::from_utf8(object) {
-        Ok(text) => read_text(text, shape, line, combiner)?,
-        Err(_) => read_text(&combiner.decode(object), shape, line, combiner)?,
-    };
-    if !parsed {
+    let text = combiner.decode(object);
+    if !read_text(&text, shape, line, combiner)? {
         combiner.skip(SkipReason::NoRecord);
     }
     Ok(())
@@ -144,12 +141,9 @@ fn read_text(text: &str, shape: JsonShape, line: u64, combiner: &mut Combiner) -
 
 fn take(record: &JsonRecord, server: &[u8], line: u64, combiner: &mut Combiner) -> Result<bool> {
     let Some((stamp, _)) = time::stamp(record.timestamp.bytes()) else { return Ok(false) };
-    let pid = time::number(record.pid.bytes()).and_then(|pid| u32::try_from(pid).ok());
     let started = time::stamp(record.session_start.bytes()).map(|(time, _)| time);
-    let session = SessionKey::from_id(record.session_id.bytes())
-        .or_else(|| Some(SessionKey::Started(pid?, started?.us)))
-        .or_else(|| pid.map(SessionKey::Process))
-        .unwrap_or_default();
+    let id = SessionKey::from_id(record.session_id.bytes());
+    let session = SessionKey::best(id, time::number_u32(record.pid.bytes()), started);
     combiner.record(&LogRecord {
         line,
         time: Some(stamp),
