@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use model::release::Release;
-use wire::session::Session;
-use wire::{ConnectError, Conninfo};
+use wire::session::{Session, SessionError};
+use wire::{ConnectError, Conninfo, ServerError};
+use workload::Statement;
 
 /// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
 pub const STOPPED: &str = "stopped on request";
@@ -82,6 +83,40 @@ fn databases(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Vec<Strin
                where datallowconn and not datistemplate order by 1 limit 20";
     let rows = session.query(sql).ok()?;
     Some(rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}
+
+/// Takes a step of a transaction; what the server refuses leaves the transaction as it was.
+///
+/// # Errors
+/// When the session fails.
+pub(crate) fn undone_if_failed<T>(
+    session: &mut Session,
+    step: impl FnOnce(&mut Session) -> std::result::Result<T, SessionError>,
+) -> Result<std::result::Result<T, ServerError>> {
+    session.execute("savepoint pgdyno_step")?;
+    match step(session) {
+        Ok(done) => {
+            session.execute("release savepoint pgdyno_step")?;
+            Ok(Ok(done))
+        }
+        Err(SessionError::Server(error)) if !error.is_fatal() => {
+            session.execute("rollback to savepoint pgdyno_step; release savepoint pgdyno_step")?;
+            Ok(Err(error))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Has the server parse a statement of a script. A COPY is only looked at when it runs, which it does without rows, unless it has
+/// parameters.
+///
+/// # Errors
+/// When the server refuses it, or fails.
+pub fn parse(session: &mut Session, statement: &Statement) -> std::result::Result<(), SessionError> {
+    match &statement.copy_data {
+        Some(_) if statement.parameters.is_empty() => session.copy_in(&statement.text, |_| false).map(drop),
+        _ => session.prepare("", &statement.text),
+    }
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl IntervalTally {
                 lag: shape.is_open_loop.then(Times::new),
                 statements: vec![Times::new(); n],
                 n_rows: vec![0; n],
-                statement_errors: Vec::new(),
+                statement_errors: Vec::with_capacity(16),
                 errors: Vec::with_capacity(16),
                 connects: Connects::default(),
                 latency_moments: Moments::default(),
@@ -293,12 +293,8 @@ impl ScriptTally {
         }
     }
 
-    /// Counts an error of a statement; each statement has few kinds.
-    pub(crate) fn statement_error(&mut self, statement: usize, sqlstate: SqlState) {
-        self.add_statement_error(statement as u32, sqlstate, 1);
-    }
-
-    fn add_statement_error(&mut self, statement: u32, sqlstate: SqlState, n: u64) {
+    /// Counts errors of a statement; each statement has few kinds.
+    pub(crate) fn statement_error(&mut self, statement: u32, sqlstate: SqlState, n: u64) {
         let known = self.statement_errors.iter().position(|of| (of.0, of.1) == (statement, sqlstate));
         match known {
             Some(at) => self.statement_errors[at].2 += n,
@@ -333,7 +329,7 @@ impl ScriptTally {
             *mine = mine.saturating_add(*theirs);
         }
         for &(statement, sqlstate, n) in &other.statement_errors {
-            self.add_statement_error(statement, sqlstate, n);
+            self.statement_error(statement, sqlstate, n);
         }
         for &(sqlstate, n) in &other.errors {
             self.error(sqlstate, n);
@@ -418,9 +414,9 @@ mod tests {
             let script = &mut tally.scripts[0];
             script.rows(1, 5);
             script.rows(7, 1);
-            script.statement_error(1, *b"23505 ");
+            script.statement_error(1, *b"23505 ", 1);
         }
-        other.scripts[0].statement_error(0, *b"57014 ");
+        other.scripts[0].statement_error(0, *b"57014 ", 1);
         mine.add(&other);
         let script = &mine.scripts[0];
         assert_eq!(script.n_rows, [0, 10], "there is no statement 7");

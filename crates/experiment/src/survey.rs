@@ -13,7 +13,7 @@ use model::experiment::script::{CaseData, CaseScript, ScriptSurvey};
 use model::load::Protocol;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
-use workload::{Bundle, Program, Statement, directories};
+use workload::{Bundle, Program, Statement};
 
 use crate::plan::scripts;
 
@@ -119,13 +119,7 @@ fn compile(workload: &WorkloadSpec) -> Result<Bundle> {
     let sources: Vec<(&str, &str, u32)> =
         workload.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
     let variables = scripts::variables(workload);
-    Ok(match &workload.directory {
-        None => Bundle::compile(&sources, &variables)?,
-        Some(directory) => {
-            let instance = directories::instance(directory, &variables).map_err(anyhow::Error::msg)?;
-            Bundle::compile_directory(&sources, &variables, &instance)?
-        }
-    })
+    Bundle::from_scripts(&sources, &variables, workload.directory.as_deref()).map_err(anyhow::Error::msg)
 }
 
 /// Parses one statement and records the tables that it locks.
@@ -160,8 +154,7 @@ fn ask(
 /// The server's message with script, line and column, and the line with a caret.
 fn located(program: &Program, statement: &Statement, source: &str, error: &SessionError) -> String {
     let SessionError::Server(error) = error else { return format!("{}: {error}", program.name) };
-    let position = error.position.map(|position| position as usize - 1);
-    let offset = statement.offset_in(source, &program.variables, position.unwrap_or(0));
+    let offset = statement.offset_in(source, &program.variables, error.character());
     let (line, column) = line_and_column(source, offset);
     let shown = source.lines().nth(line - 1).unwrap_or_default();
     let caret = " ".repeat(column - 1);

@@ -1,7 +1,7 @@
 //! The files of a workload directory as texts, within bounds. Where they come from is not known here.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -154,11 +154,7 @@ impl Hash {
 
     /// The hash in hexadecimal.
     pub(crate) fn finish(self) -> String {
-        let bytes = self.0.finalize();
-        bytes.iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("a text takes everything");
-            text
-        })
+        format!("{:x}", self.0.finalize())
     }
 }
 

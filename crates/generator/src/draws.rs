@@ -8,7 +8,7 @@ mod nearness;
 mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -86,10 +86,7 @@ pub fn referenced_sha256(text: &str) -> Option<&str> {
 
 /// SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a text takes everything");
-        text
-    })
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// The tables of all files of captured rows whose contents are there.

@@ -446,7 +446,7 @@ fn checks(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Vec<Che
 fn defaults(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Defaults {
     let Some(mut section) = top.section(reader, "defaults") else { return Defaults::default() };
     let kind = section.word(reader, "kind", &["oltp", "analytical"]);
-    let explain_option = explain_option(reader, &mut section);
+    let explain_option = sessions::named_option(reader, &mut section, "explain", "true, false");
     let defaults = Defaults {
         is_analytical: kind.is_some_and(|kind| kind == "analytical"),
         protocol: section.word(reader, "protocol", &transactions::PROTOCOLS),
@@ -457,17 +457,4 @@ fn defaults(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> Defau
     };
     section.finish(reader);
     defaults
-}
-
-/// The option that `explain = "{OPTION}"` names.
-fn explain_option(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Option<String> {
-    if !section.is_text("explain") {
-        return None;
-    }
-    let text = section.text(reader, "explain")?;
-    let option = sessions::option_in_braces(&text.value).map(str::to_string);
-    if option.is_none() {
-        reader.problem(text.at, "`explain` is true, false, or \"{OPTION}\"");
-    }
-    Some(option.unwrap_or_default())
 }

@@ -89,6 +89,11 @@ impl ServerError {
         about.and_then(|about| about.severity_untranslated.as_deref()).unwrap_or(&self.severity)
     }
 
+    /// The character of the query text at which it happened, from 0; 0 also if the server names none.
+    pub fn character(&self) -> usize {
+        self.position.map_or(0, |position| (position as usize).saturating_sub(1))
+    }
+
     /// Size of the texts in bytes, for callers that keep many.
     pub fn n_bytes(&self) -> usize {
         let texts = [&self.detail, &self.hint].into_iter().flatten().map(|text| text.len());
@@ -247,7 +252,10 @@ mod tests {
             b"SFEHLER\0VERROR\0C42P01\0Mrelation \"t\" does not exist\0Dd\0Hh\0P15\0nc\0Fparse.c\0\0",
         );
         assert_eq!(error.to_string(), "ERROR 42P01: relation \"t\" does not exist");
-        assert_eq!(error.position, Some(15));
+        assert_eq!((error.position, error.character()), (Some(15), 14));
+        for body in [&b"P0\0\0"[..], b"P-1\0\0", b""] {
+            assert_eq!(parse_error(body).character(), 0, "{body:?}");
+        }
         assert!(&*error.severity == "FEHLER" && error.is_error() && !error.is_fatal());
         assert_eq!((error.detail.as_deref(), error.hint.as_deref()), (Some("d"), Some("h")));
         assert!(error.is_class("42") && !error.is_retryable());

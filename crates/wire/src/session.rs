@@ -21,7 +21,7 @@ use crate::conninfo::{Conninfo, Host};
 use crate::dial::{ConnectError, Connection, DialProgress, Dialing, connect};
 use crate::link::Want;
 use crate::message::{self, BindBuilder};
-use crate::reply::{ServerError, tag_rows};
+use crate::reply::{ServerError, rows_of_tag};
 use crate::scan::{ProtocolError, Scanner};
 use lock_watch::LockWatch;
 use std::collections::VecDeque;
@@ -284,7 +284,7 @@ impl Session {
             message::copy_done(&mut self.outbox);
         }
         let rows = self.exchange()?;
-        Ok(Copied { data_bytes, n_rows: tag_rows(rows.tag.as_bytes()).unwrap_or(0) })
+        Ok(Copied { data_bytes, n_rows: rows_of_tag(rows.tag.as_bytes()) })
     }
 
     /// A handle that cancels the running statement from another thread.

@@ -94,7 +94,7 @@ const UPDATE: &str = "begin;\nselect * from t where k = :key;\n\
 /// A directory with captured rows and a loop.
 fn captured() -> Arc<Instance> {
     let manifest = "format = 1\nname = \"t\"\ntitle = \"T\"\ndata = \"existing\"\n\
-                    [[transaction]]\nname = \"pay\"\ndraws = \"pay\"\n[transaction.params]\n\
+                    [[transaction]]\nname = \"pay\"\ndraws = \"pay\"\ndraws_order = \"once\"\n[transaction.params]\n\
                     key = \"choose(chance(0.3), near(draw.k, 1, 100000), draw.k)\"\nname = \"draw.name\"\n\
                     price = \"draw.price\"\nat = \"now() + seconds(draw.dt)\"\n\
                     [transaction.each.items]\nitem = \"draw.item\"\n";

@@ -11,6 +11,8 @@ use model::release::{Release, catalogs};
 use wire::session::Session;
 use workload::Schema;
 
+use crate::own::apply::is_applied_sql;
+
 /// Limit per kind, because the message has one line.
 const NAMED_MAX: usize = 20;
 
@@ -45,6 +47,9 @@ pub(super) fn refuse(mut found: Vec<String>, schema: &Schema) -> Result<()> {
 fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
     let release = Release::new(version_num);
     let oids = tables.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    // Those that `workload.apply` has made are pgdyno's.
+    let is_applied = is_applied_sql("s", "pg_statistic_ext");
+    let statistics = format!("pg_catalog.pg_statistic_ext s where not ({is_applied})");
     let mut kinds = vec![
         ("tgrelid", "'trigger `' || x.tgname || '`'", "pg_catalog.pg_trigger t where not t.tgisinternal"),
         (
@@ -65,7 +70,7 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
     }
     if release.has(catalogs::PARTITIONS) {
         kinds.extend([
-            ("stxrelid", "'statistics `' || x.stxname || '`'", UNAPPLIED_STATISTICS),
+            ("stxrelid", "'statistics `' || x.stxname || '`'", statistics.as_str()),
             ("prrelid", "'publication `' || x.pubname || '`'", PUBLISHED),
             ("srrelid", "'a subscription'", "pg_catalog.pg_subscription_rel"),
         ]);
@@ -82,9 +87,6 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
     format!("{} order by 1", all.join(" union "))
 }
 
-/// Those that `workload.apply` has made are pgdyno's.
-const UNAPPLIED_STATISTICS: &str = "pg_catalog.pg_statistic_ext s \
-     where coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') <> 'pgdyno applied oid=' || s.oid";
 const DESCRIBED: &str =
     "pg_catalog.pg_description d where d.classoid = 'pg_catalog.pg_class'::regclass and d.objsubid > 0";
 const LABELLED: &str = "pg_catalog.pg_seclabel s where s.classoid = 'pg_catalog.pg_class'::regclass";

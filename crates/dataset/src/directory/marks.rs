@@ -12,7 +12,7 @@ use workload::objects::marker::{Marker, MarkerState, comment_literal, names_oid,
 use super::DirectoryData;
 use super::created::{Created, CreatedObject, Inventory, oid_sql, unquoted};
 use super::load::AFTER_SQL;
-use crate::session::LIMIT_LOCK_WAITS;
+use crate::session::{LIMIT_LOCK_WAITS, undone_if_failed};
 
 /// Before the name: no directory is taken for a workload that is built into pgdyno.
 const KIND: &str = "directory:";
@@ -128,9 +128,10 @@ impl DirectoryData<'_> {
         session.execute("begin isolation level repeatable read")?;
         session.execute(LIMIT_LOCK_WAITS)?;
         let (created, _) = before.difference(session, self.schema, AFTER_SQL)?;
+        let texts: Vec<String> = after.iter().map(|part| part.text.to_lowercase()).collect();
         let is_named = |object: &CreatedObject| {
             let name = object.name().to_lowercase();
-            after.iter().any(|part| part.text.to_lowercase().contains(&name))
+            texts.iter().any(|text| text.contains(&name))
         };
         let own = created.objects.iter().filter(|object| object.is_within(self.schema) && is_named(object));
         for sql in own.filter_map(|object| self.comment_sql(object)) {
@@ -279,15 +280,9 @@ impl DirectoryData<'_> {
         while !left.is_empty() {
             let (mut refused, mut why) = (Vec::new(), None);
             for sql in left.iter() {
-                session.execute("savepoint dropped")?;
-                match session.execute(sql) {
-                    Ok(()) => session.execute("release savepoint dropped")?,
-                    Err(SessionError::Server(error)) => {
-                        session.execute("rollback to savepoint dropped")?;
-                        refused.push(sql.clone());
-                        why.get_or_insert(SessionError::Server(error));
-                    }
-                    Err(error) => return Err(error.into()),
+                if let Err(error) = undone_if_failed(session, |session| session.execute(sql))? {
+                    refused.push(sql.clone());
+                    why.get_or_insert(SessionError::Server(error));
                 }
             }
             if refused.len() == left.len()

@@ -94,8 +94,7 @@ impl OwnStatement<'_> {
     pub(super) fn failed(&self, error: SessionError) -> Error {
         match &error {
             SessionError::Server(server) => {
-                let n_chars = server.position.map_or(0, |position| position as usize - 1);
-                let offset = self.text.chars().take(n_chars).map(char::len_utf8).sum();
+                let offset = self.text.chars().take(server.character()).map(char::len_utf8).sum();
                 let hint = server.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
                 let told = format!("{} ({}){hint}", server.message, server.sqlstate);
                 anyhow!(self.located(offset, &told))

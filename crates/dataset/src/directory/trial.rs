@@ -15,6 +15,7 @@ use super::load::{AFTER_SQL, MadeTables, begin, difference, make_tables};
 use super::rows::samples;
 use super::statements::statements;
 use super::{DirectoryData, checks, extensions, limit_statements};
+use crate::session::{parse, undone_if_failed};
 use crate::streams::PIECE_BYTES;
 
 /// Most bytes of a table's rows that are tried.
@@ -155,11 +156,6 @@ fn try_after(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<Strin
     Ok(problems)
 }
 
-/// The character at which a statement is wrong, from 0.
-fn character(error: &wire::ServerError) -> usize {
-    error.position.map_or(0, |position| (position as usize).saturating_sub(1))
-}
-
 fn in_words(error: &wire::ServerError) -> String {
     let hint = error.hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
     format!("{} ({}){hint}", error.message, error.sqlstate)
@@ -194,7 +190,7 @@ fn try_transactions(session: &mut Session, data: DirectoryData<'_>) -> Result<Ve
             for sent in ends {
                 if let Err(error) = try_statement(session, sent)? {
                     let file = directories::script_file(&transaction.name);
-                    let at = sent.offset_in(&transaction.source, &program.variables, character(&error));
+                    let at = sent.offset_in(&transaction.source, &program.variables, error.character());
                     problems.push(
                         Problem::at(&file, &transaction.source, at..at + 1, in_words(&error)).to_string(),
                     );
@@ -211,14 +207,10 @@ fn try_statement(
     session: &mut Session,
     statement: &Statement,
 ) -> Result<std::result::Result<(), wire::ServerError>> {
-    let tried = undone_if_failed(session, |session| match &statement.copy_data {
-        Some(_) if statement.parameters.is_empty() => session.copy_in(&statement.text, |_| false).map(drop),
-        _ => session.prepare("", &statement.text),
-    })?;
+    let tried = undone_if_failed(session, |session| parse(session, statement))?;
     // COPY may depend on earlier statements of its transaction (FREEZE).
-    let is_open = |error: &wire::ServerError| {
-        statement.copy_data.is_some() && !error.sqlstate.starts_with(SYNTAX_OR_ACCESS)
-    };
+    let is_open =
+        |error: &wire::ServerError| statement.copy_data.is_some() && !error.is_class(SYNTAX_OR_ACCESS);
     Ok(tried.or_else(|error| if is_open(&error) { Ok(()) } else { Err(error) }))
 }
 
@@ -232,7 +224,7 @@ fn try_checks(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<Stri
             Ok(filled) => {
                 let sql = format!("{CURSOR}{}", filled.sql);
                 if let Err(error) = undone_if_failed(session, |session| session.prepare("", &sql))? {
-                    let position = character(&error).saturating_sub(CURSOR.len());
+                    let position = error.character().saturating_sub(CURSOR.len());
                     problems.push(checks::located(
                         check,
                         filled.offset_in_check(position),
@@ -243,23 +235,4 @@ fn try_checks(session: &mut Session, data: DirectoryData<'_>) -> Result<Vec<Stri
         }
     }
     Ok(problems)
-}
-
-/// Takes a step; what the server refuses leaves the transaction as it was.
-fn undone_if_failed<T>(
-    session: &mut Session,
-    step: impl FnOnce(&mut Session) -> std::result::Result<T, SessionError>,
-) -> Result<std::result::Result<T, wire::ServerError>> {
-    session.execute("savepoint tried")?;
-    match step(session) {
-        Ok(done) => {
-            session.execute("release savepoint tried")?;
-            Ok(Ok(done))
-        }
-        Err(SessionError::Server(error)) => {
-            session.execute("rollback to savepoint tried")?;
-            Ok(Err(error))
-        }
-        Err(error) => Err(error.into()),
-    }
 }

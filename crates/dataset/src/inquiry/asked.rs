@@ -8,10 +8,11 @@ use model::release::settings::GENERIC_PLANS;
 use serde_json::Value;
 use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, quote_literal};
 
-use super::columns::{KnownColumns, undone_if_failed};
+use super::columns::KnownColumns;
 use super::plan::{self, ParameterUse, PlanFacts};
 use super::prepared;
 use super::{Described, InquiryLimits, ParameterFacts};
+use crate::session::undone_if_failed;
 
 /// Most bytes of a plan that are read.
 const PLAN_BYTES_MAX: usize = 16 << 20;

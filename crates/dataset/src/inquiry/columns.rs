@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use wire::session::{Rows, Session, SessionError, quote_ident};
+use wire::session::{Rows, Session, quote_ident};
 
 use super::plan::{ColumnName, ParameterUse};
 use super::{ColumnFacts, ColumnUse, InquiryLimits};
+use crate::session::undone_if_failed;
 
 /// A column of the topmost table of a partition, with its uniqueness. An index over some of the rows, or on expressions, makes nothing unique.
 const COLUMN_SQL: &str = "\
@@ -105,23 +106,4 @@ fn look_for_range(session: &mut Session, column: &mut ColumnFacts, limits: Inqui
         (column.least, column.most) = (rows.parse(0, "min"), rows.parse(0, "max"));
     }
     Ok(())
-}
-
-/// Asks something; what the server refuses leaves the transaction as it was.
-pub(super) fn undone_if_failed<T>(
-    session: &mut Session,
-    ask: impl FnOnce(&mut Session) -> std::result::Result<T, SessionError>,
-) -> Result<std::result::Result<T, wire::ServerError>> {
-    session.execute("savepoint pgdyno_asked")?;
-    match ask(session) {
-        Ok(answer) => {
-            session.execute("release savepoint pgdyno_asked")?;
-            Ok(Ok(answer))
-        }
-        Err(SessionError::Server(error)) if !error.is_fatal() => {
-            session.execute("rollback to savepoint pgdyno_asked; release savepoint pgdyno_asked")?;
-            Ok(Err(error))
-        }
-        Err(error) => Err(error.into()),
-    }
 }

@@ -6,9 +6,9 @@ use anyhow::Result;
 use wire::ServerError;
 use wire::session::{Session, SessionError};
 
-use super::columns::undone_if_failed;
 use super::texts::{SqlToken, near, tokens};
 use super::{StatementRefusal, TYPES_TRIED};
+use crate::session::undone_if_failed;
 
 /// Most attempts for one statement.
 const ATTEMPTS_MAX: usize = 40;
@@ -82,7 +82,7 @@ fn suspects(error: &ServerError, text: &str) -> Vec<usize> {
     if !named.is_empty() {
         return named;
     }
-    near(&tokens(text), error.position.map_or(0, |position| position as usize - 1))
+    near(&tokens(text), error.character())
 }
 
 /// Gives one of the suspects, if possible one that has none yet, the next type that its values fit.

@@ -243,7 +243,7 @@ fn relations(session: &mut Session) -> Result<Relations, SessionError> {
     let rows = session.query(&sql)?;
     let of = |row: usize| {
         let text = |column: &str| rows.get(row, column).map(str::to_string);
-        Some((text("oid")?, (text("name")?, text("kind")?, rows.get(row, "bytes")?.parse().ok()?)))
+        Some((text("oid")?, (text("name")?, text("kind")?, rows.parse(row, "bytes")?)))
     };
     Ok((0..rows.len()).filter_map(of).collect())
 }

@@ -93,8 +93,7 @@ fn lacks(error: &SessionError) -> Option<String> {
 /// Position of the error in the statement according to the server, in bytes.
 fn offset(step: &SqlStep, error: &SessionError) -> usize {
     let SessionError::Server(error) = error else { return 0 };
-    let n_chars = error.position.map_or(0, |position| position as usize - 1);
-    step.text.chars().take(n_chars).map(char::len_utf8).sum()
+    step.text.chars().take(error.character()).map(char::len_utf8).sum()
 }
 
 fn run_step(session: &mut Session, step: &SqlStep) -> std::result::Result<(), SessionError> {

@@ -6,7 +6,7 @@ use workload::directories::classes::{Classes, Pause};
 use workload::script::declared::{Declared, TRIES_MAX};
 use workload::{
     BoundParameter, Builtins, Bundle, Dialect, Emulator, Fetch, Prng, Program, Schema, ScriptCommand,
-    Statement, Unsendable, directories,
+    Statement, Unsendable,
 };
 
 use crate::client::Client;
@@ -374,13 +374,8 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
             let sources: Vec<(&str, &str, u32)> =
                 load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
             let dialect = if load.values_as_pgbench { Dialect::Pgbench } else { Dialect::Exact };
-            let Some(directory) = &load.directory else {
-                let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
-                return Ok(bundle.speaking(dialect));
-            };
-            let instance = directories::instance(directory, &load.defines)?;
-            let bundle = Bundle::compile_directory(&sources, &load.defines, &instance);
-            Ok(bundle.map_err(|e| e.to_string())?.speaking(dialect))
+            let bundle = Bundle::from_scripts(&sources, &load.defines, load.directory.as_deref())?;
+            Ok(bundle.speaking(dialect))
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct CurrentTransaction {
     pub(crate) ended_with: Option<SqlState>,
     /// When the statement in flight was cancelled, because the load had ended.
     pub(crate) cancelled: Option<Nanos>,
-    /// What it has sent, with the values of parameters as literals, where that is reported.
+    /// What the current try has sent, with the values of parameters as literals, where that is reported.
     pub(crate) texts: Vec<String>,
 }
 

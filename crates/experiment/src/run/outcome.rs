@@ -34,8 +34,7 @@ pub(crate) fn state_and_reason(done: &Done, case: &Case) -> (RunState, String) {
 
 /// Whether queries of an analytical run were cancelled: its figures need all of them.
 fn is_cut_off(done: &Done, case: &Case) -> bool {
-    let directory = case.workload.directory.as_deref();
-    done.counts.aborted > 0 && directory.is_some_and(|directory| directory.analytical.is_some())
+    done.counts.aborted > 0 && case.workload.analytical().is_some()
 }
 
 fn no_reply(done: &Done) -> String {

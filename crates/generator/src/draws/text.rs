@@ -2,7 +2,8 @@
 
 use crate::draws::{DrawnColumn, DrawnValues, DrawsTable};
 use crate::problem::Problem;
-use crate::value::captured_words::{parse_bool, parse_date, parse_decimal, parse_timestamp, rescaled};
+use crate::value::calendar::parse_date;
+use crate::value::captured_words::{parse_bool, parse_decimal, parse_timestamp, rescaled};
 use crate::value::is_identifier;
 use crate::value::kind::Type;
 

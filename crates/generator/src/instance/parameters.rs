@@ -120,7 +120,7 @@ impl ClientParameters {
         makers.draw_row(transaction, &mut self.stream);
         self.fault = makers.own.draw(&mut self.stream).err();
         if !makers.each.is_empty() {
-            self.before_loops.clone_from(&self.stream);
+            self.before_loops.copy_drawn(&self.stream);
         }
     }
 
@@ -137,7 +137,7 @@ impl ClientParameters {
     pub fn rewind(&mut self) {
         let makers = &mut self.makers[self.current];
         if !makers.each.is_empty() {
-            self.stream.clone_from(&self.before_loops);
+            self.stream.copy_drawn(&self.before_loops);
             makers.begin_loops();
         }
     }

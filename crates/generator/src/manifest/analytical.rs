@@ -41,7 +41,8 @@ pub(super) fn check(manifest: &Manifest, directory: &Directory, reader: &mut Man
     for variant in &manifest.variants {
         options(manifest, variant, reader);
     }
-    if let Some(name) = &manifest.defaults.explain_option {
+    // What it should have been is reported with the value.
+    if let Some(name) = manifest.defaults.explain_option.as_ref().filter(|name| !name.is_empty()) {
         let default = manifest.option(name).map(|option| &option.default);
         if !matches!(default, Some(OptionValue::Bool(_))) {
             reader.problem(0..0, format!("`explain` needs an option `{name}` that is true or false"));

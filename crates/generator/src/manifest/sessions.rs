@@ -116,7 +116,7 @@ pub(super) fn read(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -
         if let Some(share) = share.as_ref().filter(|share| share.value <= 0.0 || share.value > 1.0) {
             reader.problem(share.at.clone(), "`share` is a part of the clients: above 0, at most 1");
         }
-        let clients_option = clients_option(reader, &mut section);
+        let clients_option = named_option(reader, &mut section, "clients", "a whole number");
         let clients = match clients_option {
             Some(_) => None,
             None => section.count(reader, "clients", 0..=CLIENTS_MAX),
@@ -215,15 +215,10 @@ fn passes(
     key: &'static str,
     least: i64,
 ) -> Option<CountOrOption> {
-    if !section.is_text(key) {
-        return section.count(reader, key, least..=PASSES_MAX).map(CountOrOption::Count);
+    match named_option(reader, section, key, "a whole number") {
+        None => section.count(reader, key, least..=PASSES_MAX).map(CountOrOption::Count),
+        Some(option) => (!option.is_empty()).then_some(CountOrOption::Option(option)),
     }
-    let text = section.text(reader, key)?;
-    let option = option_in_braces(&text.value).map(str::to_string);
-    if option.is_none() {
-        reader.problem(text.at, format!("`{key}` is a whole number, or \"{{OPTION}}\""));
-    }
-    option.map(CountOrOption::Option)
 }
 
 /// `"100/s"`, for all clients of the class together.
@@ -260,15 +255,21 @@ fn settings(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> V
     found
 }
 
-/// The option that `clients = "{OPTION}"` names.
-fn clients_option(reader: &mut ManifestReader<'_>, section: &mut Section<'_, '_>) -> Option<String> {
-    if !section.is_text("clients") {
+/// The option that `KEY = "{OPTION}"` names. A text that names none is reported, and stays as an empty name; `otherwise` is
+/// what else the key may be.
+pub(super) fn named_option(
+    reader: &mut ManifestReader<'_>,
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    otherwise: &str,
+) -> Option<String> {
+    if !section.is_text(key) {
         return None;
     }
-    let text = section.text(reader, "clients")?;
+    let text = section.text(reader, key)?;
     let option = option_in_braces(&text.value).map(str::to_string);
     if option.is_none() {
-        reader.problem(text.at, "`clients` is a whole number, or \"{OPTION}\"");
+        reader.problem(text.at, format!("`{key}` is {otherwise}, or \"{{OPTION}}\""));
     }
     // What it should have been is reported once.
     Some(option.unwrap_or_default())

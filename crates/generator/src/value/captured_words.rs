@@ -29,11 +29,6 @@ pub(crate) fn parse_bool(text: &str) -> Option<i64> {
     }
 }
 
-/// Days of a date.
-pub(crate) fn parse_date(text: &str) -> Option<i64> {
-    calendar::parse_date(text)
-}
-
 /// Microseconds of a timestamp, with an offset as PostgreSQL writes it, or in UTC.
 pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z').unwrap_or(text);

@@ -76,6 +76,11 @@ fn keys_of_analytical_workloads_are_theirs_alone() {
         "explain = true",
         "`explain` is for workloads with `kind = \"analytical\"`",
     );
+    of_manifest(
+        "kind = \"oltp\"",
+        "kind = \"analytical\"\nexplain = \"x\"",
+        "an analytical workload has one session class | `explain` is true, false, or \"{OPTION}\"",
+    );
     let variant = |key: &str, expected: &str| {
         of_manifest("uniform = {weights", &format!("uniform = {{{key}, weights"), expected);
     };

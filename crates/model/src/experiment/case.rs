@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::directory::WorkloadDirectory;
+use crate::directory::{AnalyticalSpec, WorkloadDirectory};
 use crate::experiment::case::carried::Carried;
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
@@ -488,6 +488,11 @@ impl WorkloadSpec {
     /// The workload directory that makes the data; `None` if the data is of another kind.
     pub fn data_directory(&self) -> Option<&WorkloadDirectory> {
         if self.data == CaseData::Directory { self.directory.as_deref() } else { None }
+    }
+
+    /// What an analytical workload asks of a load; `None` of all others.
+    pub fn analytical(&self) -> Option<&AnalyticalSpec> {
+        self.directory.as_deref()?.analytical.as_ref()
     }
 
     /// One client in a closed loop with prepared statements: a placeholder where no load is meant.

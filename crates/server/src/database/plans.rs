@@ -1,6 +1,8 @@
 //! Generic plans of statements: what the server would do, without doing it.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use model::release::Release;
+use model::release::settings::GENERIC_PLANS;
 use model::run::server::plans::StatementPlan;
 use wire::session::{Session, SessionError};
 
@@ -25,6 +27,12 @@ pub struct PlannedStatement<'a> {
 /// # Errors
 /// When the connection fails, or the server cannot be made to use generic plans (before 12).
 pub fn generic(session: &mut Session, statements: &[PlannedStatement]) -> Result<Vec<StatementPlan>> {
+    let release = Release::new(session.server_version_num());
+    ensure!(
+        release.has(GENERIC_PLANS),
+        "the server shows generic plans only since PostgreSQL {}",
+        GENERIC_PLANS.first()
+    );
     session.execute("set plan_cache_mode = force_generic_plan")?;
     let mut plans = Vec::new();
     for PlannedStatement { script, statement, text, n_parameters } in statements.iter().take(STATEMENTS_MAX) {

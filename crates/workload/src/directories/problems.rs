@@ -11,6 +11,7 @@ use crate::directories::classes::Classes;
 use crate::emulator::bundle::Bundle;
 use crate::script::assignment::{self, Columns};
 use crate::script::program::{Program, ScriptCommand, ScriptError};
+use crate::script::sqlfile::line_start;
 use crate::script::variables::{VariableId, is_name_byte};
 
 /// The problems of a directory's scripts: what does not compile, variables that nothing sets, and what no session can have.
@@ -44,11 +45,6 @@ pub fn script_file(transaction: &str) -> String {
     format!("transactions/{transaction}.sql")
 }
 
-/// Where a line of a text begins, by its number from 1: a byte.
-fn start_of_line(text: &str, line: usize) -> usize {
-    text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
-}
-
 fn of_script(transaction: &DirectoryTransaction, error: &ScriptError) -> Problem {
     let (name, source) = (&transaction.name, transaction.source.as_str());
     // The message begins with the place, which the problem has.
@@ -57,7 +53,7 @@ fn of_script(transaction: &DirectoryTransaction, error: &ScriptError) -> Problem
     if error.line == 0 {
         return Problem::whole(&script_file(name), message);
     }
-    let start = start_of_line(source, error.line);
+    let start = line_start(source, error.line);
     let line = source[start..].lines().next().unwrap_or_default();
     let first = error.source_line.as_deref().and_then(|text| text.lines().next());
     let indent = first.and_then(|first| line.find(first)).unwrap_or(line.len() - line.trim_start().len());
@@ -87,7 +83,7 @@ fn of_variables(program: &Program, source: &str, defines: &BTreeMap<String, Stri
         let hint = hint.map_or(String::new(), |near| format!("; did you mean `:{near}`?"));
         let message =
             format!("`:{name}` is neither a parameter nor an option, and nothing has set it here{hint}");
-        let start = start_of_line(source, program.commands[found.command].line);
+        let start = line_start(source, program.commands[found.command].line);
         Problem::at(&script_file(&program.name), source, place_of(source, start, name), message)
     });
     unset.collect()

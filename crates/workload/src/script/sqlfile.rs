@@ -189,6 +189,11 @@ pub fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
     (1 + before.matches('\n').count(), 1 + before[line_start..].chars().count())
 }
 
+/// Where a line begins, by its number from 1: an offset.
+pub(crate) fn line_start(source: &str, line: usize) -> usize {
+    source.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

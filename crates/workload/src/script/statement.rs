@@ -4,6 +4,7 @@
 //! becomes a separate parameter.
 
 use crate::script::declared::glued::Glued;
+use crate::script::sqlfile::line_start;
 use crate::script::sqlscan;
 use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
 
@@ -136,10 +137,9 @@ impl Statement {
 
     /// Where a character of [`Statement::text`] stands in the script `source`, by its number from 0: a byte.
     pub fn offset_in(&self, source: &str, variables: &VariableTable, position: usize) -> usize {
-        let line_start: usize =
-            source.split_inclusive('\n').take(self.line.saturating_sub(1)).map(str::len).sum();
-        let found = source[line_start..].find(&self.original(variables)).unwrap_or(0);
-        (line_start + found + self.offset_in_original(variables, position)).min(source.len())
+        let start = line_start(source, self.line);
+        let found = source[start..].find(&self.original(variables)).unwrap_or(0);
+        (start + found + self.offset_in_original(variables, position)).min(source.len())
     }
 
     /// A character of the text with `$1` for variables, by its number, as a byte of the original.

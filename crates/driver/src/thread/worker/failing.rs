@@ -99,7 +99,7 @@ impl Worker<'_> {
             _ => Some(client.transaction.statement),
         };
         if let (Some(statement), None) = (statement, client.transaction.cancelled) {
-            self.tally.scripts[client.transaction.script].statement_error(statement, state);
+            self.tally.scripts[client.transaction.script].statement_error(statement as u32, state, 1);
         }
     }
 
@@ -124,6 +124,7 @@ impl Worker<'_> {
                 command.retries += 1;
             }
             client.transaction.tries = tries.saturating_add(1);
+            client.transaction.texts.clear();
             client.emulator.rewind(&self.setup.scripts.bundle.programs[client.transaction.script]);
             self.report_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);

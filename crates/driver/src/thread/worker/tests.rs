@@ -312,7 +312,7 @@ fn slots_that_wait_when_the_last_client_is_lost_are_skipped() {
 
 #[test]
 fn a_serialization_failure_is_rolled_back_and_tried_again() {
-    let load = LoadSpec { max_tries: 3, ..once(BLOCK) };
+    let load = LoadSpec { max_tries: 3, each_execution: true, ..once(BLOCK) };
     let run = Bench::new(load).run(move |sent| {
         Ok(vec![match sent.n {
             1 => says(MS, [error("40001"), message(b'Z', b"E")].concat()),
@@ -327,6 +327,8 @@ fn a_serialization_failure_is_rolled_back_and_tried_again() {
     assert_eq!(outcomes(&run), (1, 0, 0, 0));
     assert_eq!((run.counts.retried, run.counts.retries), (1, 1));
     assert_eq!(run.latency_ns_max, 6e6, "both tries and the ROLLBACK");
+    let statements: Vec<&[String]> = run.executions.iter().map(|one| &one.statements[..]).collect();
+    assert_eq!(statements, [["BEGIN;", "UPDATE t SET n = 1;", "END;"]], "those of the last try");
 }
 
 #[test]

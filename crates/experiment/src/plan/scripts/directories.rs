@@ -42,8 +42,9 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
     }
     captured::name_archive(workload);
     for name in names.iter().filter(|name| workload.directories.contains_key(&name.place)) {
+        let Some(found) = problems.take(chosen::found(workload, name)) else { continue };
         for chosen in choices(workload, name) {
-            problems.take(ChosenDirectory::new(workload, name, &chosen).map(drop));
+            problems.take(ChosenDirectory::new(&found, &name.place, &chosen).map(drop));
         }
     }
 }
@@ -84,7 +85,8 @@ pub fn workload_at(name: &DirectoryName, scale: u32, dir: &Path) -> Result<Workl
     let directories = BTreeMap::from([(name.place.clone(), files_of(&name.place, dir)?)]);
     let section = WorkloadSection { directories, ..WorkloadSection::default() };
     let chosen = Chosen { variant: name.variant.clone(), options: BTreeMap::new(), scale, data_seed: None };
-    let ChosenDirectory { directory, scripts, .. } = ChosenDirectory::new(&section, name, &chosen)?;
+    let ChosenDirectory { directory, scripts, .. } =
+        ChosenDirectory::new(&chosen::found(&section, name)?, &name.place, &chosen)?;
     Ok(WorkloadSpec {
         data: CaseData::Directory,
         scripts,
@@ -157,8 +159,10 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
     let mut found: Vec<AskedLoad> = Vec::new();
     for name in workload.kind.all() {
         let Some(directory) = name.directory() else { return AskedLoad::default() };
+        // What is wrong, planning reports.
+        let Ok(files) = chosen::found(workload, directory) else { continue };
         let choices = choices(workload, directory).into_iter();
-        found.extend(choices.filter_map(|chosen| chosen::asked_load(workload, directory, &chosen)));
+        found.extend(choices.filter_map(|chosen| chosen::asked_load(&files, &directory.place, &chosen)));
     }
     let first = found.first().copied().unwrap_or_default();
     let is_common = |of: fn(&AskedLoad) -> u32| found.iter().all(|one| of(one) == of(&first));

@@ -80,9 +80,6 @@ pub(crate) fn after(
 ) -> Result<QueriesAfter> {
     let mut found = QueriesAfter::default();
     let Some((directory, spec)) = analytical(&case.workload) else { return Ok(found) };
-    if !spec.explain && spec.answers.is_empty() {
-        return Ok(found);
-    }
     let mut session = open(case, stage, stop)?;
     for (name, first) in first.by_name(&case.workload.scripts) {
         if spec.explain {
@@ -97,12 +94,11 @@ pub(crate) fn after(
 
 /// Whether something is to be done after the measurement.
 pub(crate) fn are_wanted(workload: &WorkloadSpec) -> bool {
-    analytical(workload).is_some_and(|(_, spec)| spec.explain || !spec.answers.is_empty())
+    workload.analytical().is_some_and(|spec| spec.explain || !spec.answers.is_empty())
 }
 
 fn analytical(workload: &WorkloadSpec) -> Option<(&WorkloadDirectory, &AnalyticalSpec)> {
-    let directory = workload.directory.as_deref()?;
-    Some((directory, directory.analytical.as_ref()?))
+    workload.directory.as_deref().zip(workload.analytical())
 }
 
 /// A session with the rights and settings of those of the load.
@@ -128,7 +124,12 @@ fn open(case: &Case, stage: &Stage, stop: &'static AtomicBool) -> Result<Session
 
 /// The first word of a statement.
 fn verb(statement: &str) -> String {
-    workload::first_words(statement).into_iter().next().unwrap_or_default()
+    workload::leading_words(statement, 1).pop().unwrap_or_default()
+}
+
+/// Whether EXPLAIN takes a statement.
+pub(crate) fn is_explainable(statement: &str) -> bool {
+    EXPLAINABLE.contains(&verb(statement).as_str())
 }
 
 /// The plans of a transaction's statements, of which nothing stays.
@@ -143,7 +144,7 @@ fn plans(session: &mut Session, name: &str, first: &FirstExecution) -> Result<Ve
         if CONTROL.contains(&verb.as_str()) {
             continue;
         }
-        if !EXPLAINABLE.contains(&verb.as_str()) {
+        if !is_explainable(statement) {
             if let Err(error) = of_server(session.execute(statement))? {
                 let (transaction, statement) = (name.to_string(), statement.clone());
                 found.push(QueryPlan { transaction, statement, error: Some(error), ..QueryPlan::default() });

@@ -52,11 +52,26 @@ struct OwnRows {
     first: u64,
     /// Since `first`, numbers that a transaction named in vain, in their order: a part of it may have been committed, so they are not
     /// named again, and the rows may be missing.
-    gaps: VecDeque<Range<u64>>,
+    gaps: VecDeque<Gap>,
     /// Numbers in these gaps.
     n_missing: u64,
     /// The distribution of the last `latest`.
     zipf: Option<Zipf>,
+}
+
+/// Numbers that were named in vain, one after the other.
+#[derive(Clone, Debug)]
+struct Gap {
+    numbers: Range<u64>,
+    /// Numbers in all gaps before it, also in those that are forgotten.
+    n_before: u64,
+}
+
+impl Gap {
+    /// Numbers in all gaps up to this one.
+    fn n_through(&self) -> u64 {
+        self.n_before + (self.numbers.end - self.numbers.start)
+    }
 }
 
 impl OwnRows {
@@ -67,32 +82,32 @@ impl OwnRows {
 
     /// The number of an existing row, of which `n` are older.
     fn existing(&self, n: u64) -> u64 {
-        let mut number = self.first + n;
-        for gap in &self.gaps {
-            if number < gap.start {
-                break;
-            }
-            number += gap.end - gap.start;
-        }
-        number
+        let n_forgotten = self.gaps.front().map_or(0, |gap| gap.n_before);
+        let is_older = |gap: &Gap| gap.numbers.start - self.first - (gap.n_before - n_forgotten) <= n;
+        let n_older = self.gaps.partition_point(is_older);
+        let newest = n_older.checked_sub(1).and_then(|at| self.gaps.get(at));
+        self.first + n + newest.map_or(0, |gap| gap.n_through() - n_forgotten)
     }
 
     fn fail(&mut self) {
         if self.n_pending == 0 {
             return;
         }
-        let gap = self.n_named - self.n_pending..self.n_named;
+        let numbers = self.n_named - self.n_pending..self.n_named;
         self.n_missing += self.n_pending;
         self.n_pending = 0;
         match self.gaps.back_mut() {
-            Some(last) if last.end == gap.start => last.end = gap.end,
-            _ => self.gaps.push_back(gap),
+            Some(last) if last.numbers.end == numbers.start => last.numbers.end = numbers.end,
+            last => {
+                let n_before = last.map_or(0, |last| last.n_through());
+                self.gaps.push_back(Gap { numbers, n_before });
+            }
         }
         if self.gaps.len() > GAPS_MAX
             && let Some(oldest) = self.gaps.pop_front()
         {
-            self.first = oldest.end;
-            self.n_missing -= oldest.end - oldest.start;
+            self.first = oldest.numbers.end;
+            self.n_missing -= oldest.numbers.end - oldest.numbers.start;
         }
     }
 }
@@ -142,6 +157,16 @@ impl ClientStream {
     pub fn begin(&mut self) {
         self.now_us = 0;
         self.own.iter_mut().for_each(OwnRows::fail);
+    }
+
+    /// Takes from a copy of this stream what drawing changes within a transaction: gaps and dealt rows change only where one begins.
+    #[inline]
+    pub(crate) fn copy_drawn(&mut self, other: &ClientStream) {
+        (self.draws, self.now_us) = (other.draws, other.now_us);
+        self.own.resize_with(other.own.len(), OwnRows::default);
+        for (own, of_other) in self.own.iter_mut().zip(&other.own) {
+            (own.n_named, own.n_pending, own.zipf) = (of_other.n_named, of_other.n_pending, of_other.zipf);
+        }
     }
 
     /// The transaction has committed: the rows it named exist.
@@ -195,5 +220,54 @@ impl ClientStream {
         }
         let number = own.existing(((row - n_rows) / n_clients) as u64) as i64;
         Some(n_rows + client + number * n_clients)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of an existing row by a walk over all gaps.
+    fn walked(own: &OwnRows, n: u64) -> u64 {
+        let mut number = own.first + n;
+        for Gap { numbers, .. } in &own.gaps {
+            if number < numbers.start {
+                break;
+            }
+            number += numbers.end - numbers.start;
+        }
+        number
+    }
+
+    #[test]
+    fn existing_rows_are_found_as_by_a_walk_over_the_gaps() {
+        for seed in 0..4 {
+            let mut draws = Draws { state: mix(seed) };
+            let (mut own, mut committed) = (OwnRows::default(), Vec::new());
+            for step in 0..8 * GAPS_MAX {
+                let n = draws.below(4);
+                own.n_named += n;
+                own.n_pending += n;
+                // Seeds differ in how many fail: many gaps, of which some are forgotten, or few long ones.
+                if draws.below(seed + 2) > 0 {
+                    own.fail();
+                } else {
+                    committed.extend(own.n_named - n..own.n_named);
+                    own.n_pending = 0;
+                }
+                if step > 200 && draws.below(512) > 0 {
+                    continue;
+                }
+                let found = &committed[committed.partition_point(|number| *number < own.first)..];
+                assert_eq!(own.n_existing(), found.len() as u64, "seed {seed}");
+                let some = (0..found.len()).step_by(1 + found.len() / 50).chain(found.len().checked_sub(1));
+                for at in some {
+                    let n = at as u64;
+                    assert_eq!(own.existing(n), walked(&own, n), "seed {seed}, {n}");
+                    assert_eq!(own.existing(n), found[at], "seed {seed}, {n}");
+                }
+            }
+            assert_eq!(own.first > 0, seed < 3, "seed {seed} forgets gaps or not");
+        }
     }
 }

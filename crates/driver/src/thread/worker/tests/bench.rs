@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use model::load::LoadSpec;
 use model::load::drive::DriverPart;
+use model::load::execution::ExecutionLine;
 use model::load::interval::{Connects, Counts};
 use model::telemetry::event::{Event, EventKind};
 use testbed::hostile::{done, message, read_startup, serve, welcome};
@@ -16,6 +17,7 @@ use workload::{Emulator, Prng};
 
 use crate::client::Client;
 use crate::client::script::Scripts;
+use crate::client::transaction::ClientRole;
 use crate::clock::{Nanos, SECOND_NS, WallClock, simulated};
 use crate::poller::Poller;
 use crate::poller::scripted::{Act, ScriptedEvent, ScriptedMessage};
@@ -55,6 +57,8 @@ pub(super) struct Run {
     pub(super) latency_ns_min: f64,
     pub(super) latency_ns_max: f64,
     pub(super) events: Vec<Event>,
+    /// Of a load that reports each.
+    pub(super) executions: Vec<ExecutionLine>,
     pub(super) n_pauses: usize,
     /// From `go` to the end.
     pub(super) took_ns: Nanos,
@@ -166,7 +170,7 @@ impl Bench {
             });
             worker.run();
         });
-        gather(&inbox)
+        gather(&inbox, load.each_execution)
     }
 
     fn client(&self, order: &OrderedLoad, id: usize, peers: &mut Vec<Link>) -> Client {
@@ -180,15 +184,19 @@ impl Bench {
             client.session.link = Some(link);
             peers.push(peer);
         }
+        if self.load.each_execution {
+            // Passes are through an order.
+            client.role = ClientRole::new(0, vec![0]);
+        }
         client
     }
 }
 
 /// Sums up the reports. The counts obey their identity at the end of each interval.
-fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
+fn gather(inbox: &Receiver<Report>, each_execution: bool) -> Result<Run, String> {
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     let (mut latency_ns_min, mut latency_ns_max) = (f64::MAX, 0.0_f64);
-    let (mut events, mut connects, mut n_pauses) = (Vec::new(), Vec::new(), 0);
+    let (mut events, mut executions, mut connects, mut n_pauses) = (Vec::new(), Vec::new(), Vec::new(), 0);
     while let Ok(report) = inbox.try_recv() {
         match report {
             Report::Part(part) => {
@@ -203,8 +211,9 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
                 }
             }
             Report::Event { event, .. } => events.push(*event),
+            Report::Execution(execution) if each_execution => executions.push(*execution),
             Report::Execution(execution) => {
-                return Err(format!("no load here reports executions: {execution:?}"));
+                return Err(format!("the load reports no executions: {execution:?}"));
             }
             Report::Paused { .. } => n_pauses += 1,
             Report::Failed(message) => return Err(message),
@@ -220,6 +229,7 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
                     latency_ns_min,
                     latency_ns_max,
                     events,
+                    executions,
                     n_pauses,
                     took_ns,
                     finished,

@@ -48,26 +48,21 @@ pub(crate) struct ChosenDirectory {
 const README: &str = "README.md";
 
 impl ChosenDirectory {
-    /// The directory that `section` has the texts of, with what is `chosen` of it.
+    /// The directory at `place` with what is `chosen` of it.
     ///
     /// # Errors
     /// All that is wrong with it, each with its place in its files.
-    pub(crate) fn new(
-        section: &WorkloadSection,
-        name: &DirectoryName,
-        chosen: &Chosen,
-    ) -> Result<ChosenDirectory, String> {
-        let found = found(section, name)?;
-        let instance = instance(&name.place, &found, chosen)?;
+    pub(crate) fn new(found: &Directory, place: &str, chosen: &Chosen) -> Result<ChosenDirectory, String> {
+        let instance = instance(place, found, chosen)?;
         let manifest = instance.manifest();
         let mut problems = problems_of(&instance, chosen.scale);
         problems.retain(|problem| !problem.is_warning);
         if !problems.is_empty() {
-            return Err(words(&name.place, &problems));
+            return Err(words(place, &problems));
         }
         let directory = WorkloadDirectory {
             analytical: analytical(&instance, chosen.scale),
-            ..as_planned(&name.place, &found, &instance)
+            ..as_planned(place, found, &instance)
         };
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
@@ -102,7 +97,10 @@ impl ChosenDirectory {
 }
 
 /// The directory that a section has the texts of; where files were not read, only what is built in is known.
-fn found(section: &WorkloadSection, name: &DirectoryName) -> Result<Directory, String> {
+///
+/// # Errors
+/// All that is wrong with its files as texts and rows.
+pub(super) fn found(section: &WorkloadSection, name: &DirectoryName) -> Result<Directory, String> {
     let texts = section.directories.get(&name.place).cloned();
     let texts = texts.or_else(|| builtin(&name.place).map(Into::into));
     let texts =
@@ -111,12 +109,8 @@ fn found(section: &WorkloadSection, name: &DirectoryName) -> Result<Directory, S
 }
 
 /// The load that a choice among a directory asks for; `None` if it is wrong, which planning reports.
-pub(super) fn asked_load(
-    section: &WorkloadSection,
-    name: &DirectoryName,
-    chosen: &Chosen,
-) -> Option<AskedLoad> {
-    let instance = instance(&name.place, &found(section, name).ok()?, chosen).ok()?;
+pub(super) fn asked_load(found: &Directory, place: &str, chosen: &Chosen) -> Option<AskedLoad> {
+    let instance = instance(place, found, chosen).ok()?;
     let is_counted = transactions(&instance).is_some();
     let source = captured::from(&instance);
     Some(AskedLoad {
@@ -274,27 +268,31 @@ type Made = Result<Rc<ChosenDirectory>, String>;
 /// The directories of a plan's cases, each made once for all cases that choose the same of it.
 #[derive(Default)]
 pub(crate) struct ChosenDirectories {
+    /// Directories by place: their rows are unpacked once.
+    found: RefCell<BTreeMap<String, Result<Rc<Directory>, String>>>,
     known: RefCell<BTreeMap<(String, Chosen), Made>>,
 }
 
 impl ChosenDirectories {
-    /// As [`ChosenDirectory::new`].
+    /// As [`ChosenDirectory::new`] of the directory that `section` has.
     ///
     /// # Errors
-    /// As there.
+    /// As there, and all that is wrong with its files.
     pub(crate) fn get(
         &self,
         section: &WorkloadSection,
         name: &DirectoryName,
         chosen: Chosen,
     ) -> Result<Rc<ChosenDirectory>, String> {
+        let mut all = self.found.borrow_mut();
+        let found = all.entry(name.place.clone()).or_insert_with(|| found(section, name).map(Rc::new));
+        let found = found.clone()?;
         let mut known = self.known.borrow_mut();
-        let make = |(_, chosen): &(String, Chosen)| ChosenDirectory::new(section, name, chosen).map(Rc::new);
         let key = (name.place.clone(), chosen);
-        if let Some(found) = known.get(&key) {
-            return found.clone();
+        if let Some(made) = known.get(&key) {
+            return made.clone();
         }
-        let made = make(&key);
+        let made = ChosenDirectory::new(&found, &key.0, &key.1).map(Rc::new);
         known.insert(key, made.clone());
         made
     }
