@@ -54,10 +54,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     // Of a repetition, the statements on all cases stand before this.
     if case.purpose == ComparisonPurpose::Change {
         head.push(verdict(case));
-        head.extend(costs::sentence(case));
-        head.extend(scripts::sentence(case));
-        head.extend(statements::sentence(case));
-        head.extend(applied::lines(case));
+        head.extend(sentences(case));
         head.push(String::new());
     }
     let [median_a, median_b] = medians(case.purpose);
@@ -79,6 +76,12 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     text
 }
 
+/// What is said below the verdict: of costs, of scripts and statements that differ, and of what was applied.
+pub(crate) fn sentences(case: &CaseComparison) -> impl Iterator<Item = String> {
+    let of_costs = costs::sentence(case).into_iter();
+    of_costs.chain(scripts::sentence(case)).chain(statements::sentence(case)).chain(applied::lines(case))
+}
+
 /// Headings of the medians: `A, median`.
 pub(crate) fn medians(purpose: ComparisonPurpose) -> [String; 2] {
     purpose.names().map(|name| format!("{name}, median"))
@@ -88,6 +91,11 @@ pub(crate) fn medians(purpose: ComparisonPurpose) -> [String; 2] {
 pub(crate) fn against(purpose: ComparisonPurpose) -> String {
     let [a, b] = purpose.names();
     format!("{b} against {a}")
+}
+
+/// Heading of these ratios with their intervals.
+pub(crate) fn ratio_head(purpose: ComparisonPurpose) -> String {
+    format!("{} (95 % interval)", against(purpose))
 }
 
 /// Below what differences are missed. Of large ones, a factor says the same about both directions.

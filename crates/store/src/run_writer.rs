@@ -29,22 +29,46 @@ struct RunFiles {
     dir: PathBuf,
     /// Serializes writers of `run.json`, which would share a temporary file.
     record: Mutex<()>,
-    /// In this and the following: `None` once the run is finished.
+    /// In this and the next three: `None` once the run is finished.
     intervals: Mutex<Option<LineFile>>,
     latency: Mutex<Option<LatencyFile>>,
     readings: Mutex<Option<LineFile>>,
     events: Mutex<Option<LineFile>>,
-    /// Created by the first execution that is recorded by itself, and by the first scrape: most runs have none.
-    executions: Mutex<Option<LineFile>>,
-    remote: Mutex<Remote>,
+    /// Executions that are recorded by themselves, and the output of an exporter.
+    executions: Mutex<LateFile>,
+    remote: Mutex<LateFile>,
 }
 
-/// The file with an exporter's output.
+/// A file that most runs do not have.
 #[derive(Debug)]
-enum Remote {
+enum LateFile {
+    /// Nothing was written: there is no file yet.
     Unused,
+    /// Created by the first line.
     Open(LineFile),
+    /// The run is finished: nothing more is written.
     Finished,
+}
+
+impl LateFile {
+    /// The file, which the first call creates at this path; `None` once the run is finished.
+    fn open(&mut self, path: &Path) -> Result<Option<&mut LineFile>> {
+        if matches!(self, LateFile::Unused) {
+            *self = LateFile::Open(LineFile::open(path)?);
+        }
+        Ok(match self {
+            LateFile::Open(file) => Some(file),
+            LateFile::Unused | LateFile::Finished => None,
+        })
+    }
+
+    /// What was open until now: later lines are refused.
+    fn finish(&mut self) -> Option<LineFile> {
+        match std::mem::replace(self, LateFile::Finished) {
+            LateFile::Open(file) => Some(file),
+            LateFile::Unused | LateFile::Finished => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -68,8 +92,8 @@ impl RunWriter {
                 latency: Mutex::new(Some(latency)),
                 readings: Mutex::new(Some(open(names::READINGS)?)),
                 events: Mutex::new(Some(open(names::EVENTS)?)),
-                executions: Mutex::new(None),
-                remote: Mutex::new(Remote::Unused),
+                executions: Mutex::new(LateFile::Unused),
+                remote: Mutex::new(LateFile::Unused),
             }),
         })
     }
@@ -151,11 +175,9 @@ impl RunWriter {
 
     /// Appends to `executions.jsonl`, which only analytical runs have.
     pub fn execution(&self, execution: &Execution) -> Result<()> {
-        let mut file = locked(&self.files.executions);
-        if file.is_none() {
-            *file = Some(LineFile::open(&self.files.dir.join(names::EXECUTIONS))?);
-        }
-        file.as_mut().map_or(Ok(()), |file| file.append_json(execution))
+        let mut executions = locked(&self.files.executions);
+        let file = executions.open(&self.files.dir.join(names::EXECUTIONS))?;
+        file.ok_or_else(|| self.is_finished())?.append_json(execution)
     }
 
     /// Appends to `plans.jsonl`; it is on disk when this returns.
@@ -168,10 +190,8 @@ impl RunWriter {
     /// Appends the output of an exporter to `remote.prom`, below a comment with the time.
     pub fn scrape(&self, end_unix_ns: u64, text: &str) -> Result<()> {
         let mut remote = locked(&self.files.remote);
-        if matches!(*remote, Remote::Unused) {
-            *remote = Remote::Open(LineFile::open(&self.files.dir.join(names::REMOTE))?);
-        }
-        let Remote::Open(file) = &mut *remote else { return Err(self.is_finished()) };
+        let file = remote.open(&self.files.dir.join(names::REMOTE))?;
+        let file = file.ok_or_else(|| self.is_finished())?;
         let end = if text.ends_with('\n') { "" } else { "\n" };
         file.append(format!("# pgdyno {end_unix_ns}\n{}{end}", hide_text(text)).as_bytes())
     }
@@ -186,10 +206,13 @@ impl RunWriter {
     /// Finishes the run's files: all are on disk, and histograms and readings are compressed; those of a completed run's
     /// statements are also added up. Later appends fail; a second call has no effect. `record` is written after this.
     pub fn finish(&self, record: &RunRecord) -> Result<()> {
-        for file in [&self.files.intervals, &self.files.events, &self.files.executions] {
+        for file in [&self.files.intervals, &self.files.events] {
             if let Some(file) = locked(file).take() {
                 file.sync()?;
             }
+        }
+        if let Some(file) = locked(&self.files.executions).finish() {
+            file.sync()?;
         }
         if locked(&self.files.latency).take().is_some() {
             let is_split = statements::split(&self.files.dir, record)
@@ -201,8 +224,7 @@ impl RunWriter {
         if locked(&self.files.readings).take().is_some() {
             self.compress(names::READINGS, names::READINGS_ZST)?;
         }
-        let remote = std::mem::replace(&mut *locked(&self.files.remote), Remote::Finished);
-        if matches!(remote, Remote::Open(_)) {
+        if locked(&self.files.remote).finish().is_some() {
             self.compress(names::REMOTE, names::REMOTE_ZST)?;
         }
         Ok(())
@@ -341,6 +363,21 @@ mod tests {
         assert!(other.tick(&sample::tick(0)).unwrap_err().to_string().contains("is finished"));
         other.write_record(&sample::record(1)).unwrap();
         assert!(!dir.path().join(names::READINGS).exists());
+    }
+
+    #[test]
+    fn executions_are_kept_until_the_run_is_finished() {
+        for n_before in [0, 2] {
+            let dir = tempfile::tempdir().unwrap();
+            let writer = RunWriter::in_dir(dir.path()).unwrap();
+            (0..n_before).for_each(|_| writer.execution(&Execution::default()).unwrap());
+            writer.finish(&sample::record(1)).unwrap();
+            let error = writer.execution(&Execution::default()).unwrap_err();
+            assert!(error.to_string().contains("is finished"), "{error:#}");
+            let path = dir.path().join(names::EXECUTIONS);
+            let n_lines = fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+            assert_eq!((n_lines, path.exists()), (n_before, n_before > 0));
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::summary::{RunSummary, ScriptSummary};
 pub struct ScriptComparison {
     /// Name of the script.
     pub name: String,
-    /// Its part in the committed transactions of both sides, 0 to 1.
+    /// Its part in the committed transactions, 0 to 1: the mean of both sides.
     pub share: f64,
     /// Median of A's runs of the mean service time, nanoseconds; `None` if none was committed.
     pub a_median_ns: Option<f64>,
@@ -87,6 +87,11 @@ impl PlanChange {
 /// Failures in whose share the sides differ by more than this matter more than any time. Our convention, as for a run as a whole.
 const FAILED_MORE: f64 = 0.01;
 
+/// Whether the shares of A and of B that failed differ.
+pub(super) fn is_other_share([a, b]: [f64; 2]) -> bool {
+    (a - b).abs() > FAILED_MORE
+}
+
 impl ScriptComparison {
     /// Whether it takes longer or shorter for sure.
     pub fn is_different(&self) -> bool {
@@ -95,7 +100,7 @@ impl ScriptComparison {
 
     /// Whether it fails more often on one side.
     pub fn fails_differently(&self) -> bool {
-        (self.a_failed - self.b_failed).abs() > FAILED_MORE
+        is_other_share([self.a_failed, self.b_failed])
     }
 
     /// Wrong before slow, slow before unsure, and those first that matter most.
@@ -165,9 +170,9 @@ fn of_script(
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let [of_a, of_b] = [&samples.a, &samples.b].map(|runs| SideTotals::new(runs, key));
     let share = 0.5 * (of_a.share + of_b.share);
-    let medians = stats::median(&a).zip(stats::median(&b));
+    let [a_median_ns, b_median_ns] = [&a, &b].map(|values| stats::median(values));
     let means = if samples.a.iter().any(|run| run.analytical.is_some()) {
-        medians
+        a_median_ns.zip(b_median_ns)
     } else {
         of_a.mean_ns.zip(of_b.mean_ns)
     };
@@ -175,8 +180,8 @@ fn of_script(
     ScriptComparison {
         name: key.0.to_string(),
         share,
-        a_median_ns: stats::median(&a),
-        b_median_ns: stats::median(&b),
+        a_median_ns,
+        b_median_ns,
         a_failed: of_a.failed,
         b_failed: of_b.failed,
         part_ns: share * slower_ns,

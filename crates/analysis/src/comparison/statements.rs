@@ -17,8 +17,9 @@ pub use plans::PlansCompared;
 pub use sum::{TimePart, TransactionSum};
 
 use super::family::{self, FamilyRatio, FamilyVerdict};
+use super::scripts::is_other_share;
 use super::{Pairing, Samples};
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, StatementExecutions};
 use changes::SideErrors;
 use key::StatementKey;
 use sum::Parts;
@@ -57,7 +58,8 @@ pub struct StatementComparison {
     pub statement: String,
     /// Index in the script: of A, or of B if A has no such statement.
     pub index: usize,
-    /// Its part in the time of the mean transaction, 0 to 1: the larger one of both sides.
+    /// Time of its acknowledged executions over that of all committed transactions: the larger one of both sides. Executions in
+    /// transactions that failed count, so it may exceed 1.
     pub share: f64,
     /// Executions of A and of B.
     pub executions: [u64; 2],
@@ -110,15 +112,15 @@ pub enum StatementVerdict {
     MaybeSlower,
     /// A candidate in the other direction.
     MaybeFaster,
-    /// The interval is too wide, or chance explains the difference.
+    /// The interval is too wide, chance explains the difference, or its time is too small a part to be judged.
     Unsure,
     /// Fewer than 30 executions on a side.
     FewExecutions,
     /// Fewer pairs, or runs, than a verdict needs.
     FewPairs,
-    /// B never executed it.
+    /// No execution of B was acknowledged.
     OnlyA,
-    /// A never executed it.
+    /// No execution of A was acknowledged.
     OnlyB,
 }
 
@@ -153,7 +155,7 @@ impl StatementComparison {
 
     /// Whether it fails more often on one side.
     pub fn fails_differently(&self) -> bool {
-        !self.new_errors.is_empty() || changes::is_other_share(self.failed)
+        !self.new_errors.is_empty() || is_other_share(self.failed)
     }
 
     /// Whether it fails more often with B.
@@ -173,21 +175,25 @@ impl StatementComparison {
 
     /// Whether it is slower for sure if differences up to this share did not matter; `None` if it cannot be judged.
     pub fn is_slower_at(&self, margin: f64) -> Option<bool> {
-        if !self.is_in_family() {
-            return None;
-        }
-        Some(self.result?.verdict_at(margin) == FamilyVerdict::More)
+        self.family_verdict_at(margin).map(|verdict| verdict == FamilyVerdict::More)
     }
 
-    /// Wrong before slow, slow before candidates, those before unsure, and those first that matter most.
+    /// The verdict if differences up to this share did not matter; `None` outside of the family, and if it cannot be judged.
+    fn family_verdict_at(&self, margin: f64) -> Option<FamilyVerdict> {
+        if self.is_in_family() { Some(self.result?.verdict_at(margin)) } else { None }
+    }
+
+    /// Wrong before slow, slow before candidates, those before unsure, and those first that matter most. What is the same comes last, as
+    /// does what is unsure because it takes too little time.
     fn place(&self) -> (u8, f64) {
-        use StatementVerdict::{Faster, MaybeFaster, MaybeSlower, Same, Slower};
+        use StatementVerdict::{Faster, MaybeFaster, MaybeSlower, Same, Slower, Unsure};
         let rank = match self.verdict {
             _ if self.fails_differently() => 0,
             _ if self.rows_differ => 1,
             Slower | Faster => 2,
             MaybeSlower | MaybeFaster => 3,
             Same => 5,
+            Unsure if !self.is_in_family() => 5,
             _ => 4,
         };
         (rank, -self.part.ns.abs())
@@ -203,8 +209,9 @@ impl StatementComparison {
                 _ => StatementVerdict::FewPairs,
             };
         };
-        let is_candidate = self.q.is_some_and(|q| q <= FALSE_SHARE_MAX);
-        match found.verdict_at(self.margin) {
+        let is_within = found.verdict_at(self.margin) == FamilyVerdict::Same;
+        let is_candidate = !is_within && self.q.is_some_and(|q| q <= FALSE_SHARE_MAX);
+        match self.family_verdict_at(self.margin).unwrap_or(FamilyVerdict::Unsure) {
             FamilyVerdict::Same => StatementVerdict::Same,
             FamilyVerdict::More => StatementVerdict::Slower,
             FamilyVerdict::Less => StatementVerdict::Faster,
@@ -300,14 +307,14 @@ struct SideTotals {
 
 impl SideTotals {
     fn new(runs: &[&RunSummary], key: &StatementKey) -> SideTotals {
-        let found = || runs.iter().filter_map(|run| key.find(run));
-        let n = found().map(|of| of.n).fold(0, u64::saturating_add);
-        let sum_ns: f64 = found().map(|of| of.sum_ns).sum();
+        let found: Vec<&StatementExecutions> = runs.iter().filter_map(|run| key.find(run)).collect();
+        let n = found.iter().map(|of| of.n).fold(0, u64::saturating_add);
+        let sum_ns: f64 = found.iter().map(|of| of.sum_ns).sum();
         let services = || runs.iter().filter_map(|run| run.service);
         let committed: f64 = services().map(|service| service.n as f64).sum();
         let whole_ns: f64 = services().map(|service| service.n as f64 * service.mean_ns).sum();
         let over = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let rows: Option<f64> = found().filter(|of| of.n > 0).map(|of| Some(of.rows? as f64)).sum();
+        let rows: Option<f64> = found.iter().filter(|of| of.n > 0).map(|of| Some(of.rows? as f64)).sum();
         SideTotals {
             n,
             calls: over(n as f64, committed),

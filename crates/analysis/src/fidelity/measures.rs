@@ -16,8 +16,6 @@ struct Scale {
     what: &'static str,
     faithful: f64,
     approximate: f64,
-    /// Whether more is better.
-    is_share: bool,
 }
 
 const COVERAGE: Scale = Scale {
@@ -25,61 +23,51 @@ const COVERAGE: Scale = Scale {
     what: "the source's time in statements that are replayed",
     faithful: 0.95,
     approximate: 0.8,
-    is_share: true,
 };
 const MIX: Scale = Scale {
     name: "mix",
     what: "calls that would have to be of another statement",
     faithful: 0.03,
     approximate: 0.1,
-    is_share: false,
 };
 const ROWS: Scale = Scale {
     name: "rows",
     what: "time in statements with as many rows per call (within 20 %)",
     faithful: 0.95,
     approximate: 0.8,
-    is_share: true,
 };
 const WORK: Scale = Scale {
     name: "work",
     what: "time in statements that touch as many blocks, and write as much WAL (within 20 %)",
     faithful: 0.9,
     approximate: 0.7,
-    is_share: true,
 };
 const CACHE: Scale = Scale {
     name: "cache",
     what: "difference of the shares of blocks that were not in shared buffers",
     faithful: 0.02,
     approximate: 0.05,
-    is_share: false,
 };
 const TIMES: Scale = Scale {
     name: "times",
     what: "spread of the ratios of mean times (median deviation of their logarithms)",
     faithful: 0.25,
     approximate: 0.7,
-    is_share: false,
 };
-const ERRORS: Scale = Scale {
-    name: "errors",
-    what: "transactions that failed here",
-    faithful: 0.001,
-    approximate: 0.01,
-    is_share: false,
-};
+const ERRORS: Scale =
+    Scale { name: "errors", what: "transactions that failed here", faithful: 0.001, approximate: 0.01 };
 const ARRIVALS: Scale = Scale {
     name: "arrivals",
     what: "difference of the dispersions of transactions per second",
     faithful: 0.2,
     approximate: 0.5,
-    is_share: false,
 };
 
 impl Scale {
     fn known(self, value: f64, text: String) -> FidelityMeasure {
-        let is_met = |threshold: f64| if self.is_share { value >= threshold } else { value <= threshold };
+        // Where more is better, the better grade asks for more.
+        let is_share = self.faithful > self.approximate;
+        let is_met = |threshold: f64| if is_share { value >= threshold } else { value <= threshold };
         let grade = if is_met(self.faithful) {
             FidelityGrade::Faithful
         } else if is_met(self.approximate) {
@@ -182,15 +170,14 @@ pub(super) fn cache(pairs: &TwoSidedStatements, uncounted: Option<&str>) -> Fide
 /// time would be its own median.
 pub(super) fn times(pairs: &TwoSidedStatements, uncounted: Option<&str>) -> (FidelityMeasure, Option<f64>) {
     let logs = log_ratios(pairs);
-    let Some(middle) = median(&logs) else {
+    let Some(middle) = stats::median(&logs) else {
         return (TIMES.unknown(uncounted.unwrap_or("no statement was timed on both sides")), None);
     };
     let factor = middle.exp();
     if logs.len() < TIMED_MIN {
         return (TIMES.unknown("fewer than three statements were timed on both sides"), Some(factor));
     }
-    let deviations: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
-    let spread = median(&deviations).unwrap_or(0.0);
+    let spread = stats::mad(&logs).unwrap_or(0.0);
     let text = format!("{spread:.2} around a factor of {factor:.2}");
     (TIMES.known(spread, text), Some(factor))
 }
@@ -215,16 +202,6 @@ fn log_ratios(pairs: &TwoSidedStatements) -> Vec<f64> {
         .filter(|pair| is_frequent(pair) || has_share(pair))
         .map(log_ratio)
         .collect()
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    match n {
-        0 => None,
-        _ => Some((sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0),
-    }
 }
 
 /// The share of transactions that failed and that the source had not.

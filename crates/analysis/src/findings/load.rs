@@ -21,7 +21,7 @@ use crate::summary::{ErrorSummary, ScriptSummary};
 pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     id: crate::summary::TOO_FEW_TRANSACTIONS,
     title: "Too few transactions to report",
-    severity: "Void below 100 committed transactions, or 10 for each client unless clients are terminals that think",
+    severity: "Void below 100 committed transactions, or 10 for each client unless clients are terminals that think; never in an analytical run",
     source: "fault study: other tools report a run without transactions as a success; below 100, a 99th percentile is one \
              value",
     advice: "Measure longer, or find out why so little was committed.",
@@ -55,7 +55,7 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
     severity: "Void when all of a script's failed (5 or more, with other scripts in the load) or more than 10 % of those \
-               that ended in the measurement, Doubt above 1 % (`run.max_failed`; Void above ten times that), Note for any",
+               that ended in the measurement, Doubt above 1 % (`run.max_failed`; Void above ten times that), Note for any; never in an analytical run",
     source: "fault study: other tools do not report 85 % of serialization failures; 1 % and 10 % are our convention; without a \
              script that has a weight, the mix is not the requested one",
     advice: "See the errors by SQLSTATE in report.html: throughput counts only committed transactions.",
@@ -210,7 +210,7 @@ pub(super) const STALL: Rule = Rule {
     id: "stall",
     title: "The load stood still",
     severity: "Doubt for any second below 10 % of the median or of the mean throughput, whichever is higher, where that is at least 20 per \
-               second",
+               second; never in an analytical run",
     source: "stall share, after G. Tene on coordinated omission: a stall of 10 % of a closed run is invisible up to the \
              99.99th percentile",
     advice: "Check marks and telemetry at these seconds, and use an open pace to see how long users would have waited.",
@@ -258,7 +258,7 @@ pub(super) const NOT_STEADY: Rule = Rule {
     id: "not-steady",
     title: "The throughput was not steady",
     severity: "Doubt when the halves of the measurement differ by more than 3 % and a trend (Mann-Kendall on 12 batch \
-               means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant",
+               means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant; never in an analytical run",
     source: "Barrett et al. 2017 on warm-up; Mann 1945, Kendall 1975; chosen by simulation, see stats::steadiness",
     advice: "Use a longer ramp-up, and check what grows or fills up during the run (tables, caches, WAL).",
     evidence: "One-second throughput: halves of the measurement, Mann-Kendall on 12 batch means, t test on 10 batch means.",
@@ -285,7 +285,7 @@ fn not_steady(context: &RunContext) -> Option<Finding> {
 pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     id: "too-short-to-judge",
     title: "Too short to judge whether it was steady",
-    severity: "Note below 8 measured seconds",
+    severity: "Note below 8 measured seconds; never in an analytical run",
     source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
     advice: "Measure for 30 s or more.",
     evidence: "The number of measured seconds.",
@@ -308,7 +308,7 @@ const EFFECTIVE_MIN: f64 = 10.0;
 pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     id: "few-effective-seconds",
     title: "Neighbouring seconds are correlated",
-    severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones would",
+    severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones would; never in an analytical run",
     source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
     advice: "Measure longer, and treat the run as a single value: its seconds say little about the next run.",
     evidence: "Autocorrelation of one-second throughput, summed up to an effective sample size.",

@@ -48,7 +48,7 @@ pub(super) const ROWS_MISSED: Rule = Rule {
     id: "rows-missed",
     title: "Statements find no rows",
     severity: "From 100 transactions on: Void when the load read and changed no row of any table that its scripts name (Doubt if some \
-               statements could not be checked for tables); Doubt when it changed none of a table that they write, or when a script without conditions touches less than one row of a table in two transactions",
+               statements could not be checked for tables); Doubt when it changed none of a table that they write, or when a script without conditions touches less than one row of a table in two transactions, unless they are of a workload directory",
     source: "PostgreSQL documentation, monitoring-stats; one half is our convention",
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale), and that tables were loaded.",
     evidence: "pg_stat_all_tables and pg_stat_all_indexes before and after the load: rows that scans returned, and rows inserted, \

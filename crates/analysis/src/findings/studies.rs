@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::case::Case;
 use model::experiment::origin::{self, MergedFrom};
 use model::experiment::plan::{Plan, RunOrder, RunState};
 use model::load::Pace;
@@ -313,7 +312,7 @@ fn has_several_servers(plan: &Plan) -> bool {
 pub(super) const CLOSED_LOOP: Rule = Rule {
     id: "closed-loop",
     title: "Closed loop: latency excludes waiting",
-    severity: "Note, once, when any case has the pace `closed`",
+    severity: "Note, once, when any case that is not analytical has the pace `closed`",
     source: "G. Tene, coordinated omission; wrk2: latency counts from when a request was due",
     advice: "For latency as users would see it, repeat with an open pace at 50 to 90 % of the measured throughput.",
     evidence: "The pace of each case.",
@@ -325,10 +324,7 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
 fn closed_loop(context: &StudyContext) -> Option<Finding> {
     let data = context.data;
     // A stream of queries is nobody's queue.
-    let is_analytical = |case: &&Case| {
-        case.workload.directory.as_deref().is_some_and(|directory| directory.analytical.is_some())
-    };
-    let cases = data.plan.cases.iter().filter(|case| !is_analytical(case));
+    let cases = data.plan.cases.iter().filter(|case| case.workload.analytical().is_none());
     let closed = cases.filter(|case| case.workload.pace == Pace::Closed).count();
     let evidence = format!(
         "{closed} of {} {} a closed loop: a client sends nothing while it waits, so the latency under-counts stalls",

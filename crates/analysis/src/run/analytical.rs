@@ -4,7 +4,7 @@
 
 use model::directory::AnalyticalSpec;
 use model::load::execution::{Execution, ExecutionEnd};
-use model::run::{RunData, RunRecord};
+use model::run::RunData;
 
 use crate::plan;
 use crate::summary::{AnalyticalSummary, QuerySummary, RunSummary};
@@ -14,15 +14,10 @@ const CANCELED: &str = "57014";
 /// The server's timer and ours differ by less than this share.
 const TIMEOUT_SHARE: f64 = 0.95;
 
-/// What the workload of a run asks for, if it is analytical.
-pub(crate) fn spec(record: &RunRecord) -> Option<&AnalyticalSpec> {
-    record.case.workload.directory.as_deref()?.analytical.as_ref()
-}
-
 /// The figures of a run; `None` if its workload is not analytical.
 pub(crate) fn of_run(data: &RunData) -> Option<AnalyticalSummary> {
     let record = &data.record;
-    let spec = spec(record)?;
+    let spec = record.case.workload.analytical()?;
     let n_streams = record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients);
     let counted: Vec<&Execution> =
         data.executions.iter().filter(|one| one.pass >= spec.warm_passes).collect();
@@ -50,7 +45,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<AnalyticalSummary> {
     let n_executions = counted.len() as f64;
     Some(AnalyticalSummary {
         n_streams,
-        n_queries: queries.len() as u32,
+        n_queries: spec.n_queries,
         n_passes: spec.passes,
         is_at_least: queries.iter().any(|query| query.timeouts > 0),
         geomean_s,

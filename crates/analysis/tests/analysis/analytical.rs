@@ -64,6 +64,19 @@ fn a_query_without_an_answer_voids_a_run() {
 }
 
 #[test]
+fn a_query_counts_as_often_as_the_order_of_a_pass_names_it() {
+    let mut run = analytical(1);
+    if let Some(spec) =
+        run.record.case.workload.directory.as_mut().and_then(|directory| directory.analytical.as_mut())
+    {
+        spec.n_queries = 3;
+    }
+    let study = study(&quiet::experiment(1, vec![run]));
+    let found = study.runs[0].analytical.as_ref().expect("it is analytical");
+    assert_eq!((found.n_queries, found.queries.len()), (3, 2));
+}
+
+#[test]
 fn a_query_at_its_longest_time_is_a_note() {
     assert_eq!(of_run(|_| {}, "query-stopped"), None);
     let stopped = |run: &mut RunData| {

@@ -3,7 +3,7 @@
 use analysis::comparison::{CaseComparison, ComparedSide, FamilyVerdict, MARGIN, ScriptComparison};
 use analysis::explain::compare;
 use analysis::study;
-use analysis::summary::{LatencySummary, ScriptSummary, Study};
+use analysis::summary::{LatencySummary, RunSummary, ScriptSummary, Study};
 use model::experiment::case::directory::{DirectoryLimit, DirectoryMeasure, WorkloadDirectory};
 use model::load::ScriptSpec;
 use model::load::interval::{Counts, Interval};
@@ -21,17 +21,7 @@ const MEANS_NS: [f64; 4] = [4e5, 1e6, 3e6, 9e7];
 /// A script of a run whose mean transaction took so long.
 fn script(n: usize, mean_ns: f64) -> ScriptSummary {
     let committed = (SHARES[n] * 50_000.0) as u64;
-    let ns = mean_ns as u64;
-    let service = LatencySummary {
-        n: committed,
-        mean_ns,
-        p50_ns: ns,
-        p90_ns: ns,
-        p95_ns: ns,
-        p99_ns: ns,
-        p999_ns: ns,
-        max_ns: ns,
-    };
+    let service = all_at(committed, mean_ns);
     ScriptSummary {
         name: NAMES[n].to_string(),
         weight: (SHARES[n] * 100.0) as u32,
@@ -48,20 +38,41 @@ fn script(n: usize, mean_ns: f64) -> ScriptSummary {
     }
 }
 
-/// Gives each run four scripts, whose means vary by `spread` with the block and by as much on their own; those of B are multiplied.
-fn plant(study: &mut Study, random: &mut Random, spread: f64, effects: [f64; 4]) {
+/// So many transactions, each of which took as long.
+pub(crate) fn all_at(n: u64, mean_ns: f64) -> LatencySummary {
+    let ns = mean_ns as u64;
+    LatencySummary { n, mean_ns, p50_ns: ns, p90_ns: ns, p95_ns: ns, p99_ns: ns, p999_ns: ns, max_ns: ns }
+}
+
+/// Gives each run means, which vary by `spread` with the block and by as much on their own; those of B are multiplied by effects.
+pub(crate) fn vary<const N: usize>(
+    study: &mut Study,
+    random: &mut Random,
+    spread: f64,
+    means_and_effects: [(f64, f64); N],
+    plant: impl Fn(&mut RunSummary, [f64; N]),
+) {
     let n_blocks = study.runs.iter().map(|run| run.block).max().unwrap_or(0);
     let levels: Vec<f64> = (0..=n_blocks).map(|_| (spread * random.normal()).exp()).collect();
     for run in &mut study.runs {
-        let mean = |n: usize, random: &mut Random| {
-            let effect = if run.case == 2 { effects[n] } else { 1.0 };
-            MEANS_NS[n] * levels[run.block as usize] * effect * (spread * random.normal()).exp()
-        };
-        run.scripts = (0..4).map(|n| script(n, mean(n, random))).collect();
+        let means = means_and_effects.map(|(mean, effect)| {
+            let effect = if run.case == 2 { effect } else { 1.0 };
+            mean * levels[run.block as usize] * effect * (spread * random.normal()).exp()
+        });
+        plant(run, means);
     }
 }
 
-fn compared(data: &ExperimentData, study: &Study) -> CaseComparison {
+/// Gives each run four scripts whose means vary.
+fn plant(study: &mut Study, random: &mut Random, spread: f64, effects: [f64; 4]) {
+    let planned = std::array::from_fn(|n| (MEANS_NS[n], effects[n]));
+    vary(study, random, spread, planned, |run, means_ns: [f64; 4]| {
+        run.scripts = (0..).zip(means_ns).map(|(n, mean_ns)| script(n, mean_ns)).collect();
+    });
+}
+
+/// Case 2 against case 1 of a study that a test has changed.
+pub(crate) fn compared(data: &ExperimentData, study: &Study) -> CaseComparison {
     let side = |case| ComparedSide { data, study, case };
     compare(&[(side(1), side(2))], MARGIN).remove(0)
 }

@@ -1,13 +1,12 @@
 //! Statements compared: the one that a change made slower, what fails or returns other rows, and the sum that adds up.
 
-use analysis::comparison::{CaseComparison, ComparedSide, MARGIN, StatementComparison, StatementVerdict};
-use analysis::explain::compare;
+use analysis::comparison::{CaseComparison, StatementComparison, StatementVerdict};
 use analysis::study;
-use analysis::summary::{LatencySummary, RunSummary, StatementExecutions, Study};
-use model::run::ExperimentData;
+use analysis::summary::{RunSummary, StatementExecutions, Study};
 use stats::random::Random;
 
 use crate::comparison::pairs;
+use crate::scripts::{all_at, compared, vary};
 
 /// Transactions of a run.
 const TRANSACTIONS: u64 = 50_000;
@@ -58,37 +57,16 @@ fn executions(index: usize, mean_ns: f64) -> StatementExecutions {
 /// The mean transaction that follows from the statements.
 fn with_whole(run: &mut RunSummary) {
     let in_statements: f64 = run.executions.iter().map(|of| of.sum_ns).sum();
-    let mean_ns = in_statements / TRANSACTIONS as f64 + BETWEEN_NS;
-    let ns = mean_ns as u64;
-    run.service = Some(LatencySummary {
-        n: TRANSACTIONS,
-        mean_ns,
-        p50_ns: ns,
-        p90_ns: ns,
-        p95_ns: ns,
-        p99_ns: ns,
-        p999_ns: ns,
-        max_ns: ns,
-    });
+    run.service = Some(all_at(TRANSACTIONS, in_statements / TRANSACTIONS as f64 + BETWEEN_NS));
 }
 
-/// Gives each run the statements, whose means vary by `spread` with the block and by as much on their own; those of B are multiplied.
+/// Gives each run the statements, whose means vary.
 fn plant(study: &mut Study, random: &mut Random, spread: f64, effects: [f64; 8]) {
-    let n_blocks = study.runs.iter().map(|run| run.block).max().unwrap_or(0);
-    let levels: Vec<f64> = (0..=n_blocks).map(|_| (spread * random.normal()).exp()).collect();
-    for run in &mut study.runs {
-        let mean = |n: usize, random: &mut Random| {
-            let effect = if run.case == 2 { effects[n] } else { 1.0 };
-            STATEMENTS[n].mean_ns * levels[run.block as usize] * effect * (spread * random.normal()).exp()
-        };
-        run.executions = (0..STATEMENTS.len()).map(|n| executions(n, mean(n, random))).collect();
+    let planned = std::array::from_fn(|n| (STATEMENTS[n].mean_ns, effects[n]));
+    vary(study, random, spread, planned, |run, means_ns: [f64; 8]| {
+        run.executions = (0..).zip(means_ns).map(|(n, mean_ns)| executions(n, mean_ns)).collect();
         with_whole(run);
-    }
-}
-
-fn compared(data: &ExperimentData, study: &Study) -> CaseComparison {
-    let side = |case| ComparedSide { data, study, case };
-    compare(&[(side(1), side(2))], MARGIN).remove(0)
+    });
 }
 
 fn all(compared: &CaseComparison) -> &[StatementComparison] {
@@ -133,11 +111,17 @@ fn what_takes_less_than_a_hundredth_is_a_candidate_at_most() {
     let mut effects = [1.0; 8];
     effects[7] = 4.0;
     plant(&mut study, &mut Random::new(3), 0.02, effects);
-    let compared = compared(&data, &study);
-    let tiny = of(&compared, "SELECT tiny");
+    let slow = compared(&data, &study);
+    let tiny = of(&slow, "SELECT tiny");
     assert!(!tiny.is_in_family() && tiny.is_candidate() && !tiny.is_different(), "{tiny:?}");
     assert_eq!(tiny.verdict, StatementVerdict::MaybeSlower);
-    assert_eq!((tiny.is_slower_at(0.05), named(&compared).len()), (None, 0));
+    assert_eq!((tiny.is_slower_at(0.05), named(&slow).len()), (None, 0));
+    // Nor is it the same, however narrow its interval is.
+    plant(&mut study, &mut Random::new(3), 0.0005, [1.0; 8]);
+    let equal = compared(&data, &study);
+    let tiny = of(&equal, "SELECT tiny");
+    assert_eq!(of(&equal, "END;").verdict, StatementVerdict::Same);
+    assert!(tiny.verdict != StatementVerdict::Same && !tiny.is_candidate(), "{tiny:?}");
 }
 
 #[test]

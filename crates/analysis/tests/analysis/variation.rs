@@ -1,12 +1,11 @@
 //! How much runs vary, and where that comes from; and what is shown with the verdict of a comparison.
 
-use analysis::comparison::{CaseComparison, ComparedFigure, ComparedSide, MARGIN};
-use analysis::explain::compare;
+use analysis::comparison::ComparedFigure;
 use analysis::study;
 use analysis::summary::variation::{VarianceLevel, Variation};
 use model::run::ExperimentData;
 
-use crate::comparison::pairs;
+use crate::comparison::{compare_cases, pairs};
 use crate::quiet::{self, set_committed, set_metric};
 
 /// Runs with a level of throughput each, and the number of the start of their server.
@@ -66,15 +65,9 @@ fn work_per_cpu_second_is_reported_where_it_was_measured() {
     assert_eq!(variation(&data), Variation::default());
 }
 
-fn compared(data: &ExperimentData) -> CaseComparison {
-    let study = study(data);
-    let side = |case| ComparedSide { data, study: &study, case };
-    compare(&[(side(1), side(2))], MARGIN).remove(0)
-}
-
 #[test]
 fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
-    let quiet = compared(&pairs(12, 1.05));
+    let quiet = compare_cases(&pairs(12, 1.05));
     assert!(quiet.supplement.without_foreign_cpu.is_none(), "it did not differ: {:?}", quiet.supplement);
     let cpu = quiet.costs.iter().find(|cost| cost.id == "cpu").and_then(|cost| cost.result).unwrap();
     assert!((cpu.ratio - 1.0 / 1.05).abs() < 0.01, "{cpu:?}");
@@ -87,7 +80,7 @@ fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
         set_committed(run, 0..35, |_| (committed * (1.0 - taken)).round() as u64);
         set_metric(run, "host.cpu.user", -10.0, 60.0, 0.3 + taken);
     }
-    let disturbed = compared(&data);
+    let disturbed = compare_cases(&data);
     let plain = disturbed.leading().unwrap();
     let adjusted = disturbed.supplement.without_foreign_cpu.unwrap();
     assert!((adjusted.ratio - 1.05).abs() < 0.02 && adjusted.explained > 0.8, "{adjusted:?}");

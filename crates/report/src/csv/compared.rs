@@ -6,6 +6,7 @@ use analysis::comparison::{
 };
 
 use super::{line, number};
+use crate::prose::scripts::queries;
 
 const HEADS: [&str; 18] = [
     "a",
@@ -93,16 +94,14 @@ pub(crate) fn statements(cases: &[CaseComparison]) -> String {
 }
 
 fn of_part(kind: &str, part: TimePart) -> Vec<String> {
-    let mut row = vec![String::new(); STATEMENT_HEADS.len()];
-    row[0] = kind.to_string();
-    for (name, value) in
-        [("part_ns", Some(part.ns)), ("part_low_ns", part.low_ns), ("part_high_ns", part.high_ns)]
-    {
-        if let Some(at) = STATEMENT_HEADS.iter().position(|head| *head == name) {
-            row[at] = number(value);
-        }
-    }
-    row
+    let cell = |head: &str| match head {
+        "kind" => kind.to_string(),
+        "part_ns" => number(Some(part.ns)),
+        "part_low_ns" => number(part.low_ns),
+        "part_high_ns" => number(part.high_ns),
+        _ => String::new(),
+    };
+    STATEMENT_HEADS.into_iter().map(cell).collect()
 }
 
 fn of_statement(one: &StatementComparison) -> Vec<String> {
@@ -197,7 +196,7 @@ fn of_figure(case: &CaseComparison, figure: &FigureComparison) -> Vec<String> {
     let cells = ComparedCells {
         kind: "figure",
         name: figure.figure.as_str(),
-        unit: if case.is_analytical { "queries/s" } else { figure.figure.unit() },
+        unit: if case.is_analytical { queries::UNIT } else { figure.figure.unit() },
         medians: [figure.a_median, figure.b_median],
         n_pairs: figure.sample.a.len().min(figure.sample.b.len()),
         ratio,

@@ -13,9 +13,6 @@ use super::{ChartFigure as Drawing, lead, table};
 use crate::html::tables::costs;
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
-use crate::prose::scripts::compared as prose_scripts;
-use crate::prose::statements::{applied, compared as prose_statements};
-use crate::prose::variation::costs as prose_costs;
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
 
@@ -45,9 +42,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
             escape_html(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
-        let sentences = prose_costs::sentence(case).into_iter().chain(prose_scripts::sentence(case));
-        let sentences = sentences.chain(prose_statements::sentence(case));
-        for sentence in sentences.chain(applied::lines(case)) {
+        for sentence in comparison::sentences(case) {
             html.push_str(&format!("<p>{}.</p>\n", escape_html(&phrases::capital(&sentence))));
         }
         html.push_str(&sides(input, case));
@@ -182,7 +177,7 @@ fn figures_table(case: &CaseComparison) -> String {
         })
         .collect();
     let [median_a, median_b] = comparison::medians(case.purpose);
-    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
+    let ratio = comparison::ratio_head(case.purpose);
     table("figures", &["Figure", &median_a, &median_b, &ratio, "Verdict"], &rows)
 }
 

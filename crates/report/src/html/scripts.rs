@@ -58,28 +58,50 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 
 /// The table of a comparison, of which all but the first rows are folded; empty if there are not several scripts.
 pub(super) fn compared(case: &CaseComparison) -> String {
-    let row = |cells: [String; 7]| cells.map(|cell| escape_html(&cell)).to_vec();
-    let mut rows: Vec<Vec<String>> = prose::table_of(case, usize::MAX).into_iter().map(row).collect();
-    if rows.is_empty() {
-        return String::new();
+    let heads = prose::heads(case, &comparison::medians(case.purpose), &comparison::ratio_head(case.purpose));
+    FoldedTable {
+        what: prose::what(case),
+        heads,
+        rows: prose::table_of(case, usize::MAX),
+        n_open: prose::ROWS_MAX,
+        folded: prose::left_out(case, prose::ROWS_MAX),
     }
-    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
-    let heads = prose::heads(case, &comparison::medians(case.purpose), &ratio);
-    let heads = heads.each_ref().map(String::as_str);
-    let rest = rows.split_off(rows.len().min(prose::ROWS_MAX));
-    let mut html = format!(
-        "<p class=\"quiet\">{}.</p>\n{}",
-        phrases::capital(prose::what(case)),
-        table("figures", &heads, &rows)
-    );
-    if let Some(more) = prose::left_out(case, prose::ROWS_MAX) {
-        html.push_str(&format!(
-            "<details class=\"fold\"><summary>{}</summary>{}</details>\n",
-            escape_html(&more),
-            table("figures", &heads, &rest)
-        ));
+    .html()
+}
+
+/// Rows of a comparison, of which all but the first ones are folded.
+struct FoldedTable {
+    /// What the rows are, for above them.
+    what: &'static str,
+    heads: [String; 7],
+    rows: Vec<[String; 7]>,
+    /// Rows that are not folded.
+    n_open: usize,
+    /// What the others are; `None` without any.
+    folded: Option<String>,
+}
+
+impl FoldedTable {
+    /// Empty without rows.
+    fn html(self) -> String {
+        let row = |cells: [String; 7]| cells.map(|cell| escape_html(&cell)).to_vec();
+        let mut rows: Vec<Vec<String>> = self.rows.into_iter().map(row).collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        let heads = self.heads.each_ref().map(String::as_str);
+        let rest = rows.split_off(rows.len().min(self.n_open));
+        let open = table("figures", &heads, &rows);
+        let mut html = format!("<p class=\"quiet\">{}.</p>\n{open}", phrases::capital(self.what));
+        if let Some(more) = self.folded {
+            html.push_str(&format!(
+                "<details class=\"fold\"><summary>{}</summary>{}</details>\n",
+                escape_html(&more),
+                table("figures", &heads, &rest)
+            ));
+        }
+        html
     }
-    html
 }
 
 /// The user's own scripts and their data, for the disclosure: heads and cells.

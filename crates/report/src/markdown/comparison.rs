@@ -5,7 +5,7 @@ use analysis::summary::Study;
 
 use super::escape;
 use crate::prose::scripts::compared;
-use crate::prose::statements::{applied, compared as statements};
+use crate::prose::statements::compared as statements;
 use crate::prose::variation::costs;
 use crate::prose::{condense, phrases};
 use crate::{ComparisonInput, comparison, terminal};
@@ -53,16 +53,14 @@ fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let [name_a, name_b] = case.purpose.names();
-    let sentences =
-        costs::sentence(case).into_iter().chain(compared::sentence(case)).chain(statements::sentence(case));
-    let sentences = sentences.chain(applied::lines(case));
-    let sentence: String =
-        sentences.map(|words| format!("{}.\n\n", escape(&phrases::capital(&words)))).collect();
-    let mut text = format!("**{verdict}**\n\n{sentence}{name_a}: {a}; {name_b}: {b}\n\n");
+    let sentences: String = comparison::sentences(case)
+        .map(|words| format!("{}.\n\n", escape(&phrases::capital(&words))))
+        .collect();
+    let mut text = format!("**{verdict}**\n\n{sentences}{name_a}: {a}; {name_b}: {b}\n\n");
     text.push_str(&format!(
-        "| figure | {} | {} (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
+        "| figure | {} | {} | verdict |\n|:--|--:|--:|--:|:--|\n",
         comparison::medians(case.purpose).join(" | "),
-        comparison::against(case.purpose)
+        comparison::ratio_head(case.purpose)
     ));
     for figure in &case.figures {
         let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(case, figure.figure, v));
@@ -122,20 +120,23 @@ fn scripts_table(case: &CaseComparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads = compared::heads(
-        case,
-        &comparison::medians(case.purpose),
-        &format!("{} (95 % interval)", comparison::against(case.purpose)),
-    );
-    let mut text = format!("{}:\n\n", phrases::capital(compared::what(case)));
+    let heads =
+        compared::heads(case, &comparison::medians(case.purpose), &comparison::ratio_head(case.purpose));
+    let left_out = compared::left_out(case, compared::ROWS_MAX);
+    first_rows(compared::what(case), &heads, rows, left_out) + "\n"
+}
+
+/// The first rows of a comparison's table, below what they are, and above what it leaves out.
+fn first_rows(what: &str, heads: &[String; 7], rows: Vec<[String; 7]>, left_out: Option<String>) -> String {
+    let mut text = format!("{}:\n\n", phrases::capital(what));
     text.push_str(&format!("| {} |\n|:--|--:|--:|--:|:--|--:|--:|\n", heads.join(" | ")));
     for row in rows {
         text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));
     }
-    if let Some(more) = compared::left_out(case, compared::ROWS_MAX) {
+    if let Some(more) = left_out {
         text.push_str(&format!("\n{}.\n", phrases::capital(&more)));
     }
-    text + "\n"
+    text
 }
 
 /// How long each statement takes, and what they add up to; empty if there are not several.
@@ -144,18 +145,9 @@ fn statements_table(case: &CaseComparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let heads = statements::heads(
-        &comparison::medians(case.purpose),
-        &format!("{} (95 % interval)", comparison::against(case.purpose)),
-    );
-    let mut text = format!("{}:\n\n", phrases::capital(statements::WHAT));
-    text.push_str(&format!("| {} |\n|:--|--:|--:|--:|:--|--:|--:|\n", heads.join(" | ")));
-    for row in rows {
-        text.push_str(&format!("| {} |\n", row.map(|cell| escape(&cell)).join(" | ")));
-    }
-    if let Some(more) = statements::left_out(case, statements::ROWS_MAX) {
-        text.push_str(&format!("\n{}.\n", phrases::capital(&more)));
-    }
+    let heads = statements::heads(&comparison::medians(case.purpose), &comparison::ratio_head(case.purpose));
+    let left_out = statements::left_out(case, statements::ROWS_MAX);
+    let mut text = first_rows(statements::WHAT, &heads, rows, left_out);
     if let Some(whole) = statements::whole(case) {
         text.push_str(&format!("\n{}; {}:\n\n", phrases::capital(&whole), statements::SUM));
         text.push_str("| Part | Of the mean transaction (95 % interval) |\n|:--|--:|\n");

@@ -53,7 +53,7 @@ pub(crate) fn from_study(study: &Study) -> Option<OfCase> {
 }
 
 fn line(statement: &TopStatement) -> StatementLine {
-    let text = short(&phrases::one_line(&statement.text));
+    let text = short(&phrases::one_line(&statement.text), CHARS);
     let mean = statement.mean_s().map(|s| format!("{} ms", format::ms(1e9 * s)));
     let sessions = statement.sessions.map(|n| {
         let mut by = statement.by.clone();
@@ -68,11 +68,12 @@ fn line(statement: &TopStatement) -> StatementLine {
     StatementLine { figures: figures.join(", "), text }
 }
 
-fn short(text: &str) -> String {
-    if text.chars().count() <= CHARS {
+/// At most so many characters of a text.
+fn short(text: &str, n_max: usize) -> String {
+    if text.chars().count() <= n_max {
         return text.to_string();
     }
-    let kept: String = text.chars().take(CHARS - 1).collect();
+    let kept: String = text.chars().take(n_max - 1).collect();
     format!("{}…", kept.trim_end())
 }
 

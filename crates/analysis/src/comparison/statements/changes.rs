@@ -10,19 +10,12 @@ use crate::comparison::Samples;
 use crate::comparison::family::{self, FamilyRatio, FamilyVerdict};
 use crate::summary::RunSummary;
 
-/// Failures in whose share the sides differ by more than this matter more than any time, as for scripts.
-const FAILED_MORE: f64 = 0.01;
 /// Fewest runs of B that have an error which no run of A has: were the sides equal, five such runs would all be B's once in 32 times.
 const RUNS_MIN: usize = 5;
 /// The largest difference in rows of an execution that does not matter: counts follow random keys.
 const ROWS_MARGIN: f64 = 0.01;
 /// Fewer rows of an execution are next to none.
 const ROWS_LEAST: f64 = 0.01;
-
-/// Whether shares of executions that failed differ.
-pub(super) fn is_other_share([a, b]: [f64; 2]) -> bool {
-    (a - b).abs() > FAILED_MORE
-}
 
 /// The errors of a statement on both sides.
 pub(super) struct SideErrors {

@@ -7,6 +7,8 @@ use crate::summary::ScriptSummary;
 
 /// The fact that counts executions with a row that was dealt before.
 const REUSED_DRAWS: &str = "reused_draws";
+/// Most transactions of a script that may get a row that was dealt before. Our convention.
+const REUSED_MAX: f64 = 0.01;
 /// Most transactions of a template, and of a load, that may fail with errors that the source did not have. Our convention.
 const NEW_ERRORS_MAX: f64 = 0.01;
 /// Fewest failed transactions that are no chance. Our convention.
@@ -31,7 +33,7 @@ fn draws_reused(context: &RunContext) -> Option<Finding> {
     };
     let found: Vec<&ScriptSummary> = context.summary.scripts.iter().filter(|one| share(one).0 > 0).collect();
     let most = found.iter().map(|script| share(script).1).fold(0.0, f64::max);
-    let severity = if most > NEW_ERRORS_MAX { Severity::Doubt } else { Severity::Note };
+    let severity = if most > REUSED_MAX { Severity::Doubt } else { Severity::Note };
     let words = |script: &&ScriptSummary| {
         let (n, share) = share(script);
         format!("{} of `{}` ({})", plural(n, "transaction"), script.name, percent(share))

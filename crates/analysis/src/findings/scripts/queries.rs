@@ -3,7 +3,6 @@
 use super::super::format::{list, plural};
 use super::super::{CaseContext, ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::run::analytical;
 use crate::summary::QuerySummary;
 
 pub(in super::super) const QUERY_FAILED: Rule = Rule {
@@ -98,5 +97,5 @@ fn plans_vary(context: &CaseContext) -> Option<Finding> {
 
 /// Whether a run is analytical, so that rules about rates of seconds do not judge it.
 pub(in super::super) fn is_analytical(context: &RunContext) -> bool {
-    analytical::spec(&context.data.record).is_some()
+    context.summary.analytical.is_some()
 }

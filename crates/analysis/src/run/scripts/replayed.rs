@@ -25,8 +25,6 @@ fn dispersion(seconds: &[Second]) -> Option<f64> {
     if rates.len() < SECONDS_MIN {
         return None;
     }
-    let n = rates.len() as f64;
-    let mean = rates.iter().sum::<f64>() / n;
-    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean > 0.0).then_some(variance / mean)
+    let (mean, sd) = stats::mean(&rates).zip(stats::sd(&rates))?;
+    (mean > 0.0).then_some(sd * sd / mean)
 }

@@ -30,9 +30,4 @@ impl StatementExecutions {
     pub fn mean_ns(&self) -> Option<f64> {
         (self.n > 0).then(|| self.sum_ns / self.n as f64)
     }
-
-    /// Errors of all kinds.
-    pub fn n_errors(&self) -> u64 {
-        self.errors.values().fold(0, |sum, n| sum.saturating_add(*n))
-    }
 }

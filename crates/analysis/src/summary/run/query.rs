@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct AnalyticalSummary {
     /// Streams of queries at the same time.
     pub n_streams: u32,
-    /// Queries of a pass.
+    /// Queries of a pass, as often as its order names each.
     pub n_queries: u32,
     /// Passes of each stream that count.
     pub n_passes: u32,
@@ -23,7 +23,7 @@ pub struct AnalyticalSummary {
     pub elapsed_s: f64,
     /// Scale over the geometric mean, per hour, of one stream: 3600 · scale / geometric mean.
     pub power_per_h: Option<f64>,
-    /// Queries times scale, per hour, of several streams: 3600 · streams · queries · scale / elapsed time.
+    /// Queries times scale, per hour, of several streams: 3600 · streams · passes · queries of a pass · scale / elapsed time.
     pub throughput_per_h: Option<f64>,
 }
 

@@ -1,37 +1,27 @@
 //! The statements of a comparison: a table, and the sum of what they add to the mean transaction as a waterfall.
 
 use analysis::comparison::{CaseComparison, StatementComparison, TimePart};
+use model::text::prose::brief_hash;
 
+use super::FoldedTable;
 use crate::comparison;
 use crate::html::escape::escape_html;
-use crate::html::table;
 use crate::prose::phrases;
 use crate::prose::statements::compared as prose;
 
 /// The table, of which all but the first rows are folded, and the waterfall; empty if there are not several statements.
 pub(crate) fn compared(case: &CaseComparison) -> String {
-    let row = |cells: [String; 7]| cells.map(|cell| escape_html(&cell)).to_vec();
-    let mut rows: Vec<Vec<String>> = prose::table_of(case, usize::MAX).into_iter().map(row).collect();
-    if rows.is_empty() {
+    if case.statements.is_empty() {
         return String::new();
     }
-    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
-    let heads = prose::heads(&comparison::medians(case.purpose), &ratio);
-    let heads = heads.each_ref().map(String::as_str);
-    let rest = rows.split_off(rows.len().min(prose::ROWS_MAX));
-    let mut html = format!(
-        "<p class=\"quiet\">{}.</p>\n{}",
-        phrases::capital(prose::WHAT),
-        table("figures", &heads, &rows)
-    );
-    if let Some(more) = prose::left_out(case, prose::ROWS_MAX) {
-        html.push_str(&format!(
-            "<details class=\"fold\"><summary>{}</summary>{}</details>\n",
-            escape_html(&more),
-            table("figures", &heads, &rest)
-        ));
-    }
-    html + &waterfall(case) + &plans(case)
+    let rows = FoldedTable {
+        what: prose::WHAT,
+        heads: prose::heads(&comparison::medians(case.purpose), &comparison::ratio_head(case.purpose)),
+        rows: prose::table_of(case, usize::MAX),
+        n_open: prose::ROWS_MAX,
+        folded: prose::left_out(case, prose::ROWS_MAX),
+    };
+    rows.html() + &waterfall(case) + &plans(case)
 }
 
 /// Plans that differ, side by side.
@@ -43,7 +33,7 @@ fn plans(case: &CaseComparison) -> String {
             let lines = lines.iter().map(|line| escape_html(line)).collect::<Vec<String>>().join("\n");
             format!(
                 "<div><h4>{name} <code>{}</code></h4><pre>{lines}</pre></div>",
-                escape_html(&hash.chars().take(12).collect::<String>())
+                escape_html(brief_hash(hash))
             )
         };
         Some(format!(

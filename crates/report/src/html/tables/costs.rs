@@ -37,7 +37,7 @@ pub(crate) fn compared(case: &CaseComparison) -> String {
         return String::new();
     }
     let [median_a, median_b] = comparison::medians(case.purpose);
-    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
+    let ratio = comparison::ratio_head(case.purpose);
     let heads = ["A transaction’s cost", &median_a, &median_b, &ratio, "Verdict"];
     let blind = phrases::capital(costs::BLIND_COMPARED);
     format!("{}<p class=\"quiet\">{blind}.</p>\n", table("figures", &heads, &rows))

@@ -23,14 +23,15 @@ const PART_NS_MIN: f64 = 500.0;
 /// Column heads of pages, with what the medians and the ratio are called.
 pub(crate) fn heads(case: &CaseComparison, [median_a, median_b]: &[String; 2], ratio: &str) -> [String; 7] {
     let of_mean = format!("Of the mean {}", if case.is_analytical { "query" } else { "transaction" });
+    let [noun, _] = nouns(case);
     let [script, verdict, share, part] =
-        [phrases::capital(noun(case)), "Verdict".to_string(), "Share".to_string(), of_mean];
+        [phrases::capital(noun), "Verdict".to_string(), "Share".to_string(), of_mean];
     [script, median_a.clone(), median_b.clone(), ratio.to_string(), verdict, share, part]
 }
 
-/// Noun for one of them.
-fn noun(case: &CaseComparison) -> &'static str {
-    if case.is_analytical { "query" } else { "script" }
+/// Nouns for one of them, and for several.
+fn nouns(case: &CaseComparison) -> [&'static str; 2] {
+    if case.is_analytical { ["query", "queries"] } else { ["script", "scripts"] }
 }
 
 /// The first rows of a comparison's table: name, A's and B's median, change, verdict, share, part in the mean
@@ -47,13 +48,9 @@ pub(crate) fn left_out(case: &CaseComparison, n_max: usize) -> Option<String> {
         0 => "none of which differs for sure".to_string(),
         n => format!("{n} of which {}", if n == 1 { "differs" } else { "differ" }),
     };
-    let more = if case.is_analytical { "more queries" } else { "more scripts" };
-    let more = if rest.len() == 1 {
-        phrases::plural(1, &format!("more {}", noun(case)))
-    } else {
-        format!("{} {more}", rest.len())
-    };
-    Some(format!("{more}, {different}"))
+    let [one, several] = nouns(case);
+    let noun = if rest.len() == 1 { one } else { several };
+    Some(format!("{} more {noun}, {different}", rest.len()))
 }
 
 fn cells(script: &ScriptComparison) -> [String; 7] {
@@ -126,7 +123,7 @@ pub(crate) fn sentence(case: &CaseComparison) -> Option<String> {
         parts.push(format!("{n_more} more differ"));
     }
     let n = case.scripts.len();
-    let what = if case.is_analytical { "queries" } else { "scripts" };
+    let [_, what] = nouns(case);
     (!parts.is_empty()).then(|| format!("of {n} {what}, {where_b}: {}", joined(&parts)))
 }
 

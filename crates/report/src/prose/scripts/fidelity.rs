@@ -61,16 +61,14 @@ pub(crate) fn sentence(fidelity: &Fidelity) -> String {
 /// Rows of [`MEASURES`].
 pub(crate) fn measures(fidelity: &Fidelity) -> Vec<[String; 5]> {
     let row = |one: &FidelityMeasure| {
-        let threshold = match one.name {
-            "coverage" | "rows" | "work" => format!("at least {}", percent(one.faithful)),
-            "times" => format!("at most {:.2}", one.faithful),
-            _ => format!("at most {}", percent(one.faithful)),
-        };
+        let bound = if one.faithful > one.approximate { "at least" } else { "at most" };
+        let threshold =
+            if one.name == "times" { format!("{:.2}", one.faithful) } else { percent(one.faithful) };
         [
             one.name.to_string(),
             one.grade.as_str().to_string(),
             one.text.clone(),
-            threshold,
+            format!("{bound} {threshold}"),
             one.what.to_string(),
         ]
     };

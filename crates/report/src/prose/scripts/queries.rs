@@ -28,7 +28,7 @@ pub(crate) fn geometric_mean(queries: &AnalyticalSummary) -> String {
     format!(
         "geometric mean {} of {} queries",
         seconds(queries.geomean_s, queries.is_at_least),
-        queries.n_queries
+        queries.queries.len()
     )
 }
 

@@ -73,7 +73,7 @@ fn gain(case: &CaseComparison) -> Option<String> {
     let parts: Vec<String> = [
         part(n_faster, "statement", if n_faster == 1 { "gains" } else { "gain" }, gained),
         part(n_writers, "writer", if n_writers == 1 { "loses" } else { "lose" }, lost),
-        part(n_others, "reader", if n_others == 1 { "loses" } else { "lose" }, lost_elsewhere),
+        part(n_others, "other statement", if n_others == 1 { "loses" } else { "lose" }, lost_elsewhere),
     ]
     .into_iter()
     .flatten()

@@ -5,6 +5,7 @@ use analysis::comparison::{
 };
 use model::text::prose::joined;
 
+use super::short;
 use crate::prose::scripts::compared::{of_part, of_time};
 use crate::prose::{format, phrases, ratio};
 
@@ -57,16 +58,8 @@ pub(crate) fn has_scripts(case: &CaseComparison) -> bool {
 
 /// `UPDATE t SET ...`, with its script where there are several.
 pub(crate) fn name(one: &StatementComparison, has_scripts: bool) -> String {
-    let text = short(&phrases::one_line(&one.statement));
+    let text = short(&phrases::one_line(&one.statement), CHARS);
     if has_scripts { format!("{}: {text}", phrases::one_line(&one.script)) } else { text }
-}
-
-fn short(text: &str) -> String {
-    if text.chars().count() <= CHARS {
-        return text.to_string();
-    }
-    let kept: String = text.chars().take(CHARS - 1).collect();
-    format!("{}…", kept.trim_end())
 }
 
 fn cells(one: &StatementComparison, case: &CaseComparison, has_scripts: bool) -> [String; 7] {
@@ -92,8 +85,8 @@ pub(crate) fn verdict(one: &StatementComparison, case: &CaseComparison) -> Strin
         StatementVerdict::FewPairs => {
             format!("cannot judge: {}", phrases::plural(one.n_pairs, case.pairing.noun()))
         }
-        StatementVerdict::OnlyA => format!("only {a} executed it"),
-        StatementVerdict::OnlyB => format!("only {b} executed it"),
+        StatementVerdict::OnlyA => format!("only {a} completed it"),
+        StatementVerdict::OnlyB => format!("only {b} completed it"),
     };
     let words = words + with_plan(one);
     wrong(one).into_iter().chain([words]).collect::<Vec<String>>().join("; ")
