@@ -10,21 +10,23 @@ pub mod disk;
 pub(crate) mod embedded;
 pub mod kept_clusters;
 pub(crate) mod loaded_before;
+pub mod nodes;
 pub mod origin;
 pub mod os;
 pub(crate) mod own_data;
 pub(crate) mod pooler;
 pub(crate) mod reach;
-pub(crate) mod standbys;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::run::RunRecord;
+use model::run::node::NodeRecord;
 use model::run::server::LoadConnections;
 use server::binaries::installed;
 use server::cluster::workspace::{ClusterKey, Workspace};
@@ -34,6 +36,7 @@ use server::{Binaries, Cluster, CopyReport, OwnServer, StopMode};
 use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
+pub use self::nodes::Standby;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site};
@@ -285,6 +288,42 @@ error
         match self {
             Stage::Embedded(_) => false,
             Stage::Adopted(stage) => stage.pools_transactions(),
+        }
+    }
+
+    /// The standbys of our own server; none of an existing one.
+    pub fn standbys(&self) -> &[Standby] {
+        match self {
+            Stage::Embedded(stage) => stage.standbys.all(),
+            Stage::Adopted(_) => &[],
+        }
+    }
+
+    /// Waits until the standbys of our own server are where their primary is, and proves that they are of this run.
+    ///
+    /// # Errors
+    /// When one is not, or commits wait for fewer than the case asks for.
+    pub(crate) fn prove_standbys(&self, case: &Case, site: &Site) -> Result<Vec<NodeRecord>> {
+        match self {
+            Stage::Embedded(stage) if !stage.standbys.all().is_empty() => {
+                stage.standbys.prove(case, stage.running()?, &stage.cluster, &site.environment)
+            }
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Records what the standbys of our own server are like after the load.
+    ///
+    /// # Errors
+    /// When their primary cannot be asked.
+    pub(crate) fn standbys_after(&self, record: &mut RunRecord, site: &Site) -> Result<()> {
+        match self {
+            Stage::Embedded(stage) if !record.nodes.is_empty() => {
+                let longest = Duration::from_secs(u64::from(record.window().load_s()));
+                let (server, cluster) = (stage.running()?, &stage.cluster);
+                stage.standbys.after(&mut record.nodes, server, cluster, longest, &site.environment)
+            }
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(()),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod repeat;
 pub mod script;
 pub mod selector;
 pub mod target;
+pub mod topology;
 pub mod wal;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use keys::run::RunSection;
 pub use keys::server::ServerSection;
 pub use keys::workload::WorkloadSection;
 pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
+pub use topology::TopologySection;
 
 /// An experiment file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,9 @@ pub struct Experiment {
     /// Drivers that wait at a NATS server: they become [`Experiment::driver`] when the experiment begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsSection>,
+    /// The servers besides the primary.
+    #[serde(default, skip_serializing_if = "TopologySection::is_default")]
+    pub topology: TopologySection,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,

@@ -9,6 +9,7 @@ pub mod fidelity;
 pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
+pub mod node;
 pub mod now;
 pub mod phase;
 pub mod profile;
@@ -37,6 +38,7 @@ use crate::run::fidelity::ReplayRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
+use crate::run::node::NodeRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::residency::Residency;
 use crate::run::server::plans::StatementPlan;
@@ -70,6 +72,9 @@ pub struct RunRecord {
     /// The server before the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerRecord>,
+    /// The standbys that pgdyno ran, `s1` first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeRecord>,
     /// The machine: the server's if there were eyes on it or it is this one, otherwise this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostRecord>,
@@ -176,6 +181,7 @@ impl RunRecord {
             reason: String::new(),
             load: None,
             server: None,
+            nodes: Vec::new(),
             host: None,
             driver_host: None,
             eyes: None,

@@ -8,4 +8,5 @@ pub mod launch;
 pub mod listen;
 pub mod numa;
 pub mod restorer;
+pub mod upstream;
 pub mod wal_images;

@@ -24,7 +24,8 @@ use crate::site::requirements;
 use crate::site::settings;
 use crate::site::{Environment, Site};
 use crate::stage::disk::Peak;
-use crate::stage::{adopted, embedded, standbys};
+use crate::stage::nodes::waited_for;
+use crate::stage::{adopted, embedded};
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +214,7 @@ fn own_server(
     }
     for case in cases {
         found.take(&[case], embedded::listen(&case.server).map(|_| Vec::new()));
-        found.take(&[case], Ok(standbys::problem_of_own(case).into_iter().collect()));
+        found.take(&[case], Ok(waited_for::problem_of_own(case).into_iter().collect()));
     }
     let Some(binaries) = binaries else { return };
     if !with_archive.is_empty() {

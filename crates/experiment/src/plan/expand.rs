@@ -7,6 +7,7 @@ pub(crate) mod figures;
 mod grid;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod workload_spec;
 
 use std::collections::BTreeMap;
@@ -113,6 +114,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
+    cases.iter().for_each(|case| topology::check(case, problems));
     let follow = threads_follow_clients(&cases);
     if follow {
         cases.iter_mut().for_each(|case| drop(case.levels.remove(THREADS)));
@@ -323,14 +325,12 @@ fn case(
     if let Some(workload) = &workload {
         problems.take(apply::check(&choice, workload, is_own));
     }
-    if let Some(workload) = &workload
-        && let Some(directory) = workload.directory.as_deref()
-        && directory.analytical.is_some()
+    if let Some(workload) = workload.as_ref().filter(|workload| workload.analytical().is_some())
         && !choice.get(keys::prepare::ANALYZE)
     {
         problems.say(format!(
             "prepare.analyze is off, and `{}` is analytical: its queries are planned by statistics; remove it",
-            directory.name
+            workload.directory.as_deref().map_or("the workload", |directory| &directory.name)
         ));
     }
     let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));

@@ -14,6 +14,7 @@ use dataset::verify;
 use dataset::verify::count::{self, StateAfterLoad};
 use fleet::HostObserver;
 use model::experiment::case::Case;
+use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::hooks::Hook;
 use model::experiment::keys;
 use model::experiment::plan::{RunSpec, RunState};
@@ -31,7 +32,7 @@ use server::database::{definitions, prewarm, residency, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::{Builtins, Bundle, Schema, directories, leading_words};
+use workload::{Builtins, Bundle, Schema};
 
 use crate::run::duet_barrier::DuetSide;
 use crate::run::eyes;
@@ -55,25 +56,16 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 /// Blocks whose runs record plans: of two, in case that one is disturbed.
 const EXPLAINED_BLOCKS: u32 = 2;
 
-/// The statements of a load, compiled as the driver does.
-fn bundle_of(load: &LoadSpec) -> Result<Bundle> {
+/// The statements of a load, compiled as the driver does; what is recorded of a load has no texts of a `directory`.
+fn bundle_of(load: &LoadSpec, directory: Option<&WorkloadDirectory>) -> Result<Bundle> {
     if let Some(profiles) = load.profiles {
         let builtins = Builtins::from_defines(profiles, &load.defines)?;
         return Ok(Bundle::builtin(builtins, &Schema::from_defines(&load.defines)));
     }
     let sources: Vec<(&str, &str, u32)> =
         load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
-    Ok(match &load.directory {
-        None => Bundle::compile(&sources, &load.defines)?,
-        Some(directory) => {
-            let instance = directories::instance(directory, &load.defines).map_err(anyhow::Error::msg)?;
-            Bundle::compile_directory(&sources, &load.defines, &instance)?
-        }
-    })
+    Bundle::from_scripts(&sources, &load.defines, directory).map_err(anyhow::Error::msg)
 }
-
-/// First words of statements that have plans.
-const PLANNED: [&str; 7] = ["select", "with", "insert", "update", "delete", "merge", "values"];
 
 /// The statements of scripts that have plans.
 fn planned(bundle: &Bundle) -> Vec<PlannedStatement<'_>> {
@@ -86,10 +78,7 @@ fn planned(bundle: &Bundle) -> Vec<PlannedStatement<'_>> {
             n_parameters: of.parameters.len(),
         })
     });
-    let has_plan = |of: &PlannedStatement| {
-        leading_words(of.text, 1).first().is_some_and(|word| PLANNED.contains(&word.as_str()))
-    };
-    all.filter(has_plan).collect()
+    all.filter(|of: &PlannedStatement| queries::is_explainable(of.text)).collect()
 }
 
 /// A run and its environment.
@@ -454,7 +443,11 @@ impl Ground for Live<'_> {
         let counted = replayed::Before::read(case, self.session()?)?;
         let before = self.touched_before(&names);
         self.session = None;
+        record.nodes = self.stage.prove_standbys(self.run.case, self.run.site)?;
         self.run.load(self, record, watch)?;
+        if let Err(error) = self.stage.standbys_after(record, self.run.site) {
+            record.telemetry_unavailable.insert("standbys".to_string(), format!("{error:#}"));
+        }
         if let Some(counted) = counted {
             record.replay = Some(Box::new(counted.since(self.another_session())));
         }
@@ -487,7 +480,7 @@ impl Ground for Live<'_> {
             return;
         }
         let Some(load) = record.load.as_ref() else { return };
-        let plans = bundle_of(load).and_then(|bundle| {
+        let plans = bundle_of(load, self.run.case.workload.directory.as_deref()).and_then(|bundle| {
             let conninfo = self.stage.conninfo_of_sql(&self.run.case.workload)?;
             let mut session = session::open(&conninfo, self.run.site.environment.stop)?;
             session.restore_for_user()?;
@@ -496,7 +489,7 @@ impl Ground for Live<'_> {
         match plans {
             Ok(plans) => record.plans = plans,
             Err(error) => {
-                record.telemetry_unavailable.insert("plans".to_string(), format!("{error:#}"));
+                record.telemetry_unavailable.insert("generic plans".to_string(), format!("{error:#}"));
             }
         }
     }

@@ -54,6 +54,7 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && case.server.tls == next.server.tls
         && case.os == next.os
         && case.factors == next.factors
+        && case.carried.are_same(&next.carried, "topology.")
         && wal(case) == wal(next)
 }
 

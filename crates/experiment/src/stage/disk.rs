@@ -22,6 +22,7 @@ use crate::site::Environment;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, cluster_key, clusters_dir, key_of_twin};
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::stage::nodes::n_standbys;
 
 /// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
 const EMPTY_BYTES: u64 = 64 << 20;
@@ -49,6 +50,7 @@ struct Sizes {
     loaded_bytes: u64,
     has_snapshot: bool,
     wal_bytes: u64,
+    n_standbys: u32,
 }
 
 impl Sizes {
@@ -58,6 +60,7 @@ impl Sizes {
             loaded_bytes: cases.iter().map(|case| data_bytes(&case.workload)).max().unwrap_or(0),
             has_snapshot: cases.iter().any(|case| has_snapshot(case)),
             wal_bytes: cases.iter().map(|case| wal_bytes(case)).max().unwrap_or(0),
+            n_standbys: cases.iter().map(|case| n_standbys(case)).max().unwrap_or(0),
         }
     }
 
@@ -67,6 +70,11 @@ impl Sizes {
 
     fn data_bytes(self) -> u64 {
         EMPTY_BYTES.saturating_add(self.loaded_bytes).saturating_add(self.growth_bytes())
+    }
+
+    /// Each standby has the data and WAL of its own.
+    fn standbys_bytes(self) -> u64 {
+        self.data_bytes().saturating_add(self.wal_bytes).saturating_mul(self.n_standbys.into())
     }
 
     /// A snapshot includes the segments that a checkpoint after loading recycles: up to the WAL of the last two spans
@@ -95,6 +103,7 @@ fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<SpaceNeed> {
     let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| with_data.clone());
     vec![
         SpaceNeed { what: Use::Data, place: with_data.clone(), bytes: sizes.data_bytes() },
+        SpaceNeed { what: Use::Standbys, place: with_data.clone(), bytes: sizes.standbys_bytes() },
         SpaceNeed {
             what: Use::Snapshot,
             place: place(&first.space.snapshot_directory),

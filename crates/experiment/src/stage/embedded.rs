@@ -17,11 +17,12 @@ use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
 
-use super::{LOADED, MADE_UNDER, data_words, labels, made_under, workspace_of};
+use super::{LOADED, MADE_UNDER, data_words, labels, made_under, nodes, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
 use crate::stage::directory_data::DirectoryCase;
 use crate::stage::disk::{self, Adding, WalNeeds};
+use crate::stage::nodes::Standbys;
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::{directory_data, os, own_data};
@@ -44,7 +45,8 @@ const N_STARTS: u32 = 4;
 
 /// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
-    // Declared first, so that the server ends before the claim on its cluster.
+    // Declared first, so that standbys end before their primary, and the server before the claim on its cluster.
+    pub(super) standbys: Standbys,
     pub(super) server: Option<OwnServer>,
     pub(super) cluster: Cluster,
     pub(super) key: ClusterKey,
@@ -65,6 +67,7 @@ impl Embedded {
         let settings = BTreeMap::new();
         let wal_needs = WalNeeds::default();
         Embedded {
+            standbys: Standbys::default(),
             server: None,
             cluster,
             key,
@@ -243,10 +246,13 @@ impl Embedded {
         }
         self.stop(StopMode::Immediate)?;
         let mut detail = self.put_data_back(case, site, watch)?;
+        let workspace = workspace_of(case, &site.environment)?;
+        detail.extend(self.standbys.seed(case, &workspace, &self.key, &self.cluster)?);
         detail.extend(made_under(case));
         self.label(case, &site.environment)?;
         let mut settings = self.settings_of(case, &site.environment, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
+        settings.extend(nodes::settings_of_primary(case));
         let applied = os::apply(case, site.changes.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;
@@ -255,6 +261,8 @@ impl Embedded {
         let options = StartOptions { settings, binding, groups, listen, ..StartOptions::default() };
         let reserved = (applied.pages.as_ref(), applied.page_cache_lost_bytes);
         detail.extend(self.start_with_pages(case, &site.changes, &options, reserved)?);
+        let server = self.server.as_ref().context("the embedded server is not running")?;
+        self.standbys.start(case, server, &self.settings, &site.environment)?;
         self.expect_in_effect(case, &site.environment)?;
         if case.prepare.restore {
             self.expect_whole(case, &site.environment)?;
@@ -454,6 +462,8 @@ impl Embedded {
     }
 
     pub(super) fn stop(&mut self, mode: StopMode) -> Result<()> {
+        // A primary that is stopped waits for its standbys.
+        self.standbys.stop(mode)?;
         match self.server.take() {
             Some(server) => server.stop(mode).map(drop),
             None => Ok(()),

@@ -16,6 +16,7 @@ pub mod prepare;
 pub mod row;
 pub mod run;
 pub mod server;
+pub mod topology;
 pub mod value;
 pub mod workload;
 
@@ -117,10 +118,11 @@ const FREE: &[KeyRow] = &[KeyRow {
 }];
 
 /// The table of keys, section by section.
-pub const KEYS: [&[KeyRow]; 10] = [
+pub const KEYS: [&[KeyRow]; 11] = [
     header::ROWS,
     TARGETS,
     server::ROWS,
+    topology::ROWS,
     workload::ROWS,
     run::ROWS,
     limits::ROWS,

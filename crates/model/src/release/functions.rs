@@ -14,6 +14,10 @@ pub const LIST_OF_WAL: Feature = since(100_000);
 pub const HASHES_OF_64_BITS: Feature = since(110_000);
 /// MD5 is OpenSSL's, which refuses it in FIPS mode (14).
 pub const MD5_MAY_FAIL: Feature = since(140_000);
+/// A physical slot that keeps WAL from its creation on (9.6).
+pub const RESERVING_SLOTS: Feature = since(90_600);
+/// `standby.signal` and settings instead of `recovery.conf`, and `pg_promote()` (12).
+pub const STANDBY_SIGNAL: Feature = since(120_000);
 /// Backups that no session holds, and `pg_is_in_backup()` (15).
 pub const EXCLUSIVE_BACKUPS: Feature = Feature::ALWAYS.until(150_000);
 
@@ -28,5 +32,7 @@ pub const WAL_WRITTEN: Renamed = renamed(100_000, "pg_current_xlog_location", "p
 /// The position up to which WAL is inserted (10).
 pub const WAL_INSERTED: Renamed =
     renamed(100_000, "pg_current_xlog_insert_location", "pg_current_wal_insert_lsn");
+/// The end of the names of positions in `pg_stat_replication` (10).
+pub const POSITION_COLUMN: Renamed = renamed(100_000, "location", "lsn");
 /// The name of the file with a position in WAL (10).
 pub const WAL_FILE: Renamed = renamed(100_000, "pg_xlogfile_name", "pg_walfile_name");

@@ -105,18 +105,40 @@ impl Cluster {
             trees.push(CopyTrees { from: ours(dir.join(held_as)), to: theirs(place) });
         }
         self.expect_own_tablespaces(name, &facts)?;
-        let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
-        ensure!(
-            found_bytes == facts.bytes,
-            "snapshot `{name}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove \
-             the cluster with pgdyno server remove and load it again",
-            self.root.display(),
-            facts.bytes
-        );
+        expect_undamaged(&facts, &trees, &self.root)?;
+        self.take_over(name, &trees, cached)
+    }
+
+    /// Makes the files those of a snapshot of `primary`, from which a standby of its server starts. The server must be stopped,
+    /// no matter how.
+    ///
+    /// # Errors
+    /// When there is no such snapshot, it is damaged, or it has files outside of its data directory, which two servers cannot share.
+    pub fn seed(&mut self, primary: &Cluster, name: &str) -> Result<CopyReport> {
+        self.wait_until_stopped("seed it")?;
+        let facts = primary.snapshot_facts(name)?;
+        if let Some((held_as, place)) = facts.outside.first() {
+            bail!(
+                "no standby can be made of cluster `{}`: `{}` ({held_as}) lies outside of its data directory, and two servers cannot \
+                 share it",
+                primary.root.display(),
+                place.display()
+            );
+        }
+        let account = self.account.clone();
+        let from = ours(primary.snapshot_dir(name).join("data"));
+        let trees =
+            [CopyTrees { from, to: CopySide { path: self.data_dir(), rights: FileRights::Of(&account) } }];
+        expect_undamaged(&facts, &trees, &primary.root)?;
+        self.take_over(name, &trees, Cached::Stays)
+    }
+
+    /// Replaces the files, so that an interruption is known later.
+    fn take_over(&mut self, name: &str, trees: &[CopyTrees], cached: Cached) -> Result<CopyReport> {
         others::expect_none(&self.root)?;
         others::forget(&self.root)?;
         self.set_restoring(Some(name.to_string()))?;
-        let report = mirror(&trees, &SKIPPED, cached)?;
+        let report = mirror(trees, &SKIPPED, cached)?;
         self.set_restoring(None)?;
         others::note(&self.root, &self.account);
         Ok(report)
@@ -218,6 +240,19 @@ impl Cluster {
         outside.extend(self.belonging()?.mark()?);
         Ok(outside)
     }
+}
+
+fn expect_undamaged(facts: &SnapshotFacts, trees: &[CopyTrees], root: &Path) -> Result<()> {
+    let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
+    ensure!(
+        found_bytes == facts.bytes,
+        "snapshot `{}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove the cluster with \
+         pgdyno server remove and load it again",
+        facts.name,
+        root.display(),
+        facts.bytes
+    );
+    Ok(())
 }
 
 fn ours(path: PathBuf) -> CopySide<'static> {

@@ -82,6 +82,8 @@ pub fn require_space(path: &Path, needed_bytes: u64, purpose: &str) -> Result<()
 pub enum Use {
     /// Tables and indexes, including what loading and runs add.
     Data,
+    /// Data and WAL of standbys.
+    Standbys,
     /// Copies of freshly loaded data.
     Snapshot,
     /// Write-ahead log.
@@ -101,6 +103,7 @@ impl Use {
     fn as_str(self) -> &'static str {
         match self {
             Use::Data => "data",
+            Use::Standbys => "standbys",
             Use::Snapshot => "snapshots",
             Use::Wal => "WAL",
             Use::Binaries => "binaries",
@@ -113,6 +116,7 @@ impl Use {
     fn advice(self) -> &'static str {
         match self {
             Use::Data => "lower the scale",
+            Use::Standbys => "lower topology.standbys or the scale",
             Use::Snapshot => {
                 "keep snapshots on another device (prepare.snapshot_directory) or do without (prepare.snapshot = false)"
             }

@@ -310,6 +310,15 @@ impl Workspace {
 }
 
 impl Claim {
+    /// A new cluster for a standby of `primary`, to be seeded.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn standby(&self, primary: &Cluster) -> Result<Cluster> {
+        self.clear()?;
+        Cluster::create_standby(primary, &self.root)
+    }
+
     /// The claimed cluster: opened if it exists and is complete, else created. The caller checks that there is room for
     /// it.
     pub fn cluster(&self, binaries: &Binaries, options: &InitOptions) -> Result<Cluster> {

@@ -26,6 +26,7 @@ use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
 use crate::running::listen::{ListenAddress, LoadEntrance};
 use crate::running::numa::Binding;
+use crate::running::upstream::Upstream;
 use crate::settings::check_settings;
 use crate::settings::defaults::log_line_prefix;
 use crate::user::account::Account;
@@ -57,6 +58,8 @@ pub struct StartOptions {
     pub binding: Option<Binding>,
     /// Control groups that its processes are in: the files that take their ids.
     pub groups: Vec<PathBuf>,
+    /// The server that it follows as a standby, if it is one.
+    pub upstream: Option<Upstream>,
 }
 
 impl Default for StartOptions {
@@ -67,6 +70,7 @@ impl Default for StartOptions {
             deadline: START_DEADLINE,
             binding: None,
             groups: Vec::new(),
+            upstream: None,
         }
     }
 }
@@ -199,6 +203,13 @@ impl OwnServer {
     /// What the server said when it crashed since its start, one line each: a panic, a full disk, a killed process.
     pub fn crash_lines(&self) -> Vec<String> {
         start_error::crash_lines(&self.log_text())
+    }
+
+    /// The last line of the log of this start, at most 300 characters of it.
+    pub fn last_line(&self) -> Option<String> {
+        let text = self.log_text();
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(line.chars().take(300).collect())
     }
 
     /// Makes the running server reload its configuration with other settings; those that need a restart keep their
@@ -405,7 +416,10 @@ fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
         data.display()
     );
     cluster.write_access("")?;
-    cluster.write_settings(&options.settings)
+    match &options.upstream {
+        None => cluster.write_settings(&options.settings),
+        Some(upstream) => upstream.write(cluster, &options.settings),
+    }
 }
 
 /// The existing processes that `parent` started.

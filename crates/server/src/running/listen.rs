@@ -197,6 +197,8 @@ impl LoadEntrance {
     /// Makes the load's role, if it is not there, and gives it its rights and the password of this start. The server
     /// gets only what it stores of the password, so that no log and no statistics of statements can contain it.
     pub(crate) fn make_role(&self, session: &mut Session) -> Result<()> {
+        // Standbys that commits wait for start after their primary.
+        session.execute("set synchronous_commit = local")?;
         let role = quote_literal(LOAD_ROLE);
         let is_there =
             session.query(&format!("select from pg_roles where rolname = {role}"))?.rows.len() == 1;

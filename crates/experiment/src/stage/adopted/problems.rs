@@ -28,8 +28,9 @@ use crate::site::{Permissions, Site};
 use crate::site::{requirements, settings};
 use crate::stage::connections::HoldingSession;
 use crate::stage::directory_data::existing;
+use crate::stage::nodes::waited_for;
 use crate::stage::reach::reach;
-use crate::stage::{connections, copies, directory_data, standbys};
+use crate::stage::{connections, copies, directory_data};
 use crate::survey;
 
 /// One sentence for each problem of `cases`.
@@ -87,12 +88,16 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         HoldingSession::Later,
         site.environment.stop,
     ));
-    let standbys = found.take(standbys::problem(&mut session, cases));
+    let standbys = found.take(waited_for::problem(&mut session, cases));
     standbys.into_iter().flatten().for_each(|why| found.say(why));
     of_scripts(&mut session, cases, found);
-    for case in cases {
-        let refusal = existing::refusal(&mut session, &case.workload, &site.permissions);
-        found.take(refusal).into_iter().flatten().for_each(|why| found.say(why));
+    let mut judged = BTreeSet::new();
+    for workload in cases.iter().map(|case| &case.workload) {
+        let identity = workload.directory.as_deref().map(|directory| directory.identity.as_str());
+        if judged.insert((identity, workload.data == CaseData::None)) {
+            let refusal = existing::refusal(&mut session, workload, &site.permissions);
+            found.take(refusal).into_iter().flatten().for_each(|why| found.say(why));
+        }
     }
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {

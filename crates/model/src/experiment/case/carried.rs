@@ -1,4 +1,4 @@
-//! Values of keys that a case carries as the experiment chose them, by the names that the keys have in their sections.
+//! Values of keys that a case carries as the experiment chose them, by the names that the keys have in their sections, or by whole names.
 //!
 //! A key whose row says so is one of a case, of its plan on the terminal and of the differences between two cases, and
 //! the code that uses it asks for it by its name.
@@ -16,16 +16,26 @@ use crate::experiment::keys::key::Key;
 use crate::experiment::keys::row::{Differs, KeyRow};
 use crate::experiment::keys::value::KeyValue;
 
-/// The values that are not those of an experiment that says nothing, by name in the section.
+/// The values that are not those of an experiment that says nothing, by name in cases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Carried(BTreeMap<&'static str, Value>);
 
 /// An experiment that says nothing.
 static SILENT: LazyLock<Experiment> = LazyLock::new(Experiment::default);
 
-/// The rows whose values cases carry, each with its name in the section and what it changes for comparisons.
+/// Sections whose keys cases carry by their whole names: `kind`, `mode` and `size` alone would not say of what.
+const BY_WHOLE_NAME: [&str; 2] = ["topology", "pooler"];
+
+/// The rows whose values cases carry, each with its name in a case and what it changes for comparisons.
 pub fn rows() -> impl Iterator<Item = (&'static KeyRow, &'static str, Differs)> {
-    keys::all().filter_map(|row| Some((row, row.parts()?.1, row.carried?)))
+    keys::all().filter_map(|row| Some((row, name_in_cases(row.name)?, row.carried?)))
+}
+
+/// The name of a key in a case: that in its section, or the whole one.
+fn name_in_cases(key: &'static str) -> Option<&'static str> {
+    let (section, name) = key.split_once('.')?;
+    let name = if BY_WHOLE_NAME.contains(&section) { key } else { name };
+    Some(name.strip_suffix(&*format!(".{}", keys::row::NAME)).unwrap_or(name))
 }
 
 impl Carried {
@@ -58,9 +68,18 @@ impl Carried {
         }
     }
 
+    /// Whether all values whose names in cases begin so are the same in both.
+    pub fn are_same(&self, other: &Carried, begin: &str) -> bool {
+        let of = |carried: &Carried| -> Vec<(&'static str, Value)> {
+            let all = carried.0.iter().filter(|(name, _)| name.starts_with(begin));
+            all.map(|(name, value)| (*name, value.clone())).collect()
+        };
+        of(self) == of(other)
+    }
+
     /// The value of a row as text, if it is not the default.
     pub fn text(&self, row: &KeyRow) -> Option<String> {
-        let (_, name) = row.parts()?;
+        let name = name_in_cases(row.name)?;
         self.0.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_string))
     }
 }
@@ -68,7 +87,7 @@ impl Carried {
 /// The name of a key in its section.
 fn name<T: KeyValue>(key: Key<T>) -> Option<&'static str> {
     assert!(key.is_carried, "the row of {key} does not say that cases carry it");
-    key.name.split_once('.').map(|(_, name)| name)
+    name_in_cases(key.name)
 }
 
 impl Serialize for Carried {

@@ -19,6 +19,7 @@ use crate::experiment::prepare::RestoreBy;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
+use crate::experiment::topology::Synchronous;
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::share::Share;
@@ -208,7 +209,7 @@ macro_rules! rewritten {
     };
 }
 
-rewritten!(Span, Scale, RampUp);
+rewritten!(Span, Scale, RampUp, Synchronous);
 
 impl LevelText for Pace {
     fn text(&self) -> String {

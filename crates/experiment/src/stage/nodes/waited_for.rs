@@ -44,8 +44,8 @@ pub(crate) fn problem_of_own(case: &Case) -> Option<String> {
     let names = settings.get(NAMES).filter(|names| !names.trim().is_empty())?;
     waits(settings.get(COMMIT).map_or("on", String::as_str)).then(|| {
         format!(
-            "{NAMES} = {names}: a server that pgdyno runs has no standby, so that each commit would wait forever; measure a server with \
-             standbys by URL"
+            "{NAMES} = {names}: the server has no such standby, so that each commit would wait forever; topology.standbys and \
+             topology.synchronous make them, or measure a server with standbys by URL"
         )
     })
 }

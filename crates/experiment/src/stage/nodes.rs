@@ -1,0 +1,304 @@
+//! The standbys of our own server: seeded from the snapshot of its data, started after it, stopped before it, and removed at the end.
+
+mod proof;
+pub(crate) mod waited_for;
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use dataset::session;
+use model::experiment::case::Case;
+use model::experiment::keys;
+use model::experiment::topology::{Synchronous, standby_name};
+use model::release::{Release, functions};
+use model::run::node::{NodeRecord, is_waited_for};
+use server::cluster::workspace::{Claim, ClusterKey, Workspace};
+use server::running::upstream::Upstream;
+use server::{Cluster, OwnServer, StartOptions, StopMode};
+use wire::{Session, quote_literal};
+
+use self::proof::AskedPrimary;
+use super::LOADED;
+use crate::site::Environment;
+
+/// How long standbys may take until they stream: they begin where the primary's snapshot ends.
+const STREAMING_MAX: Duration = Duration::from_secs(60);
+/// Pause between two looks at them.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The setting that names the standbys which commits wait for.
+pub(crate) const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";
+/// The setting that says how far a standby must be.
+pub(crate) const SYNCHRONOUS_COMMIT: &str = "synchronous_commit";
+
+/// The standbys of a case's server.
+#[derive(Default)]
+pub struct Standbys {
+    nodes: Vec<Standby>,
+}
+
+/// A standby on this machine.
+pub struct Standby {
+    // Declared first, so that the server ends before its cluster is removed.
+    server: Option<OwnServer>,
+    cluster: Cluster,
+    name: String,
+    claim: Claim,
+}
+
+impl Drop for Standby {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        // What stays is swept by the next pgdyno.
+        self.claim.clear().ok();
+    }
+}
+
+impl Standby {
+    /// Its name: `s1`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Its server, if it runs.
+    pub fn server(&self) -> Option<&OwnServer> {
+        self.server.as_ref()
+    }
+
+    fn running(&self) -> Result<&OwnServer> {
+        self.server.as_ref().with_context(|| format!("standby `{}` is not running", self.name))
+    }
+}
+
+/// Standbys that a case asks for.
+pub(crate) fn n_standbys(case: &Case) -> u32 {
+    case.get(keys::topology::STANDBYS)
+}
+
+/// The standbys that commits of a case wait for: those of the key, and of a case that chooses `synchronous_commit` all.
+pub(crate) fn synchronous(case: &Case) -> Synchronous {
+    let is_level_chosen =
+        case.server.settings.keys().any(|name| name.eq_ignore_ascii_case(SYNCHRONOUS_COMMIT));
+    let default = if is_level_chosen { Synchronous::All } else { Synchronous::None };
+    case.get(keys::topology::SYNCHRONOUS).unwrap_or(default)
+}
+
+/// The settings that the primary of a case gets for its standbys.
+pub(crate) fn settings_of_primary(case: &Case) -> Option<(String, String)> {
+    let names = synchronous(case).names(n_standbys(case));
+    (!names.is_empty()).then(|| (SYNCHRONOUS_NAMES.to_string(), names))
+}
+
+impl Standbys {
+    /// All of them, `s1` first.
+    pub fn all(&self) -> &[Standby] {
+        &self.nodes
+    }
+
+    /// Stops their servers.
+    ///
+    /// # Errors
+    /// When one does not stop.
+    pub(crate) fn stop(&mut self, mode: StopMode) -> Result<()> {
+        for node in &mut self.nodes {
+            node.server.take().map_or(Ok(()), |server| server.stop(mode).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the standbys of a case the bytes that the primary starts from. All servers must be stopped. Returns what the record says
+    /// about it.
+    ///
+    /// # Errors
+    /// When their clusters cannot be made, or files cannot be written.
+    pub(crate) fn seed(
+        &mut self,
+        case: &Case,
+        workspace: &Workspace,
+        key: &ClusterKey,
+        primary: &Cluster,
+    ) -> Result<BTreeMap<String, String>> {
+        let n = n_standbys(case) as usize;
+        self.nodes.truncate(n);
+        for number in self.nodes.len()..n {
+            self.nodes.push(Standby::claim(number as u32 + 1, workspace, key, primary)?);
+        }
+
+        let mut seconds = 0.0;
+        for node in &mut self.nodes {
+            let report = node.cluster.seed(primary, LOADED);
+            seconds += report.with_context(|| format!("seed standby `{}`", node.name))?.seconds;
+        }
+        let detail = [
+            ("standbys".to_string(), n.to_string()),
+            ("standbys_seconds".to_string(), format!("{seconds:.3}")),
+        ];
+        Ok(if n == 0 { BTreeMap::new() } else { detail.into() })
+    }
+
+    /// Starts the standbys of a case's running primary, which has these settings, and waits until all stream.
+    ///
+    /// # Errors
+    /// When one does not start, or does not stream in time; says what its log says.
+    pub(crate) fn start(
+        &mut self,
+        case: &Case,
+        primary: &OwnServer,
+        settings: &BTreeMap<String, String>,
+        environment: &Environment,
+    ) -> Result<()> {
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        let has_slots = case.get(keys::topology::SLOTS);
+        let mut session = session_of(primary, environment)?;
+        let settings = settings_of_standby(case, settings);
+        for node in &mut self.nodes {
+            let slot = has_slots.then(|| node.name.clone());
+            if let Some(slot) = &slot {
+                make_slot(&mut session, slot, &node.cluster)?;
+            }
+            node.start(primary.upstream(&node.name, slot), &settings)?;
+        }
+        self.wait_until_streaming(&mut session)
+    }
+
+    /// Waits until each standby has replayed all that the primary has written, and proves that it is of this run and waited for as
+    /// the case asks.
+    ///
+    /// # Errors
+    /// When one does not catch up in time or follows another server, or commits wait for fewer than the case asks for.
+    pub(crate) fn prove(
+        &self,
+        case: &Case,
+        primary: &OwnServer,
+        cluster: &Cluster,
+        environment: &Environment,
+    ) -> Result<Vec<NodeRecord>> {
+        let mut primary = AskedPrimary { session: session_of(primary, environment)?, cluster };
+        let proved = self.nodes.iter().map(|node| proof::prove(node, &mut primary, environment));
+        let records = proved.collect::<Result<Vec<NodeRecord>>>()?;
+
+        let n_needed = synchronous(case).n_needed(n_standbys(case)) as usize;
+        let n_waited_for = records.iter().filter(|node| is_waited_for(&node.sync_state)).count();
+        ensure!(
+            n_waited_for >= n_needed,
+            "commits wait for {n_waited_for} of {n_needed} standbys: {}",
+            records
+                .iter()
+                .map(|node| format!("{} is {}", node.name, node.sync_state))
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        Ok(records)
+    }
+
+    /// What the standbys are like after the load, and how long each takes to catch up, at most `longest`.
+    ///
+    /// # Errors
+    /// When the primary cannot be asked. A standby that cannot be asked stays as it was recorded.
+    pub(crate) fn after(
+        &self,
+        records: &mut [NodeRecord],
+        primary: &OwnServer,
+        cluster: &Cluster,
+        longest: Duration,
+        environment: &Environment,
+    ) -> Result<()> {
+        let mut primary = AskedPrimary { session: session_of(primary, environment)?, cluster };
+        let written = primary.written()?;
+        for (node, record) in self.nodes.iter().zip(records) {
+            record.after = proof::after(node, &mut primary, &written, longest, environment).ok();
+        }
+        Ok(())
+    }
+
+    fn wait_until_streaming(&mut self, session: &mut Session) -> Result<()> {
+        let end = Instant::now() + STREAMING_MAX;
+        loop {
+            let rows = session.query(
+                "select application_name, state from pg_catalog.pg_stat_replication where application_name is not null",
+            )?;
+            let streams = |name: &str| {
+                (0..rows.len()).any(|row| {
+                    rows.get(row, "application_name") == Some(name)
+                        && rows.get(row, "state") == Some("streaming")
+                })
+            };
+            let Some(late) = self.nodes.iter_mut().find(|node| !streams(&node.name)) else { return Ok(()) };
+            if let Some(Err(ending)) = late.server.as_mut().map(OwnServer::check_running) {
+                ensure!(false, "standby `{}` has ended: {ending}; {}", late.name, late.last_words());
+            }
+            ensure!(
+                Instant::now() < end,
+                "standby `{}` does not stream from its primary within {} s; {}",
+                late.name,
+                STREAMING_MAX.as_secs(),
+                late.last_words()
+            );
+            thread::sleep(LOOK_PAUSE);
+        }
+    }
+}
+
+impl Standby {
+    fn claim(number: u32, workspace: &Workspace, key: &ClusterKey, primary: &Cluster) -> Result<Standby> {
+        let name = standby_name(number);
+        let mut key = key.clone();
+        key.parts.insert("standby".to_string(), name.clone());
+        let claim = workspace.claim(&key)?;
+        let cluster = claim.standby(primary).with_context(|| format!("make standby `{name}`"))?;
+        Ok(Standby { server: None, cluster, name, claim })
+    }
+
+    fn start(&mut self, upstream: Upstream, settings: &BTreeMap<String, String>) -> Result<()> {
+        let options =
+            StartOptions { settings: settings.clone(), upstream: Some(upstream), ..StartOptions::default() };
+        let server = OwnServer::start_with(&self.cluster, &options)
+            .with_context(|| format!("start standby `{}`", self.name))?;
+        self.server = Some(server);
+        Ok(())
+    }
+
+    /// The end of its log, for a message.
+    fn last_words(&self) -> String {
+        match self.server.as_ref().map(OwnServer::last_line) {
+            Some(Some(line)) => format!("its log ends with: {line}"),
+            _ => "its log says nothing".to_string(),
+        }
+    }
+}
+
+/// The primary's settings without those that concern its standbys, and with those of standbys alone.
+fn settings_of_standby(case: &Case, of_primary: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut settings = of_primary.clone();
+    settings.retain(|name, _| !name.eq_ignore_ascii_case(SYNCHRONOUS_NAMES));
+    for (name, value) in case.get(keys::topology::STANDBY_SETTINGS) {
+        settings.retain(|known, _| !known.eq_ignore_ascii_case(&name));
+        settings.insert(name, value);
+    }
+    settings
+}
+
+/// A slot that keeps WAL from now on, before the standby asks for any.
+fn make_slot(session: &mut Session, slot: &str, standby: &Cluster) -> Result<()> {
+    let reserves = Release::new(standby.binaries.version_num).has(functions::RESERVING_SLOTS);
+    let more = if reserves { ", true" } else { "" };
+    let sql = format!("select pg_catalog.pg_create_physical_replication_slot({}{more})", quote_literal(slot));
+    session.query(&sql).with_context(|| format!("make the replication slot of standby `{slot}`"))?;
+    Ok(())
+}
+
+/// A session whose commits wait for no standby.
+fn session_of(server: &OwnServer, environment: &Environment) -> Result<Session> {
+    let mut session = session::open(&server.conninfo(), environment.stop)?;
+    session.execute("set synchronous_commit = local")?;
+    Ok(session)
+}

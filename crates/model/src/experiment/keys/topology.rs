@@ -1,0 +1,44 @@
+//! `[topology]`: the servers besides the primary.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::option::KeyOption;
+use super::row::{Differs, KeyKind, SETTING, of_place, row};
+use super::section;
+use crate::experiment::keys::levels::Levels;
+use crate::experiment::topology::{STANDBYS_MAX, Synchronous};
+use crate::text::units::SettingValue;
+
+/// The forms of `topology.synchronous`.
+const SYNCHRONOUS_FORM: &str = "^(none|all|(any|first) [1-9])$";
+
+section! {
+    /// `[topology]`: the servers besides the primary.
+    #[serde(deny_unknown_fields, default)]
+    topology: TopologySection {
+        /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, each on this machine, started from the same
+        /// snapshot as the primary, and streaming from it before the load
+        STANDBYS = standbys: Levels<u32> = Levels::one(0),
+            row(KeyKind::Whole(0, STANDBYS_MAX as u64), "0")
+                .given_by(KeyOption::number("standbys", "N,...", "0,1", "Physical standbys of the server that pgdyno runs; several make a factor: 0,1,2").both("Physical standbys of both sides' servers"))
+                .carried(Differs::Question).whole();
+
+        /// which of them a commit waits for: `none`, `all`, `any 1`, `first 1`; pgdyno makes `synchronous_standby_names` of it for the standbys
+        /// that the case has, so that their number can vary
+        #[serde(skip_serializing_if = "Option::is_none")]
+        SYNCHRONOUS = synchronous: Option<Levels<Synchronous>>,
+            row(KeyKind::Pattern(SYNCHRONOUS_FORM), "`all` if `server.settings.synchronous_commit` is given, else `none`")
+                .carried(Differs::Question).whole();
+
+        /// a setting of the standbys alone, such as `hot_standby_feedback`, `max_standby_streaming_delay` or `recovery_min_apply_delay`
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        STANDBY_SETTINGS = standby_settings: BTreeMap<String, Levels<SettingValue>>,
+            of_place(SETTING, "that of the primary").carried(Differs::Question);
+
+        /// whether each standby has a replication slot; without one, `wal_keep_size` alone keeps the WAL that it needs
+        SLOTS = slots: Levels<bool> = Levels::one(true),
+            row(KeyKind::Flag, "`true`").carried(Differs::Figures);
+    }
+}
