@@ -8,6 +8,7 @@ pub mod hooks;
 pub mod keys;
 pub mod origin;
 pub mod os;
+pub mod outage;
 pub mod plan;
 pub mod prepare;
 pub mod repeat;
@@ -27,6 +28,7 @@ use crate::experiment::hooks::HooksSection;
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::os::OsSection;
 use crate::experiment::os::limits::Limits;
+use crate::experiment::outage::Outages;
 use crate::experiment::plan::figure::FigureSection;
 use crate::experiment::target::TargetSection;
 use crate::telemetry::import::Import;
@@ -59,6 +61,9 @@ pub struct Experiment {
     /// The servers besides the primary.
     #[serde(default, skip_serializing_if = "TopologySection::is_default")]
     pub topology: TopologySection,
+    /// Faults that are injected while the load runs; a factor.
+    #[serde(default, skip_serializing_if = "Outages::is_empty")]
+    pub outage: Outages,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,

@@ -11,6 +11,7 @@ pub mod hooks;
 pub use crate::telemetry::host;
 pub mod node;
 pub mod now;
+pub mod outage;
 pub mod phase;
 pub mod profile;
 pub mod residency;
@@ -39,6 +40,7 @@ use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
 use crate::run::node::NodeRecord;
+use crate::run::outage::OutageRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::residency::Residency;
 use crate::run::server::plans::StatementPlan;
@@ -95,6 +97,9 @@ pub struct RunRecord {
     /// When the load began, nanoseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub go_unix_ns: Option<u64>,
+    /// The outage that was injected while the load ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Box<OutageRecord>>,
     /// The driver's `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Ready>,
@@ -189,6 +194,7 @@ impl RunRecord {
             ceilings: Ceilings::default(),
             phases: Vec::new(),
             go_unix_ns: None,
+            outage: None,
             ready: None,
             drivers: Vec::new(),
             connections: Vec::new(),

@@ -210,6 +210,8 @@ fn record(spec: RunSpec) -> RunRecord {
         server: Some(server()),
         host: Some(host()),
         driver_host: None,
+        nodes: Vec::new(),
+        outage: None,
         plans: Vec::new(),
         applied: None,
         answers: Vec::new(),

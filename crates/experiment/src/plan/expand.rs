@@ -5,6 +5,7 @@ mod creation;
 mod directory;
 pub(crate) mod figures;
 mod grid;
+mod outage;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -114,7 +115,10 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
-    cases.iter().for_each(|case| topology::check(case, problems));
+    for case in &cases {
+        topology::check(case, problems);
+        outage::check(case, problems);
+    }
     let follow = threads_follow_clients(&cases);
     if follow {
         cases.iter_mut().for_each(|case| drop(case.levels.remove(THREADS)));
@@ -333,8 +337,13 @@ fn case(
             workload.directory.as_deref().map_or("the workload", |directory| &directory.name)
         ));
     }
+    let n_standbys = choice.get(keys::topology::STANDBYS);
+    let outage = choice.outage().map(|level| outage::spec(level, window, n_standbys));
     let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));
-    let workload = workload?;
+    let mut workload = workload?;
+    if outage.is_some() {
+        outage::prepare(&mut workload);
+    }
     Some(Case {
         id,
         levels,
@@ -347,6 +356,7 @@ fn case(
         os: choice.texts(keys::os::ROWS),
         factors: choice.get(keys::FACTORS),
         hooks: hooks?,
+        outage,
         wal,
         adapt: adapt?,
         phase_timeout_s: experiment.run.phase_timeout.map(windows::seconds),

@@ -19,6 +19,7 @@ use crate::experiment::keys::key::Key;
 use crate::experiment::keys::value::KeyValue;
 use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSpec, WalPolicy};
+use crate::experiment::outage::OutageSpec;
 use crate::experiment::plan::condition::Condition;
 use crate::experiment::script::{CaseData, CaseScript};
 use crate::experiment::target::{self, TargetSpec};
@@ -60,6 +61,9 @@ pub struct Case {
     /// Commands before and after the case and its runs.
     #[serde(default, skip_serializing_if = "HooksSpec::is_empty")]
     pub hooks: HooksSpec,
+    /// The fault that is injected while the load runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<OutageSpec>,
     /// Which checkpoints the run should have.
     #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
     pub wal: WalPolicy,
@@ -103,6 +107,7 @@ impl Case {
             os: OsSpec::default(),
             factors: BTreeMap::new(),
             hooks: HooksSpec::default(),
+            outage: None,
             wal: WalPolicy::default(),
             adapt: Adapt::default(),
             phase_timeout_s: None,

@@ -104,6 +104,22 @@ const TARGETS: &[KeyRow] = &[KeyRow {
     ..row::row(row::KeyKind::Table, "none")
 }];
 
+/// Faults that are injected while the load runs, which are a factor by their names.
+pub const OUTAGE: &str = "outage";
+
+const OUTAGES: &[KeyRow] = &[KeyRow {
+    name: OUTAGE,
+    what: "a fault that is injected while the load runs, and what follows it: tables `[[outage]]`, or faults alone such as `\"kill-primary\"` (see *Outages*)",
+    may_vary: true,
+    keeps_all: true,
+    is_of_place: true,
+    dimensions: |experiment| {
+        let names: Vec<String> = experiment.outage.levels().into_iter().map(|level| level.name).collect();
+        if names.is_empty() { Vec::new() } else { vec![(OUTAGE.to_string(), names)] }
+    },
+    ..row::row(row::KeyKind::Outages, "none")
+}];
+
 /// What only the user's hooks know, by name.
 pub const FACTORS: Key<Named> =
     Key { name: "factors", read: |experiment| &experiment.factors, is_carried: false };
@@ -118,11 +134,12 @@ const FREE: &[KeyRow] = &[KeyRow {
 }];
 
 /// The table of keys, section by section.
-pub const KEYS: [&[KeyRow]; 11] = [
+pub const KEYS: [&[KeyRow]; 12] = [
     header::ROWS,
     TARGETS,
     server::ROWS,
     topology::ROWS,
+    OUTAGES,
     workload::ROWS,
     run::ROWS,
     limits::ROWS,

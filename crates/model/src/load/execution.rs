@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Most executions of a load that are recorded; a plan with more is refused.
 pub const EXECUTIONS_MAX: u64 = 100_000;
+/// Most transactions of a load with an outage, each of which is recorded: some 400 MB of lines. Our convention.
+pub const TRANSACTIONS_MAX: u64 = 2_000_000;
 
 /// One execution of a query: a line of `executions.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,12 @@ pub struct Execution {
     pub pass: u32,
     /// Number of the script in the load.
     pub script: u32,
+    /// When it was due, nanoseconds after `go`; `None` in a closed loop, where it is due when it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_ns: Option<u64>,
+    /// Number of the transaction among its client's, from 1, which is in its token; 0 where none is written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub number: u64,
     /// When its first statement was sent, nanoseconds after `go`.
     pub start_ns: u64,
     /// Until its last answer, nanoseconds.
@@ -83,4 +91,8 @@ pub struct AnswerRecord {
     /// Why rows were not compared, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -25,6 +25,8 @@ pub(crate) fn schema() -> Value {
         "target".to_string(),
         json!({"type": "array", "items": target(), "description": "servers in different places"}),
     );
+    let outage = keys::find(keys::OUTAGE).map(|row| with_words(value(row), row)).unwrap_or_default();
+    sections.insert(keys::OUTAGE.to_string(), outage);
     sections.insert(
         "driver".to_string(),
         json!({"type": "array", "items": driver(), "description": "drivers on other machines"}),
@@ -106,6 +108,7 @@ fn of_kind(kind: &KeyKind) -> Value {
         KeyKind::Machine => host(),
         KeyKind::Script => script(),
         KeyKind::Files => files(),
+        KeyKind::Outages => outages(),
     }
 }
 
@@ -118,6 +121,22 @@ fn files() -> Value {
     let mut schema = closed(&[], json!({"files": {"type": "array", "items": file}}));
     schema["required"] = json!(["files"]);
     schema
+}
+
+/// `[[outage]]`, or faults alone.
+fn outages() -> Value {
+    let texts =
+        json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]});
+    let more = json!({
+        "do": texts,
+        "for": {"type": "string", "pattern": SPAN},
+        "run": words(),
+        "undo": words(),
+        "check": words(),
+    });
+    let mut table = closed(&["name", "at", "then"], more);
+    table["required"] = json!(["do"]);
+    json!({"anyOf": [texts, {"type": "array", "items": table}]})
 }
 
 /// A command and its arguments.

@@ -60,6 +60,8 @@ impl Worker<'_> {
             client: client.id as u32,
             pass: u32::try_from(n_before / n_in_order).unwrap_or(u32::MAX),
             script: client.transaction.script as u32,
+            due_ns: self.setup.schedule.is_some().then(|| client.transaction.due.saturating_sub(go)),
+            number: 0,
             start_ns: client.transaction.started.saturating_sub(go),
             length_ns: now.saturating_sub(client.transaction.started),
             end,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use model::experiment::Experiment;
 use model::experiment::case::carried::Carried;
-use model::experiment::keys::TARGET;
 use model::experiment::keys::key::Key;
 use model::experiment::keys::row::KeyRow;
 use model::experiment::keys::value::KeyValue;
+use model::experiment::keys::{OUTAGE, TARGET};
+use model::experiment::outage::OutageLevel;
 use model::experiment::target::TargetSection;
 
 use crate::plan::design::Dimension;
@@ -50,6 +51,11 @@ impl<'a> LevelChoice<'a> {
     /// The target, if there are several places.
     pub(crate) fn target(&self) -> Option<&'a TargetSection> {
         self.experiment.target.get(self.levels.get(TARGET)?.0)
+    }
+
+    /// The outage: its name, its table and its fault.
+    pub(crate) fn outage(&self) -> Option<OutageLevel<'a>> {
+        self.experiment.outage.levels().into_iter().nth(self.levels.get(OUTAGE)?.0)
     }
 
     /// The levels of these keys as text, by their names in the section.

@@ -158,6 +158,8 @@ pub enum KeyKind {
     Script,
     /// Files of SQL.
     Files,
+    /// Tables of outages, or their faults alone.
+    Outages,
 }
 
 /// The value of a setting, or of a variable.

@@ -1,0 +1,134 @@
+//! The outage of a case: when it may begin, what follows it, and whether the case can have it.
+
+use model::experiment::case::{Case, OnLostConnection, WorkloadSpec};
+use model::experiment::keys;
+use model::experiment::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
+use model::load::Window;
+use model::load::execution::TRANSACTIONS_MAX;
+
+use crate::plan::problems::Problems;
+use crate::stage::nodes::n_standbys;
+
+/// Time that a manager takes to notice that a server is gone, if the experiment does not say, seconds. Our convention.
+const NOTICED_AFTER_S: f64 = 1.0;
+/// Time that the load must go on after the last moment at which an outage may begin, seconds: without it, no end of the outage is
+/// seen.
+const REST_MIN_S: f64 = 5.0;
+
+/// The outage that a level names, for a load with this window.
+pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> OutageSpec {
+    let OutageLevel { name, table, fault } = level;
+    let (ramp_up_s, measure_s) = (f64::from(window.ramp_up_s), f64::from(window.measure_s));
+    let third_s = measure_s / 3.0;
+    let middle = Moment { from_s: ramp_up_s + third_s, to_s: ramp_up_s + 2.0 * third_s };
+    let Moment { from_s, to_s } = table.at.unwrap_or(middle);
+    OutageSpec {
+        name,
+        fault: fault.clone(),
+        from_s,
+        to_s,
+        then: table.then.clone().unwrap_or_else(|| usually(fault, n_standbys)),
+        lasts_s: table.lasts.map(|span| span.ms as f64 / 1000.0),
+        run: table.run.clone(),
+        undo: table.undo.clone(),
+        check: table.check.clone(),
+    }
+}
+
+/// What a manager does about a fault: it promotes a standby if there is one, else it starts the server again.
+fn usually(fault: &Fault, n_standbys: u32) -> Then {
+    let after_s = NOTICED_AFTER_S;
+    match fault {
+        Fault::KillPrimary | Fault::StopPrimary { .. } if n_standbys > 0 => {
+            Then::Promote { node: "s1".to_string(), after_s }
+        }
+        Fault::KillPrimary | Fault::StopPrimary { .. } => Then::Restart { after_s },
+        _ => Then::Nothing,
+    }
+}
+
+/// Gives the load of a case with an outage what it needs to see it.
+pub(super) fn prepare(workload: &mut WorkloadSpec) {
+    workload.on_disconnect = OnLostConnection::Reconnect;
+}
+
+/// Says why `case` cannot have its outage.
+pub(super) fn check(case: &Case, problems: &mut Problems) {
+    let Some(outage) = &case.outage else { return };
+    let all = [of_load(case, outage), of_nodes(case, outage), of_commands(case, outage)];
+    for problem in all.into_iter().flatten() {
+        problems.say(format!("{} \"{}\": {problem}", keys::OUTAGE, outage.name));
+    }
+}
+
+/// An outage is judged by the transactions that were due.
+fn of_load(case: &Case, outage: &OutageSpec) -> Option<String> {
+    let pace = case.workload.pace;
+    if !pace.is_open() || pace.target().is_some() {
+        return Some(format!(
+            "it is judged by the transactions that were due, and with {} = \"{pace}\" none is due while none is served; give a rate, \
+             such as --pace 500/s",
+            keys::workload::PACE
+        ));
+    }
+    let load_s = f64::from(case.window.load_s());
+    if outage.to_s + REST_MIN_S > load_s {
+        return Some(format!(
+            "it may begin {:.0} s after the load, which lasts {load_s:.0} s; leave at least {REST_MIN_S:.0} s to see its end: raise {}, or \
+             lower at",
+            outage.to_s,
+            keys::run::MEASURE
+        ));
+    }
+    let n = pace.rate_per_s().unwrap_or(0.0) * load_s;
+    (n > TRANSACTIONS_MAX as f64).then(|| {
+        format!(
+            "each transaction is recorded, and {n:.0} are more than {TRANSACTIONS_MAX}; lower the rate or {}",
+            keys::run::MEASURE
+        )
+    })
+}
+
+fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
+    let n = n_standbys(case);
+    if outage.fault != Fault::Hook && !case.server.source.is_embedded() {
+        return Some(format!(
+            "pgdyno harms only servers that it runs itself; give do = \"hook\" with commands of yours, or leave {} out",
+            keys::server::URL
+        ));
+    }
+    let has = |node: &str| node == PRIMARY || (1..=n).any(|number| node == format!("s{number}"));
+    let promoted = match &outage.then {
+        Then::Promote { node, .. } => Some(node.as_str()),
+        _ => None,
+    };
+    let needed = (outage.fault == Fault::Switchover).then_some("s1");
+    let named = outage.fault.node().into_iter().chain(promoted).chain(needed);
+    if let Some(node) = named.into_iter().find(|node| !has(node)) {
+        return Some(format!("the case has no node `{node}`; raise {}", keys::topology::STANDBYS));
+    }
+    if promoted == Some(PRIMARY) {
+        return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
+    }
+    let is_of_standby =
+        matches!(&outage.fault, Fault::KillStandby(node) | Fault::Cut(node) if node == PRIMARY);
+    is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
+}
+
+fn of_commands(case: &Case, outage: &OutageSpec) -> Option<String> {
+    let is_hook = outage.fault == Fault::Hook;
+    let has_commands = !(outage.run.is_empty() && outage.undo.is_empty() && outage.check.is_empty());
+    if !is_hook && has_commands {
+        return Some("run, undo and check are commands of yours, which are for do = \"hook\"".to_string());
+    }
+    if !is_hook {
+        return None;
+    }
+    if outage.run.is_empty() {
+        return Some("run is missing: the command that does it".to_string());
+    }
+    let is_by_url = !case.server.source.is_embedded();
+    (is_by_url && (outage.undo.is_empty() || outage.check.is_empty())).then(|| {
+        "for a server by URL it needs undo, the command that undoes it, and check, the one that shows that it happened".to_string()
+    })
+}

@@ -1,0 +1,423 @@
+//! `[[outage]]`: a fault that is injected while the load runs, and what follows it. Each is a level of the factor `outage`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::text::units::Span;
+
+/// Most outages of an experiment. Our convention.
+pub const OUTAGES_MAX: usize = 50;
+
+/// The outages of an experiment: tables, or their faults alone (`outage = ["kill-primary", "switchover"]`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Outages(pub Vec<OutageSection>);
+
+/// One table `[[outage]]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutageSection {
+    /// What is done; several are levels.
+    #[serde(rename = "do")]
+    pub faults: Faults,
+    /// Its name among the levels, if `do` is not enough to tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When, after the load began: `"30s"`, or `"uniform(30s, 60s)"`, of which each repeat gets a stratum; the middle third of the
+    /// measurement if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Moment>,
+    /// What a manager of the cluster would do about it: `"promote s1 after 1s"`, `"restart after 1s"`, `"nothing"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
+    /// How long it lasts until it is undone; until the load has ended if it is left out.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
+    /// The user's command that does it, of `do = "hook"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<String>,
+    /// The user's command that undoes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
+    /// The user's command that shows, by exit code 0, that it happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub check: Vec<String>,
+}
+
+/// A level of the factor `outage`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutageLevel<'a> {
+    /// Its name.
+    pub name: String,
+    /// The table that it is of.
+    pub table: &'a OutageSection,
+    /// One of the table's faults.
+    pub fault: &'a Fault,
+}
+
+/// The outage of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageSpec {
+    /// Its name among the levels.
+    pub name: String,
+    /// What is done.
+    pub fault: Fault,
+    /// From when to when it may begin, seconds after `go`.
+    pub from_s: f64,
+    /// The end of that interval, seconds.
+    pub to_s: f64,
+    /// What follows.
+    pub then: Then,
+    /// How long it lasts until it is undone, seconds; `None`: until the load has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts_s: Option<f64>,
+    /// The user's command that does it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<String>,
+    /// The user's command that undoes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
+    /// The user's command that shows that it happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub check: Vec<String>,
+}
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Fault {
+    /// SIGKILL to the postmaster of the primary and to all its processes.
+    KillPrimary,
+    /// The same for a standby: `kill-standby` (of `s1`), `kill-standby s2`.
+    KillStandby(String),
+    /// A stop of the primary in the mode `fast` or `immediate`: `stop-primary immediate`.
+    StopPrimary {
+        /// Whether it is an immediate one.
+        is_immediate: bool,
+    },
+    /// A planned change of roles: a fast stop of the primary, all of its WAL replayed, `s1` promoted.
+    Switchover,
+    /// SIGSTOP to all processes of a node, or to those of one kind: `freeze s1`, `freeze startup@s1`.
+    Freeze {
+        /// The kind of its processes: `startup`, `walreceiver`; all of them if it is left out.
+        process: Option<String>,
+        /// The node: `primary`, `s1`.
+        node: String,
+    },
+    /// The way between a standby and its upstream swallows everything: `cut s1`.
+    Cut(String),
+    /// The user's command.
+    Hook,
+}
+
+/// What follows a fault.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Then {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A standby is promoted so many seconds after the fault.
+    Promote {
+        /// Its name.
+        node: String,
+        /// The time that a manager takes to notice, seconds.
+        after_s: f64,
+    },
+    /// The node that was hit is started again so many seconds after the fault.
+    Restart {
+        /// The time that a manager takes to notice, seconds.
+        after_s: f64,
+    },
+}
+
+/// When a fault is injected.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Moment {
+    /// From when, seconds after `go`.
+    pub from_s: f64,
+    /// To when; the same for a fixed moment.
+    pub to_s: f64,
+}
+
+/// One fault, or several.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Faults(pub Vec<Fault>);
+
+impl Fault {
+    /// What it may be, for messages.
+    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, hook";
+
+    /// The node that it hits; `None` for the user's command.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Fault::KillPrimary | Fault::StopPrimary { .. } | Fault::Switchover => Some(PRIMARY),
+            Fault::KillStandby(node) | Fault::Freeze { node, .. } | Fault::Cut(node) => Some(node),
+            Fault::Hook => None,
+        }
+    }
+
+    /// Whether the primary is gone after it.
+    pub fn ends_primary(&self) -> bool {
+        matches!(self, Fault::KillPrimary | Fault::StopPrimary { .. } | Fault::Switchover)
+    }
+}
+
+/// The name of the server that takes writes.
+pub const PRIMARY: &str = "primary";
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Fault::KillPrimary => f.write_str("kill-primary"),
+            Fault::KillStandby(node) => write!(f, "kill-standby {node}"),
+            Fault::StopPrimary { is_immediate: false } => f.write_str("stop-primary"),
+            Fault::StopPrimary { is_immediate: true } => f.write_str("stop-primary immediate"),
+            Fault::Switchover => f.write_str("switchover"),
+            Fault::Freeze { process: None, node } => write!(f, "freeze {node}"),
+            Fault::Freeze { process: Some(process), node } => write!(f, "freeze {process}@{node}"),
+            Fault::Cut(node) => write!(f, "cut {node}"),
+            Fault::Hook => f.write_str("hook"),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fault, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let node = |text: &str| match text {
+            PRIMARY => Ok(text.to_string()),
+            _ => {
+                let number = text.strip_prefix('s').and_then(|n| n.parse::<u32>().ok());
+                let is_known = number.is_some_and(|n| n >= 1 && text == format!("s{n}"));
+                if is_known {
+                    Ok(text.to_string())
+                } else {
+                    Err(format!("`{text}` is no node: primary, s1, s2, …"))
+                }
+            }
+        };
+        match words.as_slice() {
+            ["kill-primary"] => Ok(Fault::KillPrimary),
+            ["kill-standby"] => Ok(Fault::KillStandby("s1".to_string())),
+            ["kill-standby", name] => node(name).map(Fault::KillStandby),
+            ["stop-primary"] | ["stop-primary", "fast"] => Ok(Fault::StopPrimary { is_immediate: false }),
+            ["stop-primary", "immediate"] => Ok(Fault::StopPrimary { is_immediate: true }),
+            ["switchover"] => Ok(Fault::Switchover),
+            ["freeze", what] => match what.split_once('@') {
+                Some((process, name)) => {
+                    Ok(Fault::Freeze { process: Some(process.to_string()), node: node(name)? })
+                }
+                None => Ok(Fault::Freeze { process: None, node: node(what)? }),
+            },
+            ["cut", name] => node(name).map(Fault::Cut),
+            ["hook"] => Ok(Fault::Hook),
+            _ => Err(format!("`{text}` is no fault: {}", Fault::FORMS)),
+        }
+    }
+}
+
+impl fmt::Display for Then {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Then::Nothing => f.write_str("nothing"),
+            Then::Promote { node, after_s } => write!(f, "promote {node} after {after_s}s"),
+            Then::Restart { after_s } => write!(f, "restart after {after_s}s"),
+        }
+    }
+}
+
+impl FromStr for Then {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Then, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["nothing"] => Ok(Then::Nothing),
+            ["restart"] => Ok(Then::Restart { after_s: 0.0 }),
+            ["restart", "after", time] => Ok(Then::Restart { after_s: seconds(time)? }),
+            ["promote", node] => Ok(Then::Promote { node: node.to_string(), after_s: 0.0 }),
+            ["promote", node, "after", time] => {
+                Ok(Then::Promote { node: node.to_string(), after_s: seconds(time)? })
+            }
+            _ => Err(format!(
+                "`{text}` does not say what follows: \"promote s1 after 1s\", \"restart after 1s\", \"nothing\""
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.from_s == self.to_s {
+            return write!(f, "{}s", self.from_s);
+        }
+        write!(f, "uniform({}s, {}s)", self.from_s, self.to_s)
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Moment, String> {
+        let text = text.trim();
+        let Some(range) = text.strip_prefix("uniform(").and_then(|rest| rest.strip_suffix(')')) else {
+            let at = seconds(text)?;
+            return Ok(Moment { from_s: at, to_s: at });
+        };
+        let refused = || format!("`{text}` is no interval: \"uniform(30s, 60s)\"");
+        let (from, to) = range.split_once(',').ok_or_else(refused)?;
+        let (from_s, to_s) = (seconds(from.trim())?, seconds(to.trim())?);
+        if from_s < to_s { Ok(Moment { from_s, to_s }) } else { Err(refused()) }
+    }
+}
+
+/// A duration as text, in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse::<Span>().map(|span| span.ms as f64 / 1000.0)
+}
+
+/// Types that files write as text.
+macro_rules! as_text {
+    ($($name:ty),+) => {
+        $(
+            impl TryFrom<String> for $name {
+                type Error = String;
+
+                fn try_from(text: String) -> Result<$name, String> {
+                    text.parse()
+                }
+            }
+
+            impl From<$name> for String {
+                fn from(value: $name) -> String {
+                    value.to_string()
+                }
+            }
+        )+
+    };
+}
+
+as_text!(Fault, Then, Moment);
+
+impl<'de> Deserialize<'de> for Faults {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Faults, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a fault such as \"kill-primary\", or a list of faults")]
+        enum Given {
+            One(String),
+            Several(Vec<String>),
+        }
+        let texts = match Given::deserialize(from)? {
+            Given::One(text) => vec![text],
+            Given::Several(texts) => texts,
+        };
+        let faults = texts.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>, String>>();
+        match faults.map_err(serde::de::Error::custom)? {
+            faults if faults.is_empty() => Err(serde::de::Error::custom("do is empty: name a fault")),
+            faults => Ok(Faults(faults)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Outages {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Outages, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "tables [[outage]], or faults such as \"kill-primary\"")]
+        enum Given {
+            Faults(Faults),
+            Tables(Vec<OutageSection>),
+        }
+        Ok(match Given::deserialize(from)? {
+            Given::Tables(tables) => Outages(tables),
+            Given::Faults(faults) => Outages(vec![OutageSection { faults, ..OutageSection::default() }]),
+        })
+    }
+}
+
+impl Outages {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The levels of the factor `outage`: the name of each, and its table and fault.
+    pub fn levels(&self) -> Vec<OutageLevel<'_>> {
+        let of_table = |table: &'_ OutageSection| table.faults.0.len();
+        self.0
+            .iter()
+            .flat_map(|table| table.faults.0.iter().map(move |fault| (table, fault)))
+            .map(|(table, fault)| {
+                let name = match (&table.name, of_table(table)) {
+                    (Some(name), 1) => name.clone(),
+                    (Some(name), _) => format!("{name} {fault}"),
+                    (None, _) => fault.to_string(),
+                };
+                OutageLevel { name, table, fault }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_as_they_are_written() {
+        for text in [
+            "kill-primary",
+            "kill-standby s2",
+            "stop-primary",
+            "stop-primary immediate",
+            "switchover",
+            "freeze s1",
+            "freeze startup@s1",
+            "cut s1",
+            "hook",
+        ] {
+            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "kill", "kill-standby x1", "freeze", "freeze startup@", "cut s0", "stop-primary smart"]
+        {
+            assert!(text.parse::<Fault>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_and_what_follows_are_read_as_they_are_written() {
+        for text in ["30s", "0.5s", "uniform(30s, 60s)"] {
+            assert_eq!(text.parse::<Moment>().unwrap().to_string(), text);
+        }
+        for text in ["uniform(60s, 30s)", "uniform(1s)", "soon"] {
+            assert!(text.parse::<Moment>().is_err(), "{text}");
+        }
+        for text in ["nothing", "promote s1 after 1s", "restart after 0.5s"] {
+            assert_eq!(text.parse::<Then>().unwrap().to_string(), text);
+        }
+        assert!("wait".parse::<Then>().is_err());
+    }
+
+    #[test]
+    fn tables_and_faults_alone_are_outages() {
+        #[derive(Deserialize)]
+        struct File {
+            outage: Outages,
+        }
+        let levels = |text: &str| {
+            let file: File = toml::from_str(text).unwrap();
+            file.outage.levels().into_iter().map(|level| level.name).collect::<Vec<_>>()
+        };
+        assert_eq!(levels("outage = \"kill-primary\""), ["kill-primary"]);
+        assert_eq!(levels("outage = [\"kill-primary\", \"switchover\"]"), ["kill-primary", "switchover"]);
+        let tables = "[[outage]]\ndo = [\"kill-primary\", \"switchover\"]\n[[outage]]\ndo = \"freeze s1\"\nname = \"ice\"\nfor = \"2s\"\n";
+        assert_eq!(levels(tables), ["kill-primary", "switchover", "ice"]);
+    }
+}
