@@ -9,6 +9,7 @@ pub mod hooks;
 pub(crate) mod live;
 pub(crate) mod load;
 pub(crate) mod load_spec;
+pub mod outage;
 pub(crate) mod outcome;
 pub mod phases;
 pub(crate) mod place;

@@ -22,9 +22,10 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use model::experiment::case::setting;
-use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::case::{Case, OnLostConnection, ServerSource, WorkloadSpec};
+use model::experiment::outage::PRIMARY;
 use model::run::RunRecord;
 use model::run::node::NodeRecord;
 use model::run::server::LoadConnections;
@@ -37,6 +38,7 @@ use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
 pub use self::nodes::Standby;
+use self::nodes::node::NodeAccess;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site};
@@ -223,8 +225,10 @@ error
     pub(crate) fn load_conninfo(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
         match self {
             Stage::Embedded(stage) => {
+                let goes_on = workload.on_disconnect == OnLostConnection::Reconnect;
                 let local = || -> Result<Conninfo> {
-                    Ok(directory_data::conninfo_of_load(stage.conninfo()?, workload))
+                    let own = if goes_on { stage.conninfo_of_any() } else { stage.conninfo() };
+                    Ok(directory_data::conninfo_of_load(own?, workload))
                 };
                 stage.load_conninfo()?.map_or_else(local, Ok)
             }
@@ -288,6 +292,24 @@ error
         match self {
             Stage::Embedded(_) => false,
             Stage::Adopted(stage) => stage.pools_transactions(),
+        }
+    }
+
+    /// A node of our own servers, for an outage.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the server is not ours.
+    pub(crate) fn node(&mut self, name: &str) -> Result<NodeAccess<'_>> {
+        match self {
+            Stage::Embedded(stage) => stage.node(name),
+            Stage::Adopted(_) => bail!("`{name}` is not a server that pgdyno runs"),
+        }
+    }
+
+    /// Notes that this node takes the writes now: what follows asks it.
+    pub(crate) fn survived_by(&mut self, name: &str) {
+        if let Stage::Embedded(stage) = self {
+            stage.survivor = (name != PRIMARY).then(|| name.to_string());
         }
     }
 

@@ -7,6 +7,7 @@ pub mod huge_pages;
 pub mod launch;
 pub mod listen;
 pub mod numa;
+pub mod processes;
 pub mod restorer;
 pub mod upstream;
 pub mod wal_images;

@@ -27,7 +27,8 @@ use crate::stage::Stage;
 /// Sizes the WAL for the checkpoints that the case asks for, once the ramp-up has shown how much WAL the load writes.
 pub(crate) struct KeepWal<'a> {
     case: &'a Case,
-    stage: &'a mut Stage,
+    /// `None` where somebody else has the servers while the load runs.
+    stage: Option<&'a mut Stage>,
     meter: &'a Mutex<Meter>,
     go: u64,
     sizing: Option<Sizing>,
@@ -40,7 +41,7 @@ impl<'a> KeepWal<'a> {
     /// For a load that begins at `go`, nanoseconds since the Unix epoch.
     pub(crate) fn new(
         case: &'a Case,
-        stage: &'a mut Stage,
+        stage: Option<&'a mut Stage>,
         meter: &'a Mutex<Meter>,
         go: u64,
         sizing: Option<Sizing>,
@@ -64,7 +65,8 @@ impl<'a> KeepWal<'a> {
         let (Some(sizing), Some(rate)) = (sizing, lock(self.meter).rate(from, now)) else { return Ok(()) };
         self.detail = sizing.told(window, rate);
         if let Some(bytes) = sizing.wanted_bytes(case.wal, window, rate)
-            && let Some(changed) = self.stage.resize_wal(bytes)?
+            && let Some(stage) = self.stage.as_mut()
+            && let Some(changed) = stage.resize_wal(bytes)?
         {
             self.detail.insert("changed".to_string(), changed);
         }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use fleet::OutputTail;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
@@ -31,6 +31,8 @@ const OUTPUT_BYTES_MAX: usize = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the output is waited for after the end: what a command has started may hold it open.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// How long a command may take that is no hook, where the file says nothing about hooks.
+const ORDER_MAX: Duration = Duration::from_secs(60);
 /// How often the end of a command is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -56,7 +58,11 @@ impl Occasion<'_> {
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_secs(self.case.hooks.timeout_s.into())
+        match self.case.hooks.timeout_s {
+            // A case without hooks has none.
+            0 => ORDER_MAX,
+            timeout_s => Duration::from_secs(timeout_s.into()),
+        }
     }
 
     fn carry_out(&self, hook: Hook) -> Option<HookRecord> {
@@ -65,12 +71,37 @@ impl Occasion<'_> {
         let mut record =
             HookRecord { hook, command: words.to_vec(), start_unix_ns: unix_now(), ..HookRecord::default() };
         let mut command = Command::new(program);
-        command.args(args).envs(self.environment(hook)).stdin(Stdio::null());
-        if let Err(error) = self.run(hook, command, &mut record) {
-            record.failure = format!("{error:#}");
-        }
+        command.args(args).envs(self.environment(hook.as_str())).stdin(Stdio::null());
+        // What comes after puts back what came before, also when the user wants to stop.
+        let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
+        let called = self.run(command, program, may_be_stopped);
+        let called =
+            called.unwrap_or_else(|error| Called { failure: format!("{error:#}"), ..Called::default() });
+        (record.exit_code, record.output, record.failure) = (called.exit_code, called.output, called.failure);
         record.end_unix_ns = unix_now();
         Some(record)
+    }
+
+    /// Calls a command of the user's that is no hook, for what `name` says.
+    ///
+    /// # Errors
+    /// When it cannot be started, fails, or takes too long; with what it said.
+    pub(crate) fn order(&self, name: &str, words: &[String]) -> Result<()> {
+        let (program, args) = words.split_first().context("the command has no words")?;
+        let mut command = Command::new(program);
+        command.args(args).envs(self.environment(name)).stdin(Stdio::null());
+        let called = self.run(command, program, false)?;
+        let said = match called.output.trim() {
+            "" => String::new(),
+            output => format!("; it said: {output}"),
+        };
+        ensure!(
+            called.failure.is_empty(),
+            "{name} (`{}`): {}{said}",
+            secret::hide_command(words),
+            called.failure
+        );
+        Ok(())
     }
 
     /// Calls a command that puts back what its counterpart has set. Its failure is noted, but takes nothing away from what
@@ -84,9 +115,9 @@ impl Occasion<'_> {
     }
 
     /// What a command may want to know. Only levels that vary, and all of `[factors]`.
-    fn environment(&self, hook: Hook) -> Vec<(String, String)> {
+    fn environment(&self, name: &str) -> Vec<(String, String)> {
         let mut all = vec![
-            ("PGDYNO_HOOK".to_string(), hook.to_string()),
+            ("PGDYNO_HOOK".to_string(), name.to_string()),
             ("PGDYNO_CASE".to_string(), self.case.id.to_string()),
             ("PGDYNO_RUN".to_string(), self.run.to_string()),
             ("PGDYNO_LABEL".to_string(), self.case.label()),
@@ -96,30 +127,40 @@ impl Occasion<'_> {
         all
     }
 
-    fn run(&self, hook: Hook, mut command: Command, record: &mut HookRecord) -> Result<()> {
-        let name = record.command[0].clone();
+    fn run(&self, mut command: Command, program: &str, may_be_stopped: bool) -> Result<Called> {
         let (output, input) = std::io::pipe().context("cannot make a pipe")?;
         command.stdout(input.try_clone()?).stderr(input);
-        let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
+        let mut child =
+            spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{program}`"))?;
         let kept = OutputTail::keep(output, OUTPUT_BYTES_MAX).context("cannot start a thread")?;
         let timeout = self.timeout();
-        // What comes after puts back what came before, also when the user wants to stop.
-        let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
         let is_stopped = || may_be_stopped && self.stop.load(Ordering::Relaxed);
         let ended = wait_unless(&mut child, Instant::now() + timeout, &is_stopped)?;
-        record.exit_code = ended.and_then(|status| status.code());
         if ended.is_none() {
             end(&mut child, &kept)?;
         }
         kept.wait(LAST_OUTPUT);
-        record.output = without_levels(&visible(kept.text().trim_end()), self.case);
-        match ended {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => bail!("it failed ({status})"),
-            None if is_stopped() => bail!("it was ended because the user wanted to stop"),
-            None => bail!("it was ended after {} s (hooks.timeout)", timeout.as_secs()),
-        }
+        let failure = match ended {
+            Some(status) if status.success() => String::new(),
+            Some(status) => format!("it failed ({status})"),
+            None if is_stopped() => "it was ended because the user wanted to stop".to_string(),
+            None => format!("it was ended after {} s (hooks.timeout)", timeout.as_secs()),
+        };
+        Ok(Called {
+            exit_code: ended.and_then(|status| status.code()),
+            output: without_levels(&visible(kept.text().trim_end()), self.case),
+            failure,
+        })
     }
+}
+
+/// A command that was called.
+#[derive(Debug, Default)]
+struct Called {
+    exit_code: Option<i32>,
+    output: String,
+    /// Empty if it succeeded.
+    failure: String,
 }
 
 /// The variables in which hooks of a case find its levels: those that vary, and all of `[factors]`.

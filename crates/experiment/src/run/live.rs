@@ -150,7 +150,7 @@ impl OneRun<'_> {
         RunRecord { state, reason, ..record }
     }
 
-    fn occasion(&self) -> Occasion<'_> {
+    pub(crate) fn occasion(&self) -> Occasion<'_> {
         let (stop, pending_undo) = (self.site.environment.stop, self.site.changes.pending_undo);
         Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop, pending_undo }
     }
@@ -285,6 +285,19 @@ impl Live<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Records the standbys after the load. After an outage, whoever takes writes now is asked from here on.
+    fn look_at_nodes(&mut self, record: &mut RunRecord) -> Result<()> {
+        if record.outage.is_some() {
+            let conninfo = self.stage.conninfo()?;
+            self.found.iter_mut().for_each(|found| found.conninfo.clone_from(&conninfo));
+            return Ok(());
+        }
+        if let Err(error) = self.stage.standbys_after(record, self.run.site) {
+            record.telemetry_unavailable.insert("standbys".to_string(), format!("{error:#}"));
+        }
+        Ok(())
     }
 
     /// Tables that are vacuumed, prewarmed and counted.
@@ -445,9 +458,7 @@ impl Ground for Live<'_> {
         self.session = None;
         record.nodes = self.stage.prove_standbys(self.run.case, self.run.site)?;
         self.run.load(self, record, watch)?;
-        if let Err(error) = self.stage.standbys_after(record, self.run.site) {
-            record.telemetry_unavailable.insert("standbys".to_string(), format!("{error:#}"));
-        }
+        self.look_at_nodes(record)?;
         if let Some(counted) = counted {
             record.replay = Some(Box::new(counted.since(self.another_session())));
         }

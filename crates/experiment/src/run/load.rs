@@ -5,12 +5,14 @@ pub(crate) mod profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
+use model::experiment::outage::OutageSpec;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
@@ -28,6 +30,7 @@ use crate::run::admission;
 use crate::run::eyes;
 use crate::run::follow::{Follow, KeepWal};
 use crate::run::live::{Live, OneRun, ServerBefore};
+use crate::run::outage::Injection;
 use crate::run::outcome;
 use crate::run::place::LocalParts;
 use crate::run::search::Search;
@@ -76,6 +79,11 @@ impl OneRun<'_> {
         let sink = || telemetry.eyes_sink((*writer).clone());
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.callbacks.spot, sink(), &observer));
         let sizing = record.server.as_ref().and_then(Sizing::from_record);
+        let is_over = AtomicBool::new(false);
+        let (stage, injection) = match &self.case.outage {
+            None => (Some(&mut **stage), None),
+            Some(outage) => (None, Some(self.injection(stage, outage, go, &is_over))),
+        };
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
@@ -98,7 +106,13 @@ impl OneRun<'_> {
             Ok(())
         };
         let conduct = || fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
-        let done = profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
+        let (done, injected) = thread::scope(|scope| {
+            let injector = injection.map(|injection| scope.spawn(|| injection.inject()));
+            let done = profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
+            is_over.store(true, Ordering::Relaxed);
+            (done, injector.map(|injector| injector.join()))
+        });
+        record.outage = injected.transpose().map_err(|_| anyhow!("the outage was cut off"))?.map(Box::new);
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
@@ -117,6 +131,18 @@ impl OneRun<'_> {
             record.reason = reason;
         }
         Ok(())
+    }
+
+    /// The outage of the load that begins at `go`.
+    fn injection<'b>(
+        &'b self,
+        stage: &'b mut Stage,
+        outage: &'b OutageSpec,
+        go: u64,
+        is_over: &'b AtomicBool,
+    ) -> Injection<'b> {
+        let (block, program) = (self.spec.block, self.program);
+        Injection { stage, outage, occasion: self.occasion(), block, go, is_over, program }
     }
 
     /// The moment at which the load begins, nanoseconds since the Unix epoch, and the server processes that are ours besides the

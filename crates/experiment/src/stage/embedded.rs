@@ -8,6 +8,7 @@ use dataset::{layout, schema, session};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSpec, Tls};
 use model::experiment::keys;
+use model::experiment::outage::PRIMARY;
 use model::experiment::script::CaseData;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
@@ -16,13 +17,15 @@ use server::running::restorer::Restorer;
 use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
+use wire::conninfo::TargetSessionAttrs;
 
 use super::{LOADED, MADE_UNDER, data_words, labels, made_under, nodes, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
 use crate::stage::directory_data::DirectoryCase;
 use crate::stage::disk::{self, Adding, WalNeeds};
-use crate::stage::nodes::Standbys;
+use crate::stage::nodes::node::NodeAccess;
+use crate::stage::nodes::{Standby, Standbys};
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::{directory_data, os, own_data};
@@ -50,8 +53,10 @@ pub struct Embedded {
     pub(super) server: Option<OwnServer>,
     pub(super) cluster: Cluster,
     pub(super) key: ClusterKey,
-    /// Settings that the server was started with.
-    settings: BTreeMap<String, String>,
+    /// How the server was started.
+    options: StartOptions,
+    /// The node that takes writes since the primary was lost, if another one does.
+    pub(super) survivor: Option<String>,
     /// The cluster existed before this process, and its data may be as a run left it.
     pub(super) was_loaded_before: bool,
     /// The data was loaded just now, and no run has changed it.
@@ -64,14 +69,15 @@ pub struct Embedded {
 
 impl Embedded {
     fn new(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
-        let settings = BTreeMap::new();
+        let options = StartOptions::default();
         let wal_needs = WalNeeds::default();
         Embedded {
             standbys: Standbys::default(),
             server: None,
             cluster,
             key,
-            settings,
+            options,
+            survivor: None,
             was_loaded_before,
             is_fresh: false,
             loaded_on: None,
@@ -245,6 +251,7 @@ impl Embedded {
             return Ok(BTreeMap::from([("method".to_string(), method.to_string())]));
         }
         self.stop(StopMode::Immediate)?;
+        self.survivor = None;
         let mut detail = self.put_data_back(case, site, watch)?;
         let workspace = workspace_of(case, &site.environment)?;
         detail.extend(self.standbys.seed(case, &workspace, &self.key, &self.cluster)?);
@@ -262,7 +269,7 @@ impl Embedded {
         let reserved = (applied.pages.as_ref(), applied.page_cache_lost_bytes);
         detail.extend(self.start_with_pages(case, &site.changes, &options, reserved)?);
         let server = self.server.as_ref().context("the embedded server is not running")?;
-        self.standbys.start(case, server, &self.settings, &site.environment)?;
+        self.standbys.start(case, server, &self.options.settings, &site.environment)?;
         self.expect_in_effect(case, &site.environment)?;
         if case.prepare.restore {
             self.expect_whole(case, &site.environment)?;
@@ -418,7 +425,7 @@ impl Embedded {
 
     pub(super) fn start(&mut self, options: StartOptions) -> Result<()> {
         self.server = Some(OwnServer::start_with(&self.cluster, &options)?);
-        self.settings = options.settings;
+        self.options = options;
         Ok(())
     }
 
@@ -451,13 +458,13 @@ impl Embedded {
     pub(super) fn resize_wal(&mut self, max_wal_bytes: u64) -> Result<String> {
         let version_num = self.cluster.binaries.version_num;
         let (name, value) = server::settings::defaults::wal_setting(version_num, max_wal_bytes);
-        let before = self.settings.insert(name.to_string(), value.clone()).unwrap_or_default();
+        let before = self.options.settings.insert(name.to_string(), value.clone()).unwrap_or_default();
         let chosen = BTreeMap::from([(name.to_string(), value.clone())]);
-        let settings = &mut self.settings;
+        let settings = &mut self.options.settings;
         self.wal_needs
             .within(|room| server::cluster::space::fit_wal(&self.cluster, &chosen, room, settings))
             .context(keys::run::WAL.name)?;
-        self.running()?.reconfigure(&self.cluster, &self.settings)?;
+        self.running()?.reconfigure(&self.cluster, &self.options.settings)?;
         Ok(format!("{name} = {value} (was {before})"))
     }
 
@@ -471,7 +478,35 @@ impl Embedded {
     }
 
     pub(super) fn conninfo(&self) -> Result<Conninfo> {
-        Ok(named(self.running()?.conninfo()))
+        let standby = self.survivor.as_ref().and_then(|name| self.standbys.find(name)?.server());
+        Ok(named(standby.map_or_else(|| self.running(), Ok)?.conninfo()))
+    }
+
+    /// Where a load connects that goes on when the primary is lost: to whichever node takes writes.
+    pub(super) fn conninfo_of_any(&self) -> Result<Conninfo> {
+        let mut conninfo = named(self.running()?.conninfo());
+        if self.standbys.all().is_empty() {
+            return Ok(conninfo);
+        }
+        let standbys = self.standbys.all().iter().filter_map(Standby::server);
+        conninfo.hosts.extend(standbys.flat_map(|server| server.conninfo().hosts));
+        conninfo.target_session_attrs = TargetSessionAttrs::ReadWrite;
+        Ok(conninfo)
+    }
+
+    /// A node by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn node(&mut self, name: &str) -> Result<NodeAccess<'_>> {
+        if name != PRIMARY {
+            return self.standbys.access(name, &self.cluster);
+        }
+        Ok(NodeAccess::primary(
+            self.server.as_mut().context("the embedded server is not running")?,
+            &self.cluster,
+            &self.options,
+        ))
     }
 
     /// How the load connects, if not as pgdyno itself does.

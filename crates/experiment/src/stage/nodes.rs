@@ -1,5 +1,6 @@
 //! The standbys of our own server: seeded from the snapshot of its data, started after it, stopped before it, and removed at the end.
 
+pub(crate) mod node;
 mod proof;
 pub(crate) mod waited_for;
 
@@ -19,6 +20,7 @@ use server::running::upstream::Upstream;
 use server::{Cluster, OwnServer, StartOptions, StopMode};
 use wire::{Session, quote_literal};
 
+use self::node::NodeAccess;
 use self::proof::AskedPrimary;
 use super::LOADED;
 use crate::site::Environment;
@@ -45,6 +47,8 @@ pub struct Standby {
     server: Option<OwnServer>,
     cluster: Cluster,
     name: String,
+    /// How its server was started.
+    options: StartOptions,
     claim: Claim,
 }
 
@@ -100,6 +104,28 @@ impl Standbys {
     /// All of them, `s1` first.
     pub fn all(&self) -> &[Standby] {
         &self.nodes
+    }
+
+    /// The one of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Standby> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The one of this name, for an outage; `primary` is the cluster that it follows.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn access(&mut self, name: &str, primary: &Cluster) -> Result<NodeAccess<'_>> {
+        let node = self.nodes.iter_mut().find(|node| node.name == name);
+        let node = node.with_context(|| format!("there is no standby `{name}`"))?;
+        let control = primary.control_file().ok().filter(|control| control.is_shut_down);
+        Ok(NodeAccess {
+            name: name.to_string(),
+            server: node.server.as_mut().with_context(|| format!("standby `{name}` is not running"))?,
+            cluster: &node.cluster,
+            options: &node.options,
+            end_of_primary: control.map(|control| control.checkpoint),
+        })
     }
 
     /// Stops their servers.
@@ -255,7 +281,7 @@ impl Standby {
         key.parts.insert("standby".to_string(), name.clone());
         let claim = workspace.claim(&key)?;
         let cluster = claim.standby(primary).with_context(|| format!("make standby `{name}`"))?;
-        Ok(Standby { server: None, cluster, name, claim })
+        Ok(Standby { server: None, cluster, name, options: StartOptions::default(), claim })
     }
 
     fn start(&mut self, upstream: Upstream, settings: &BTreeMap<String, String>) -> Result<()> {
@@ -263,7 +289,7 @@ impl Standby {
             StartOptions { settings: settings.clone(), upstream: Some(upstream), ..StartOptions::default() };
         let server = OwnServer::start_with(&self.cluster, &options)
             .with_context(|| format!("start standby `{}`", self.name))?;
-        self.server = Some(server);
+        (self.server, self.options) = (Some(server), options);
         Ok(())
     }
 

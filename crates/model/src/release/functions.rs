@@ -32,6 +32,8 @@ pub const WAL_WRITTEN: Renamed = renamed(100_000, "pg_current_xlog_location", "p
 /// The position up to which WAL is inserted (10).
 pub const WAL_INSERTED: Renamed =
     renamed(100_000, "pg_current_xlog_insert_location", "pg_current_wal_insert_lsn");
+/// The position from which recovery begins, in `pg_control_checkpoint()` (10).
+pub const REDO_COLUMN: Renamed = renamed(100_000, "redo_location", "redo_lsn");
 /// The end of the names of positions in `pg_stat_replication` (10).
 pub const POSITION_COLUMN: Renamed = renamed(100_000, "location", "lsn");
 /// The name of the file with a position in WAL (10).

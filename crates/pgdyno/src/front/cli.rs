@@ -175,6 +175,9 @@ pub(crate) enum Command {
     /// Restore the values that a pgdyno has set, if it is killed; it has the other end of standard input.
     #[command(hide = true)]
     Undo,
+    /// Let processes that an outage has stopped go on, if the pgdyno that stopped them is killed.
+    #[command(hide = true)]
+    Thaw(crate::thaw::ThawArgs),
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),

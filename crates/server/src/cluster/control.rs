@@ -1,5 +1,5 @@
 //! The facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 19
-//! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
+//! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state, time, checkPoint).
 
 use std::path::Path;
 
@@ -25,6 +25,8 @@ pub struct ControlFile {
     pub catalog_version: u32,
     /// Whether it was shut down cleanly, so that a start needs no recovery.
     pub is_shut_down: bool,
+    /// Where the record of the last checkpoint begins in the WAL: after a clean shutdown, nothing follows it.
+    pub checkpoint: u64,
 }
 
 impl ControlFile {
@@ -38,7 +40,8 @@ impl ControlFile {
         let system_identifier = u64::from_ne_bytes(bytes.get(0..8)?.try_into().ok()?);
         let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let (catalog_version, state) = (number(12)?, number(16)?);
-        Some(ControlFile { system_identifier, catalog_version, is_shut_down: state == SHUT_DOWN })
+        let checkpoint = u64::from_ne_bytes(bytes.get(32..40)?.try_into().ok()?);
+        Some(ControlFile { system_identifier, catalog_version, is_shut_down: state == SHUT_DOWN, checkpoint })
     }
 }
 

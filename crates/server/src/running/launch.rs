@@ -26,6 +26,7 @@ use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
 use crate::running::listen::{ListenAddress, LoadEntrance};
 use crate::running::numa::Binding;
+use crate::running::processes::{ServerProcess, children_of, is_alive};
 use crate::running::upstream::Upstream;
 use crate::settings::check_settings;
 use crate::settings::defaults::log_line_prefix;
@@ -245,6 +246,14 @@ impl OwnServer {
     /// Ends all its processes at once with SIGKILL, like a crash: nothing is written any more, and the next start
     /// recovers from the WAL. The operating system's cached writes are not lost. Returns the number of processes.
     pub fn crash(mut self) -> Result<usize> {
+        self.kill()
+    }
+
+    /// As [`OwnServer::crash`], and keeps its socket's directory for [`OwnServer::start_again`].
+    ///
+    /// # Errors
+    /// When a process cannot be killed, or does not end.
+    pub fn kill(&mut self) -> Result<usize> {
         let pid = Pid::from_raw(self.child.id() as i32);
         // A stopped postmaster starts no process and reaps none, so that ids keep their meaning.
         kill(pid, Signal::SIGSTOP).context("stop the server's postmaster")?;
@@ -260,7 +269,41 @@ impl OwnServer {
             ensure!(Instant::now() < end, "a killed process of the server does not end; its disk may hang");
             thread::sleep(ATTEMPT_PAUSE);
         }
+        crate::process::segments::remove_of(self.child.id(), &self.account);
+        self.has_ended = true;
         Ok(children.len() + 1)
+    }
+
+    /// Stops the server, which can be [started again](OwnServer::start_again) where its clients know it.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub fn halt(&mut self, mode: StopMode) -> Result<StopReport> {
+        self.shut(mode)
+    }
+
+    /// Starts a server that has ended again, with the socket that it had, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// When it does not start; says what its log says.
+    pub fn start_again(&mut self, cluster: &Cluster, options: &StartOptions) -> Result<(), StartError> {
+        let before = |error: anyhow::Error| StartError::before(&error, cluster.log_path());
+        prepare(cluster, options).map_err(before)?;
+        self.child = spawn(cluster, options, &self.socket.path, self.door.as_ref()).map_err(before)?;
+        self.has_ended = false;
+        groups::enter(&options.groups, self.pid()).map_err(before)?;
+        self.wait_until_ready(options.deadline)?;
+        self.enter(&options.groups).map_err(before)
+    }
+
+    /// The processes of a running server: the postmaster first, each with its id and its title as `ps` shows it.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn processes(&self) -> Result<Vec<ServerProcess>> {
+        let postmaster = Pid::from_raw(self.child.id() as i32);
+        let all = std::iter::once(postmaster).chain(children_of(postmaster)?);
+        Ok(all.map(ServerProcess::find).collect())
     }
 
     fn launch(cluster: &Cluster, options: &StartOptions) -> Result<OwnServer> {
@@ -270,34 +313,7 @@ impl OwnServer {
             .listen
             .map(|listen| LoadEntrance::new(listen, version_num, &socket.path, &cluster.account));
         let door = door.transpose()?;
-        let log = new_log(&cluster.log_path())?;
-        let mut command =
-            server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
-        command.arg("-D").arg(cluster.data_dir());
-        // On the command line, where neither a file nor ALTER SYSTEM overrides them.
-        let of_door = match &door {
-            Some(door) => door.settings(),
-            None => vec![("listen_addresses", String::new())],
-        };
-        let of_all = [
-            ("port", door.as_ref().map_or(SOCKET_PORT, LoadEntrance::port).to_string()),
-            ("unix_socket_directories", socket.path.to_string_lossy().into_owned()),
-            ("unix_socket_permissions", "0700".to_string()),
-            ("logging_collector", "off".to_string()),
-            ("log_destination", "stderr".to_string()),
-            ("log_line_prefix", log_line_prefix(version_num).to_string()),
-        ];
-        for (name, value) in of_all.into_iter().chain(of_door) {
-            command.arg("-c").arg(format!("{name}={value}"));
-        }
-        if let Some(binding) = &options.binding {
-            binding.apply(&mut command)?;
-        }
-        command.stdout(log.try_clone()?).stderr(log);
-        others::forget(&cluster.root)?;
-        // SIGQUIT is PostgreSQL's immediate shutdown: nothing outlives us, and the WAL stays intact.
-        let child =
-            crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
+        let child = spawn(cluster, options, &socket.path, door.as_ref())?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
         let server = OwnServer {
             child,
@@ -422,28 +438,39 @@ fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
     }
 }
 
-/// The existing processes that `parent` started.
-fn children_of(parent: Pid) -> Result<Vec<Pid>> {
-    let of = |entry: fs::DirEntry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        (stat_fields(pid)?.1 == parent.as_raw()).then(|| Pid::from_raw(pid))
+/// Starts `postgres` on a cluster, with its socket in this directory.
+fn spawn(
+    cluster: &Cluster,
+    options: &StartOptions,
+    socket: &Path,
+    door: Option<&LoadEntrance>,
+) -> Result<Child> {
+    let log = new_log(&cluster.log_path())?;
+    let mut command = server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
+    command.arg("-D").arg(cluster.data_dir());
+    // On the command line, where neither a file nor ALTER SYSTEM overrides them.
+    let of_door = match door {
+        Some(door) => door.settings(),
+        None => vec![("listen_addresses", String::new())],
     };
-    let entries = fs::read_dir("/proc").context("list the server's processes in `/proc`")?;
-    Ok(entries.flatten().filter_map(of).collect())
-}
-
-/// Whether a process exists and has not ended; a zombie has ended.
-fn is_alive(pid: Pid) -> bool {
-    stat_fields(pid.as_raw()).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
-}
-
-/// State and parent of a process (proc_pid_stat(5)).
-fn stat_fields(pid: i32) -> Option<(char, i32)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before them may contain blanks and parentheses.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
+    let of_all = [
+        ("port", door.map_or(SOCKET_PORT, LoadEntrance::port).to_string()),
+        ("unix_socket_directories", socket.to_string_lossy().into_owned()),
+        ("unix_socket_permissions", "0700".to_string()),
+        ("logging_collector", "off".to_string()),
+        ("log_destination", "stderr".to_string()),
+        ("log_line_prefix", log_line_prefix(cluster.binaries.version_num).to_string()),
+    ];
+    for (name, value) in of_all.into_iter().chain(of_door) {
+        command.arg("-c").arg(format!("{name}={value}"));
+    }
+    if let Some(binding) = &options.binding {
+        binding.apply(&mut command)?;
+    }
+    command.stdout(log.try_clone()?).stderr(log);
+    others::forget(&cluster.root)?;
+    // SIGQUIT is PostgreSQL's immediate shutdown: nothing outlives us, and the WAL stays intact.
+    crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")
 }
 
 /// A new log for this start; that of the last one is kept under another name.

@@ -1,0 +1,133 @@
+//! The fault itself: what is done to a server, and what shows that it was done.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use model::experiment::outage::{Fault, OutageSpec, PRIMARY};
+use server::StopMode;
+use server::running::processes::{Frozen, ServerProcess};
+use wire::Session;
+
+use super::thaw::Thaw;
+use crate::run::hooks::Occasion;
+use crate::stage::Stage;
+use crate::stage::nodes::node::NodeAccess;
+
+/// How long processes may take until the kernel shows them as stopped.
+const STOPPED_MAX: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A fault that was done.
+pub(super) struct Harm {
+    /// What shows it.
+    pub(super) proof: String,
+    lasting: Lasting,
+}
+
+/// What lasts of a fault until it is undone.
+enum Lasting {
+    /// Nothing: the next restore undoes it.
+    Nothing,
+    /// Processes that are stopped; somebody else lets them go on if this process is killed.
+    Stopped(Frozen, Thaw),
+    /// What the user's command has done.
+    Command,
+}
+
+impl Harm {
+    /// Does what an outage says.
+    ///
+    /// # Errors
+    /// When it cannot be done, or nothing shows that it was done.
+    pub(super) fn inflict(
+        outage: &OutageSpec,
+        stage: &mut Stage,
+        occasion: &Occasion,
+        program: &Path,
+    ) -> Result<Harm> {
+        let node = outage.fault.node().unwrap_or(PRIMARY);
+        match &outage.fault {
+            Fault::KillPrimary | Fault::KillStandby(_) => kill(&mut stage.node(node)?),
+            Fault::StopPrimary { is_immediate } => {
+                let mode = if *is_immediate { StopMode::Immediate } else { StopMode::Fast };
+                stop(&mut stage.node(node)?, mode)
+            }
+            Fault::Switchover => stop(&mut stage.node(node)?, StopMode::Fast),
+            Fault::Freeze { process, .. } => freeze(&stage.node(node)?, process.as_deref(), program),
+            Fault::Cut(_) => bail!("the way to `{node}` has no switch"),
+            Fault::Hook => by_command(outage, occasion),
+        }
+    }
+
+    /// Whether something lasts that must be undone.
+    pub(super) fn is_undone_later(&self) -> bool {
+        !matches!(self.lasting, Lasting::Nothing)
+    }
+
+    /// Undoes it, the user's command by `words`.
+    ///
+    /// # Errors
+    /// When that command fails.
+    pub(super) fn undo(self, words: &[String], occasion: &Occasion) -> Result<()> {
+        match self.lasting {
+            Lasting::Nothing => Ok(()),
+            Lasting::Stopped(frozen, thaw) => {
+                drop(frozen);
+                drop(thaw);
+                Ok(())
+            }
+            Lasting::Command if words.is_empty() => Ok(()),
+            Lasting::Command => occasion.order("undo", words),
+        }
+    }
+}
+
+fn kill(node: &mut NodeAccess) -> Result<Harm> {
+    let conninfo = node.conninfo();
+    let n = node.server().kill()?;
+    let refused = match Session::connect(&conninfo) {
+        Ok(_) => bail!("`{}` was killed, and still takes connections", node.name()),
+        Err(error) => error.to_string(),
+    };
+    let proof = format!("{n} processes of `{}` were killed; a new connection: {refused}", node.name());
+    Ok(Harm { proof, lasting: Lasting::Nothing })
+}
+
+fn stop(node: &mut NodeAccess, mode: StopMode) -> Result<Harm> {
+    let report = node.server().halt(mode)?;
+    let is_as_asked = mode == StopMode::Immediate || report.is_clean;
+    ensure!(is_as_asked, "`{}` did not stop as asked: {}", node.name(), report.ending);
+    let proof = format!("`{}` stopped after {:.3} s: {}", node.name(), report.seconds, report.ending);
+    Ok(Harm { proof, lasting: Lasting::Nothing })
+}
+
+fn freeze(node: &NodeAccess, kind: Option<&str>, program: &Path) -> Result<Harm> {
+    let all = node.processes()?;
+    let chosen: Vec<ServerProcess> =
+        all.into_iter().filter(|process| kind.is_none_or(|kind| process.is_kind(kind))).collect();
+    ensure!(!chosen.is_empty(), "`{}` has no process `{}`", node.name(), kind.unwrap_or_default());
+    // Before the first one is stopped: a stopped server does not hear that we have ended.
+    let thaw = Thaw::start(program, &chosen)?;
+    let frozen = Frozen::stop(&chosen)?;
+    let end = Instant::now() + STOPPED_MAX;
+    while !frozen.is_seen() {
+        ensure!(Instant::now() < end, "not all processes of `{}` are shown as stopped", node.name());
+        thread::sleep(LOOK);
+    }
+    let n = frozen.pids().len();
+    let proof = format!("{n} of the processes of `{}` are stopped (state T)", node.name());
+    Ok(Harm { proof, lasting: Lasting::Stopped(frozen, thaw) })
+}
+
+fn by_command(outage: &OutageSpec, occasion: &Occasion) -> Result<Harm> {
+    occasion.order("outage", &outage.run)?;
+    let proof = if outage.check.is_empty() {
+        "the command ended without an error".to_string()
+    } else {
+        occasion.order("check", &outage.check).context("nothing shows that it happened")?;
+        "the command of check ended without an error".to_string()
+    };
+    Ok(Harm { proof, lasting: Lasting::Command })
+}

@@ -1,0 +1,44 @@
+//! Somebody who lets stopped processes go on if this process is killed: a stopped server does not hear that we have ended.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::{Context, Result};
+use server::running::processes::ServerProcess;
+
+/// The command of the program that does it.
+pub const COMMAND: &str = "thaw";
+/// What is said to it when nothing is stopped any more.
+pub const FAREWELL: &[u8] = b"done\n";
+
+/// A process at the end of a pipe. Dropping it says that nothing is stopped any more.
+pub(super) struct Thaw {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Thaw {
+    /// Starts it for these processes.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(program: &Path, processes: &[ServerProcess]) -> Result<Thaw> {
+        let mut command = Command::new(program);
+        command.arg(COMMAND).args(processes.iter().map(|process| process.pid.to_string()));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().context("start the process that lets a stopped server go on")?;
+        let pipe = child.stdin.take();
+        Ok(Thaw { child, pipe })
+    }
+}
+
+impl Drop for Thaw {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            // One that is gone needs no farewell.
+            pipe.write_all(FAREWELL).ok();
+        }
+        self.child.wait().ok();
+    }
+}

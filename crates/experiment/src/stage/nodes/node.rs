@@ -1,0 +1,98 @@
+//! One of the servers that pgdyno runs for a case, by its name: the primary or a standby.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use model::experiment::outage::PRIMARY;
+use model::release::{Release, functions};
+use server::running::processes::ServerProcess;
+use server::{Cluster, OwnServer, StartOptions};
+use wire::{Conninfo, Session, quote_literal};
+
+/// Pause between two looks at a node.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A server that an outage may hit.
+pub(crate) struct NodeAccess<'a> {
+    pub(super) name: String,
+    pub(super) server: &'a mut OwnServer,
+    pub(super) cluster: &'a Cluster,
+    /// How it was started.
+    pub(super) options: &'a StartOptions,
+    /// Where the last record of its primary begins in the WAL, once that was shut down.
+    pub(super) end_of_primary: Option<u64>,
+}
+
+impl<'a> NodeAccess<'a> {
+    /// The primary.
+    pub(crate) fn primary(
+        server: &'a mut OwnServer,
+        cluster: &'a Cluster,
+        options: &'a StartOptions,
+    ) -> NodeAccess<'a> {
+        NodeAccess { name: PRIMARY.to_string(), server, cluster, options, end_of_primary: None }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its server.
+    pub(crate) fn server(&mut self) -> &mut OwnServer {
+        self.server
+    }
+
+    /// Where pgdyno reaches it.
+    pub(crate) fn conninfo(&self) -> Conninfo {
+        Conninfo { application_name: Some("pgdyno".to_string()), ..self.server.conninfo() }
+    }
+
+    /// Its processes.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub(crate) fn processes(&self) -> Result<Vec<ServerProcess>> {
+        self.server.processes()
+    }
+
+    /// Starts it again where its clients know it.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(crate) fn start_again(&mut self) -> Result<()> {
+        Ok(self.server.start_again(self.cluster, self.options)?)
+    }
+
+    /// Asks it to become a primary.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub(crate) fn promote(&mut self) -> Result<()> {
+        self.server.promote(self.cluster)
+    }
+
+    /// Waits until it has replayed all that its primary, which was shut down, has written.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub(crate) fn expect_all_replayed(&mut self, longest: Duration) -> Result<()> {
+        let end_of_primary = self.end_of_primary.context("the primary was not shut down cleanly")?;
+        let position = format!("{:X}/{:X}", end_of_primary >> 32, end_of_primary & 0xFFFF_FFFF);
+        let release = Release::new(self.cluster.binaries.version_num);
+        let (difference, replayed) =
+            (release.name(functions::WAL_DIFFERENCE), release.name(functions::WAL_REPLAYED));
+        let sql = format!(
+            "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) > 0)::text",
+            quote_literal(&position)
+        );
+        let mut session = Session::connect(&self.conninfo()).context("connect to the standby")?;
+        let end = Instant::now() + longest;
+        while session.query(&sql)?.scalar() != Some("true") {
+            ensure!(Instant::now() < end, "`{}` has not replayed WAL up to {position}", self.name);
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! A process that outlives pgdyno for as long as it takes to let a server go on that an outage has stopped.
+//!
+//! It is this program (`pgdyno thaw`) in a session of its own, and reads a pipe whose other end only pgdyno has. A pgdyno that has let
+//! the processes go on says so. The end of the pipe without that word means that it was killed: then they go on, and hear the signal
+//! that ends a server whose pgdyno has ended.
+
+use std::io::Read;
+
+use anyhow::{Error, Result};
+use clap::Args;
+use experiment::run::outage::thaw::FAREWELL;
+use server::running::processes::Held;
+
+use crate::{Exit, guard, signals};
+
+/// Arguments of `pgdyno thaw`.
+#[derive(Debug, Args)]
+pub(crate) struct ThawArgs {
+    /// Ids of the processes.
+    #[arg(required = true)]
+    pids: Vec<i32>,
+}
+
+/// The process itself.
+///
+/// # Errors
+/// When it cannot leave the terminal.
+pub(crate) fn thaw(args: &ThawArgs) -> Result<Exit> {
+    signals::ignore();
+    // One that has ended already needs it no more.
+    let held: Vec<Held> = args.pids.iter().filter_map(|pid| Held::find(*pid).ok()).collect();
+    guard::leave_terminal().map_err(Error::msg)?;
+
+    let mut said = Vec::new();
+    // A pipe that cannot be read is a pgdyno that cannot be heard.
+    std::io::stdin().take(FAREWELL.len() as u64).read_to_end(&mut said).ok();
+    if said != FAREWELL {
+        held.iter().for_each(Held::go_on);
+    }
+    Ok(Exit::Done)
+}
