@@ -96,6 +96,8 @@ pub struct Permissions<'a> {
     pub risks: Risks,
     /// Settings of servers by URL that may be changed.
     pub allowed: AllowedChange<'a>,
+    /// Servers by URL that the commands of an outage may harm: names of targets, or hosts.
+    pub outages: &'a [String],
 }
 
 /// Values of systems and servers that are changed for a run, and restored.
@@ -157,6 +159,7 @@ impl<'a> Site<'a> {
                 replace_databases: &[],
                 risks: Risks::default(),
                 allowed: AllowedChange::Nothing,
+                outages: &[],
             },
             changes: SystemChanges {
                 os: None,

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::setting;
-use model::experiment::case::{Case, OnLostConnection, ServerSource, WorkloadSpec};
+use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use model::experiment::outage::PRIMARY;
 use model::run::RunRecord;
 use model::run::node::NodeRecord;
@@ -222,13 +222,12 @@ error
     ///
     /// # Errors
     /// When no server is running.
-    pub(crate) fn load_conninfo(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
+    pub(crate) fn load_conninfo(&self, case: &Case) -> Result<Conninfo> {
+        let workload = &case.workload;
         match self {
             Stage::Embedded(stage) => {
-                let goes_on = workload.on_disconnect == OnLostConnection::Reconnect;
                 let local = || -> Result<Conninfo> {
-                    let own = if goes_on { stage.conninfo_of_any() } else { stage.conninfo() };
-                    Ok(directory_data::conninfo_of_load(own?, workload))
+                    Ok(directory_data::conninfo_of_load(stage.conninfo_of_clients(case)?, workload))
                 };
                 stage.load_conninfo()?.map_or_else(local, Ok)
             }

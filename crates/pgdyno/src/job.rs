@@ -176,6 +176,7 @@ impl Job {
                 replace_databases: terms.consent.replace_databases,
                 risks: terms.consent.risks,
                 allowed: terms.consent.allowed,
+                outages: terms.consent.outages,
             },
             changes: SystemChanges {
                 os: os.as_ref().map(|os| &os.keeper),

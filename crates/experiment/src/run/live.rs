@@ -47,7 +47,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::connections::HoldingSession;
-use crate::stage::{Stage, connections};
+use crate::stage::{Stage, Standby, connections};
 use crate::survey;
 
 /// Limit for the server to become quiet.
@@ -428,6 +428,12 @@ impl Ground for Live<'_> {
         let tables = self.tables(record);
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let mut detail = prewarm::prewarm(self.session()?, &tables)?;
+        for standby in self.stage.standbys().iter().filter_map(Standby::server) {
+            prewarm::prewarm(
+                &mut session::open(&standby.conninfo(), self.run.site.environment.stop)?,
+                &tables,
+            )?;
+        }
         detail.extend(self.on_other_hosts(|session| prewarm::prewarm(session, &tables))?);
         let (data_dir, is_own) = self.files();
         record.residency.before =

@@ -186,7 +186,7 @@ impl OneRun<'_> {
         place: &LocalParts,
         record: &mut RunRecord,
     ) -> Result<(Fleet, Ready)> {
-        let conninfo = stage.load_conninfo(&self.case.workload)?;
+        let conninfo = stage.load_conninfo(self.case)?;
         let load = self.load_spec(&conninfo, place, record);
         record.load = Some(load.recorded());
         let mut fleet = self.start_drivers(load, &conninfo, stage)?;

@@ -6,10 +6,11 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use dataset::state::{self, DataState, WorkloadTables};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
-use model::experiment::case::{Case, ServerSpec, Tls};
+use model::experiment::case::{Case, OnLostConnection, ServerSpec, Tls};
 use model::experiment::keys;
 use model::experiment::outage::PRIMARY;
 use model::experiment::script::CaseData;
+use model::experiment::topology::Reads;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
@@ -17,7 +18,8 @@ use server::running::restorer::Restorer;
 use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
-use wire::conninfo::TargetSessionAttrs;
+use wire::Host;
+use wire::conninfo::{LoadBalanceHosts, TargetSessionAttrs};
 
 use super::{LOADED, MADE_UNDER, data_words, labels, made_under, nodes, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
@@ -482,16 +484,28 @@ impl Embedded {
         Ok(named(standby.map_or_else(|| self.running(), Ok)?.conninfo()))
     }
 
-    /// Where a load connects that goes on when the primary is lost: to whichever node takes writes.
-    pub(super) fn conninfo_of_any(&self) -> Result<Conninfo> {
-        let mut conninfo = named(self.running()?.conninfo());
-        if self.standbys.all().is_empty() {
-            return Ok(conninfo);
-        }
+    /// Where the clients of a case connect over sockets: to the primary; to whichever node takes writes, if they go on when the
+    /// primary is lost; or to those that the case reads from.
+    pub(super) fn conninfo_of_clients(&self, case: &Case) -> Result<Conninfo> {
+        let primary = self.conninfo()?;
         let standbys = self.standbys.all().iter().filter_map(Standby::server);
-        conninfo.hosts.extend(standbys.flat_map(|server| server.conninfo().hosts));
-        conninfo.target_session_attrs = TargetSessionAttrs::ReadWrite;
-        Ok(conninfo)
+        let standbys: Vec<Host> = standbys.flat_map(|server| server.conninfo().hosts).collect();
+        let goes_on = case.workload.on_disconnect == OnLostConnection::Reconnect;
+        let of_all = || [&primary.hosts[..], &standbys].concat();
+        let by_chance = |hosts: Vec<Host>| Conninfo {
+            hosts,
+            load_balance_hosts: LoadBalanceHosts::Random,
+            ..primary.clone()
+        };
+        Ok(match case.get(keys::workload::READS) {
+            _ if standbys.is_empty() => primary,
+            Reads::Primary if goes_on => {
+                Conninfo { hosts: of_all(), target_session_attrs: TargetSessionAttrs::ReadWrite, ..primary }
+            }
+            Reads::Primary => primary,
+            Reads::Standbys => by_chance(standbys),
+            Reads::All => by_chance(of_all()),
+        })
     }
 
     /// A node by its name.

@@ -21,6 +21,7 @@ pub mod value;
 pub mod workload;
 
 use crate::experiment::keys::key::Key;
+use crate::experiment::keys::option::KeyOption;
 use crate::experiment::keys::row::{KeyRow, NAME};
 use crate::experiment::keys::value::{KeyValue, Named};
 
@@ -109,7 +110,7 @@ pub const OUTAGE: &str = "outage";
 
 const OUTAGES: &[KeyRow] = &[KeyRow {
     name: OUTAGE,
-    what: "a fault that is injected while the load runs, and what follows it: tables `[[outage]]`, or faults alone such as `\"kill-primary\"` (see *Outages*)",
+    what: "a fault that is injected while the load runs, and what follows it: tables `[[outage]]`, or faults alone such as `\"kill-primary\"`",
     may_vary: true,
     keeps_all: true,
     is_of_place: true,
@@ -117,6 +118,14 @@ const OUTAGES: &[KeyRow] = &[KeyRow {
         let names: Vec<String> = experiment.outage.levels().into_iter().map(|level| level.name).collect();
         if names.is_empty() { Vec::new() } else { vec![(OUTAGE.to_string(), names)] }
     },
+    option: Some(
+        KeyOption::text(
+            "outage",
+            "FAULT,...",
+            "Fault that is injected while the load runs: kill-primary, kill-standby, stop-primary, switchover, freeze s1, hook:PROGRAM (called with do, check and undo); several make a factor; needs a rate (--pace)",
+        )
+        .both("Fault that is injected on both sides while the load runs, as for `run`"),
+    ),
     ..row::row(row::KeyKind::Outages, "none")
 }];
 

@@ -148,6 +148,27 @@ pub struct Moment {
 #[serde(transparent)]
 pub struct Faults(pub Vec<Fault>);
 
+impl OutageSection {
+    /// The table that a fault alone stands for; `hook:PROGRAM` is a program that is called with `do`, `check` and `undo`.
+    fn from_fault(text: &str) -> Result<OutageSection, String> {
+        let Some(program) = text.strip_prefix("hook:").map(str::trim) else {
+            return Ok(OutageSection { faults: Faults(vec![text.parse()?]), ..OutageSection::default() });
+        };
+        if program.is_empty() {
+            return Err(format!("`{text}` names no program: hook:./kill-leader.sh"));
+        }
+        let call = |word: &str| vec![program.to_string(), word.to_string()];
+        Ok(OutageSection {
+            faults: Faults(vec![Fault::Hook]),
+            name: Some(text.to_string()),
+            run: call("do"),
+            undo: call("undo"),
+            check: call("check"),
+            ..OutageSection::default()
+        })
+    }
+}
+
 impl Fault {
     /// What it may be, for messages.
     pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, hook";
@@ -331,13 +352,17 @@ impl<'de> Deserialize<'de> for Outages {
         #[derive(Deserialize)]
         #[serde(untagged, expecting = "tables [[outage]], or faults such as \"kill-primary\"")]
         enum Given {
-            Faults(Faults),
+            One(String),
+            Several(Vec<String>),
             Tables(Vec<OutageSection>),
         }
-        Ok(match Given::deserialize(from)? {
-            Given::Tables(tables) => Outages(tables),
-            Given::Faults(faults) => Outages(vec![OutageSection { faults, ..OutageSection::default() }]),
-        })
+        let texts = match Given::deserialize(from)? {
+            Given::Tables(tables) => return Ok(Outages(tables)),
+            Given::One(text) => vec![text],
+            Given::Several(texts) => texts,
+        };
+        let tables = texts.iter().map(|text| OutageSection::from_fault(text));
+        tables.collect::<Result<Vec<_>, String>>().map(Outages).map_err(serde::de::Error::custom)
     }
 }
 
@@ -419,5 +444,8 @@ mod tests {
         assert_eq!(levels("outage = [\"kill-primary\", \"switchover\"]"), ["kill-primary", "switchover"]);
         let tables = "[[outage]]\ndo = [\"kill-primary\", \"switchover\"]\n[[outage]]\ndo = \"freeze s1\"\nname = \"ice\"\nfor = \"2s\"\n";
         assert_eq!(levels(tables), ["kill-primary", "switchover", "ice"]);
+        let hook: File = toml::from_str("outage = \"hook:./x.sh\"").unwrap();
+        assert_eq!(hook.outage.0[0].undo, ["./x.sh", "undo"]);
+        assert!(toml::from_str::<File>("outage = \"hook:\"").is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use crate::experiment::keys::topology::TopologySection;
+use crate::text::word_enum::words;
 
 impl TopologySection {
     /// Whether it is that of an experiment that says nothing.
@@ -58,6 +59,19 @@ impl Synchronous {
             Synchronous::All => n_standbys,
             Synchronous::Any(n) | Synchronous::First(n) => n,
         }
+    }
+}
+
+words! {
+    /// Where a load that only reads connects.
+    Reads, "a place to read" {
+        /// To the primary.
+        #[default]
+        Primary = "primary",
+        /// To its standbys, each connection to one of them by chance.
+        Standbys = "standbys",
+        /// To the primary and its standbys, in the same way.
+        All = "all",
     }
 }
 

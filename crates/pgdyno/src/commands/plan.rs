@@ -454,7 +454,7 @@ mod tests {
         let consents = consents.map(String::from);
         let check = |allow_changes: bool, names: &[&str], expected: &[&str]| {
             let allow_settings = names.iter().map(ToString::to_string).collect();
-            let given = ChangeArgs { allow_changes, allow_settings };
+            let given = ChangeArgs { allow_changes, allow_settings, allow_outages: Vec::new() };
             assert_eq!(missing(&consents, &given), expected);
         };
         check(false, &[], &consents.each_ref().map(String::as_str));

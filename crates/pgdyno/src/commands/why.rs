@@ -333,7 +333,8 @@ struct Wanted {
 fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let Wanted { plan, author, place, servers } = wanted;
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
-    let consent = AgreedSteps { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
+    let consent =
+        AgreedSteps { yes: args.yes, replace: false, replace_databases: &[], risks, allowed, outages: &[] };
     job::undo_settings(&servers)?;
     job::expect_possible(&plan, 1, &servers, &[], consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;

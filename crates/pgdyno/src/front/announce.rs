@@ -29,6 +29,8 @@ pub(crate) struct AgreedSteps<'a> {
     pub(crate) risks: Risks,
     /// Which settings of servers by URL may be changed.
     pub(crate) allowed: AllowedChange<'a>,
+    /// Servers by URL that the commands of an outage may harm.
+    pub(crate) outages: &'a [String],
 }
 
 /// Prints one line about what will be done to each server by URL, and asks on a terminal if a database holds anything

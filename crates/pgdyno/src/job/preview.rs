@@ -59,6 +59,7 @@ pub(crate) fn look(
             replace_databases: consent.replace_databases,
             risks: consent.risks,
             allowed: consent.allowed,
+            outages: consent.outages,
         },
         changes: SystemChanges {
             os: None,

@@ -56,6 +56,7 @@ mod notebooks;
 mod noticed;
 mod os;
 mod others;
+mod outages;
 mod pace;
 mod packed;
 mod pages;

@@ -2,6 +2,7 @@
 
 use model::experiment::case::Case;
 use model::experiment::keys;
+use model::experiment::topology::Reads;
 use model::text::prose::plural;
 
 use crate::plan::problems::Problems;
@@ -14,6 +15,9 @@ const DECIDED: [&str; 4] = ["hot_standby", "primary_conninfo", "primary_slot_nam
 
 /// Says why `case` cannot have its standbys.
 pub(super) fn check(case: &Case, problems: &mut Problems) {
+    if let Some(problem) = of_reads(case) {
+        problems.say(problem);
+    }
     if n_standbys(case) == 0 {
         return;
     }
@@ -26,6 +30,31 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 
     let all = [of_data(case), of_settings(case), of_names(case)];
     all.into_iter().flatten().for_each(|problem| problems.say(problem));
+}
+
+/// A standby takes no writes, and a client has one connection.
+fn of_reads(case: &Case) -> Option<String> {
+    let (reads, key) = (case.get(keys::workload::READS), keys::workload::READS);
+    if reads == Reads::Primary {
+        return None;
+    }
+    if n_standbys(case) == 0 {
+        return Some(format!("{key} = \"{reads}\": the case has no standby; raise {STANDBYS}"));
+    }
+    if case.outage.is_some() {
+        return Some(format!("{key} = \"{reads}\" and {} go apart: leave one of the two out", keys::OUTAGE));
+    }
+    let workload = &case.workload;
+    let reads_only = |rights: &&[&str]| rights.iter().all(|right| right.eq_ignore_ascii_case("select"));
+    let access = workload.kind.row().access;
+    let writes = !workload.only_reads && !access.iter().all(|(_, rights)| reads_only(&rights));
+    writes.then(|| {
+        format!(
+            "{key} = \"{reads}\": `{}` writes, which a standby refuses, and each client has one connection; give a workload that only \
+             reads, such as tpcb-select",
+            workload.name()
+        )
+    })
 }
 
 /// All nodes start from one snapshot, and share no directory.

@@ -90,6 +90,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     ));
     let standbys = found.take(waited_for::problem(&mut session, cases));
     standbys.into_iter().flatten().for_each(|why| found.say(why));
+    outages(&mut session, conninfo, cases, &site.permissions, found);
     of_scripts(&mut session, cases, found);
     let mut judged = BTreeSet::new();
     for workload in cases.iter().map(|case| &case.workload) {
@@ -277,4 +278,39 @@ fn expect_room(session: &mut Session, case: &Case, home: &WorkloadTables) -> Res
         bytes(free as f64)
     );
     Ok(())
+}
+
+/// Whether the user has said by name that commands may harm this server, and whether somebody else would be hit.
+fn outages(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    cases: &[&Case],
+    permissions: &Permissions,
+    found: &mut Found,
+) {
+    let Some(case) = cases.iter().find(|case| case.outage.is_some()) else { return };
+    let target = case.server.target.as_ref().map(|target| target.name.clone());
+    let host = conninfo.hosts.first().map(|host| host.host.clone());
+    let names: Vec<String> = target.into_iter().chain(host).collect();
+    if !names.iter().any(|name| permissions.outages.contains(name)) {
+        let name = names.first().map_or("NAME", String::as_str);
+        return found.say(format!(
+            "the commands of the outage harm this server, whoever else uses it; if they may, say so by its name: --allow-outages {name}"
+        ));
+    }
+    let others = session.query(
+        "select count(*)::text from pg_catalog.pg_stat_activity a where a.pid <> pg_catalog.pg_backend_pid() \
+         and a.datid is not null and coalesce(a.application_name, '') not like 'pgdyno%'",
+    );
+    match others.map(|rows| rows.scalar().and_then(|n| n.parse::<u64>().ok())) {
+        Ok(Some(0)) => {}
+        Ok(Some(n)) => found.say(format!(
+            "{} of others would be hit by the outage (pg_stat_activity); end them first",
+            model::text::prose::plural(n, "session")
+        )),
+        Ok(None) => {
+            found.say("the sessions of others cannot be seen, which the outage would hit".to_string())
+        }
+        Err(error) => found.add(error.into()),
+    }
 }

@@ -19,7 +19,7 @@ use crate::experiment::prepare::RestoreBy;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
-use crate::experiment::topology::Synchronous;
+use crate::experiment::topology::{Reads, Synchronous};
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::share::Share;
@@ -192,6 +192,7 @@ displayed!(
     HugePages,
     TransparentHugePages,
     Numa,
+    Reads,
 );
 
 /// Types of levels that files may write in several forms.

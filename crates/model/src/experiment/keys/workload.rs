@@ -13,6 +13,7 @@ use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMetho
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
+use crate::experiment::topology::Reads;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::units::{Scale, SettingValue};
 
@@ -153,6 +154,11 @@ section! {
         ON_DISCONNECT = on_disconnect: Option<OnLostConnection>,
             row(KeyKind::Words(&OnLostConnection::WORDS), "`abort`")
                 .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
+
+        /// where a load that only reads connects: `primary`, `standbys`, or `all`, the primary and its standbys
+        /// (`topology.standbys`); each connection to one of them by chance
+        READS = reads: Levels<Reads> = Levels::one(Reads::Primary),
+            row(KeyKind::Words(&Reads::WORDS), "`primary`").carried(Differs::Question).whole();
 
         /// number of sessions that load data concurrently, 1 to 256; the data do not depend on it
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -197,6 +197,7 @@ fn site<'a>(args: &InitArgs, cache: &'a Cache) -> Result<Site<'a>> {
             ..Risks::default()
         },
         allowed: AllowedChange::Nothing,
+        outages: &[],
     };
     without_experiment(cache, permissions)
 }

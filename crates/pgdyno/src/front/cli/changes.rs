@@ -20,6 +20,10 @@ pub(crate) struct ChangeArgs {
     /// an extension. `pgdyno plan` says which need it, and why. Repeatable.
     #[arg(long = "allow-setting", value_name = "NAME", requires = "allow_changes")]
     pub(crate) allow_settings: Vec<String>,
+    /// Let the commands of an outage (outage.run) harm this server by URL: its target's name, or its first host as the URL
+    /// writes it. --yes does not replace it. Repeatable.
+    #[arg(long = "allow-outages", value_name = "NAME")]
+    pub(crate) allow_outages: Vec<String>,
 }
 
 impl ChangeArgs {
@@ -27,7 +31,9 @@ impl ChangeArgs {
     pub(crate) fn words(&self) -> String {
         let changes = if self.allow_changes { " --allow-changes" } else { "" };
         let settings = self.allow_settings.iter().map(|name| format!(" --allow-setting {name}"));
-        changes.to_string() + &settings.collect::<String>()
+        let outages =
+            self.allow_outages.iter().map(|name| format!(" --allow-outages {}", shell::quoted(name)));
+        changes.to_string() + &settings.chain(outages).collect::<String>()
     }
 
     pub(crate) fn allowed(&self) -> AllowedChange<'_> {
@@ -83,6 +89,7 @@ impl LeaveArgs {
             replace_databases,
             risks: risks.risks(),
             allowed: changes.allowed(),
+            outages: &changes.allow_outages,
         }
     }
 

@@ -202,6 +202,7 @@ impl CompareArgs {
             replace_databases: &self.replace_databases,
             risks: self.risks.risks(),
             allowed: self.changes.allowed(),
+            outages: &self.changes.allow_outages,
         }
     }
 }

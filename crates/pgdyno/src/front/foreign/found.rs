@@ -31,6 +31,23 @@ pub(super) fn hooks(case: &Case) -> Vec<String> {
     found
 }
 
+/// The commands of an outage; one that pgdyno does to its own servers needs no consent.
+pub(super) fn outage(case: &Case) -> Vec<String> {
+    case.outage.iter().flat_map(|outage| commands([&outage.run, &outage.undo, &outage.check])).collect()
+}
+
+/// The same of each outage in the text of an experiment.
+pub(super) fn outages_of_text(experiment: &Experiment) -> Vec<String> {
+    let tables = experiment.outage.0.iter();
+    tables.flat_map(|table| commands([&table.run, &table.undo, &table.check])).collect()
+}
+
+fn commands(of_outage: [&Vec<String>; 3]) -> Vec<String> {
+    let named = ["run", "undo", "check"].into_iter().zip(of_outage);
+    let given = named.filter(|(_, words)| !words.is_empty());
+    given.map(|(name, words)| format!("outage {name}: {}", named::command(words))).collect()
+}
+
 pub(super) fn way(driver: &DriverSpec) -> String {
     let upload = if driver.upload { " (after a copy of pgdyno was put there)" } else { "" };
     named::command(&run_there(driver, "drive")) + upload
@@ -89,13 +106,14 @@ const NAMING: [&str; 7] = ["command", "librar", "_path", "file", "director", "pr
 /// Settings that make the server execute, load, read or write what they name. With one of them, all others: what a library does is for
 /// them to say.
 pub(super) fn settings(case: &Case) -> Vec<String> {
-    let all = case.server.settings.iter().chain(&case.workload.session_settings);
+    let of_standbys = case.get(keys::topology::STANDBY_SETTINGS);
+    let all = case.server.settings.iter().chain(&case.workload.session_settings).chain(&of_standbys);
     shown_settings(all.map(|(name, value)| (name.as_str(), value.as_str())).collect())
 }
 
 /// The same of each level in the text of an experiment.
 pub(super) fn settings_of_text(experiment: &Experiment) -> Vec<String> {
-    let settings = experiment.server.settings.iter();
+    let settings = experiment.server.settings.iter().chain(&experiment.topology.standby_settings);
     let all = settings
         .flat_map(|(name, levels)| levels.all().iter().map(move |level| (name.as_str(), level.0.as_str())));
     shown_settings(all.collect())

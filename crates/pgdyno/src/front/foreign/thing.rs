@@ -15,6 +15,7 @@ use super::{Ours, found, named};
 pub(super) enum Thing {
     Servers,
     Hooks,
+    Outages,
     Restart,
     Scripts,
     Data,
@@ -35,9 +36,10 @@ pub(super) enum Thing {
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const THINGS: [Thing; 19] = [
+pub(super) const THINGS: [Thing; 20] = [
     Thing::Servers,
     Thing::Hooks,
+    Thing::Outages,
     Thing::Restart,
     Thing::Scripts,
     Thing::Data,
@@ -63,6 +65,7 @@ impl Thing {
         match self {
             Thing::Servers => keys::server::URL.name,
             Thing::Hooks => "hooks",
+            Thing::Outages => keys::OUTAGE,
             Thing::Restart => keys::server::RESTART.name,
             Thing::Scripts => keys::workload::SCRIPTS.name,
             Thing::Data => keys::workload::DATA.name,
@@ -89,6 +92,7 @@ impl Thing {
         match self {
             Thing::Servers => &[keys::server::URL.name, "target.url"],
             Thing::Hooks => &["hooks"],
+            Thing::Outages => &[keys::OUTAGE],
             Thing::Restart => &[keys::server::RESTART.name, "target.restart"],
             Thing::Scripts => {
                 &[keys::workload::SCRIPTS.name, keys::workload::DEFINES.name, keys::workload::OPTIONS.name]
@@ -101,7 +105,7 @@ impl Thing {
             Thing::Apply => &[keys::workload::APPLY.name],
             Thing::Source => &[keys::server::SOURCE.name, keys::server::REVISION.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
-            Thing::Settings => &[keys::server::SETTINGS.name],
+            Thing::Settings => &[keys::server::SETTINGS.name, "topology.standby_settings"],
             Thing::Drivers => &["driver", "agents", keys::workload::DRIVERS.name, "target.driver"],
             Thing::Eyes => &[keys::server::HOST.name, "target.host"],
             Thing::Tablespace => &[keys::workload::TABLESPACE.name],
@@ -121,6 +125,7 @@ impl Thing {
             self,
             Thing::Servers
                 | Thing::Hooks
+                | Thing::Outages
                 | Thing::Restart
                 | Thing::Scripts
                 | Thing::Data
@@ -136,6 +141,7 @@ impl Thing {
         match self {
             Thing::Servers => &[keys::server::URL.name],
             Thing::Hooks => &["hooks"],
+            Thing::Outages => &[keys::OUTAGE],
             Thing::Restart => &[keys::server::RESTART.name],
             Thing::Scripts => &[keys::workload::SCRIPTS.name],
             Thing::Data => &[keys::workload::DATA.name],
@@ -171,6 +177,7 @@ impl Thing {
             | Thing::Apply
             | Thing::Source
             | Thing::BinDir
+            | Thing::Outages
             | Thing::Settings => true,
             _ => false,
         };
@@ -191,6 +198,7 @@ impl Thing {
                 _ => Vec::new(),
             },
             Thing::Hooks => found::hooks(case),
+            Thing::Outages => found::outage(case),
             Thing::Restart if case.server.restart.is_empty() => Vec::new(),
             Thing::Restart => vec![named::command(&case.server.restart)],
             Thing::Scripts => found::scripts(case),
@@ -238,6 +246,7 @@ impl Thing {
             Thing::Drivers => found::driver_lists(experiment),
             // Also levels that no case has: an option may bring them back.
             Thing::Settings => found::settings_of_text(experiment),
+            Thing::Outages => found::outages_of_text(experiment),
             _ => Vec::new(),
         }
     }
@@ -267,6 +276,7 @@ impl Thing {
             | Thing::Apply
             | Thing::Source
             | Thing::BinDir
+            | Thing::Outages
             | Thing::Settings => {}
         }
     }
@@ -312,7 +322,12 @@ impl Thing {
                 experiment.workload.data = None;
                 experiment.workload.directories.clear();
             }
-            Thing::Servers | Thing::Apply | Thing::Source | Thing::BinDir | Thing::Settings => {}
+            Thing::Servers
+            | Thing::Apply
+            | Thing::Source
+            | Thing::BinDir
+            | Thing::Outages
+            | Thing::Settings => {}
         }
     }
 }

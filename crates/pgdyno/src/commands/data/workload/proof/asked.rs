@@ -33,6 +33,7 @@ pub(super) fn problems(
         replace_databases: &args.replace_databases,
         risks: Risks { trusted_workload: args.trust_workload, ..Risks::default() },
         allowed: AllowedChange::Nothing,
+        outages: &[],
     };
     let site = without_experiment(&cache, permissions)?;
     let mut case =

@@ -1,0 +1,201 @@
+//! Outages of servers that pgdyno runs: done, proved, followed and undone, however pgdyno ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use model::run::RunData;
+use model::run::outage::OutageRecord;
+use nix::sys::signal::Signal;
+use testbed::{ClusterOptions, TestServer};
+
+use crate::harm::named;
+use crate::tool::{PACE, Place, SMALL, wait_until};
+
+/// A load of 9 s whose outage begins after 2 s.
+const SHORT: [&str; 16] = [
+    "run",
+    "-c",
+    "2",
+    "--scale",
+    "1",
+    "--ramp-up",
+    "0s",
+    "--measure",
+    "9s",
+    "--repeats",
+    "1",
+    "--set",
+    SMALL,
+    "--set",
+    "run.repeat_disturbed=false",
+    PACE,
+];
+
+fn file(place: &Place, outage: &str) -> String {
+    let text = format!(
+        "[experiment]\nname = \"x\"\nrepeats = 1\n[workload]\nclients = 2\nscale = 1\npace = \"100/s\"\n[run]\nramp_up = \"0s\"\n\
+         measure = \"9s\"\nrepeat_disturbed = false\n{outage}"
+    );
+    place.write("x.toml", &text).display().to_string()
+}
+
+fn outage(run: &RunData) -> &OutageRecord {
+    run.record.outage.as_deref().expect("the run has an outage")
+}
+
+/// The run whose record is complete, with the outage proved and without a problem.
+fn run_of(place: &Place, more: &[&str]) -> RunData {
+    let all = [&SHORT[..], more, &["-o", "out"]].concat();
+    let ended = place.run(&all);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let run = place.first_run("out");
+    let record = outage(&run);
+    assert_eq!(record.problem, None, "{record:?}");
+    assert!(record.proof.is_some() && record.began_unix_ns.is_some(), "{record:?}");
+    run
+}
+
+#[test]
+fn a_primary_that_is_killed_is_followed_by_its_standby() {
+    let place = Place::new();
+    let run = run_of(&place, &["--standbys", "1", "--outage", "kill-primary"]);
+    let record = outage(&run);
+    assert_eq!(record.survivor.as_deref(), Some("s1"));
+    assert_eq!(record.steps.iter().map(|step| step.what.as_str()).collect::<Vec<_>>(), ["promote s1"]);
+    let (began, ready) = (record.began_unix_ns.unwrap(), record.ready_unix_ns.unwrap());
+    // A manager takes a second to notice.
+    assert!(ready - began >= 1_000_000_000, "{record:?}");
+    // The rows that are counted after the load are those of the new primary.
+    let done = run.record.done.as_ref().unwrap();
+    assert!(run.record.rows_after.contains_key("pgbench_history"), "{:?}", run.record.rows_after);
+    assert!(done.counts.committed > 300, "the load went on: {:?}", done.counts);
+    place.expect_clean();
+}
+
+#[test]
+fn a_primary_without_a_standby_is_started_again_where_its_clients_know_it() {
+    let place = Place::new();
+    let run =
+        run_of(&place, &["--outage", "kill-primary", "--set", "server.settings.synchronous_commit=off"]);
+    let record = outage(&run);
+    assert_eq!(record.survivor.as_deref(), Some("primary"));
+    assert_eq!(record.steps[0].what, "restart primary");
+    assert!(run.record.done.as_ref().unwrap().counts.committed > 300);
+    place.expect_clean();
+}
+
+#[test]
+fn a_switchover_loses_nothing() {
+    let place = Place::new();
+    let run = run_of(&place, &["--standbys", "1", "--outage", "switchover"]);
+    let record = outage(&run);
+    let steps: Vec<&str> = record.steps.iter().map(|step| step.what.as_str()).collect();
+    assert_eq!(steps, ["s1 replays all", "promote s1"]);
+    let counts = run.record.done.as_ref().unwrap().counts;
+    let history = run.record.rows_after["pgbench_history"] - run.record.rows_before["pgbench_history"];
+    assert!(
+        (counts.committed..=counts.committed + counts.unknown).contains(&history),
+        "{history} {counts:?}"
+    );
+    place.expect_clean();
+}
+
+#[test]
+fn a_process_that_is_frozen_goes_on_at_its_time() {
+    let place = Place::new();
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\n[[outage]]\ndo = \"freeze startup@s1\"\nat = \"2s\"\nfor = \"1s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let run = place.first_run("out");
+    let record = outage(&run);
+    assert!(
+        record.proof.as_ref().unwrap().starts_with("1 of the processes of `s1` are stopped"),
+        "{record:?}"
+    );
+    let [undo] = record.steps.as_slice() else { panic!("{record:?}") };
+    let frozen_ns = undo.began_unix_ns - record.began_unix_ns.unwrap();
+    assert!((1_000_000_000..2_500_000_000).contains(&frozen_ns), "{record:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn nothing_stays_frozen_if_pgdyno_is_killed() {
+    let place = Place::new();
+    let file = file(&place, "[topology]\nstandbys = 1\n[[outage]]\ndo = \"freeze s1\"\nat = \"1s\"\n");
+    let running = place.start(place.command(&["run", &file, "-o", "out"]));
+    let is_stopped = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    };
+    wait_until("a stopped postmaster", || named(&running, "postgres").iter().any(is_stopped));
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    wait_until("the end of all servers", || place.processes().is_empty());
+}
+
+#[test]
+fn an_outage_that_nothing_shows_is_a_problem_of_the_run() {
+    let place = Place::new();
+    let file = file(
+        &place,
+        "[[outage]]\ndo = \"hook\"\nat = \"1s\"\nrun = [\"true\"]\ncheck = [\"sh\", \"-c\", \"echo nothing happened; exit 1\"]\n",
+    );
+    place.run(&["run", &file, "-o", "out"]);
+    let run = place.first_run("out");
+    let record = outage(&run);
+    assert_eq!(record.proof, None);
+    let problem = record.problem.as_deref().unwrap();
+    assert!(
+        problem.contains("nothing shows that it happened") && problem.contains("nothing happened"),
+        "{problem}"
+    );
+    place.expect_clean();
+}
+
+#[test]
+fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
+    let place = Place::new();
+    let refused = |outage: &str, expected: &str| {
+        let ended = place.run(&["plan", &file(&place, outage)]).expect(1);
+        assert!(ended.stderr.contains(expected), "{outage}: {}", ended.stderr);
+    };
+    refused("[[outage]]\ndo = \"freeze s1\"\n", "the case has no node `s1`; raise topology.standbys");
+    refused("[[outage]]\ndo = \"switchover\"\n", "the case has no node `s1`");
+    refused("[[outage]]\ndo = \"kill-primary\"\nat = \"8s\"\n", "leave at least 5 s to see its end");
+    refused(
+        "[[outage]]\ndo = \"kill-primary\"\nrun = [\"true\"]\n",
+        "are commands of yours, which are for do = \"hook\"",
+    );
+    refused("[[outage]]\ndo = \"hook\"\n", "run is missing");
+    refused("[[outage]]\ndo = \"unplug\"\n", "`unplug` is no fault: kill-primary");
+    let closed = place.run(&["plan", "--outage", "kill-primary"]).expect(1);
+    assert!(closed.stderr.contains("give a rate, such as --pace 500/s"), "{}", closed.stderr);
+}
+
+#[test]
+fn a_server_by_url_is_harmed_only_by_commands_and_with_consent_by_its_name() {
+    let (place, server) = (Place::new(), TestServer::start(&ClusterOptions::default()));
+    let target = server.admin_target("postgres");
+    let script = place.write("hurt.sh", "#!/bin/sh\necho \"$1\" >> \"$(dirname \"$0\")/calls\"\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    let hook = format!("hook:{}", script.display());
+    let run = |outage: &str, more: &[&str]| {
+        let all = [&SHORT[..], &["--server", &target, "--outage", outage, "-o", "out"], more].concat();
+        place.run(&all)
+    };
+    let refused = run("kill-primary", &[]).expect(1).stderr;
+    assert!(refused.contains("pgdyno harms only servers that it runs itself"), "{refused}");
+    let refused = run(&hook, &["--yes"]).expect(1).stderr;
+    let (_, name) = refused.split_once("--allow-outages ").expect("the option is named");
+    let name = name.split_whitespace().next().unwrap();
+    assert!(!place.path("calls").exists());
+
+    let ended = run(&hook, &["--allow-outages", name]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(place.path("calls")).unwrap(), "do\ncheck\nundo\n");
+    let first = place.first_run("out");
+    assert_eq!(outage(&first).problem, None);
+}
