@@ -39,6 +39,7 @@ use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
+use crate::stage::nodes::way;
 
 /// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -115,6 +116,8 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
+    way::give_relays(&mut cases);
+    topology::check_use(&cases, problems);
     for case in &cases {
         topology::check(case, problems);
         outage::check(case, problems);

@@ -8,6 +8,7 @@ use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use workload::Prng;
 
 use crate::plan::question;
+use crate::stage::nodes::way;
 
 /// Number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +55,8 @@ pub fn plan(a: (Plan, SideValues), b: (Plan, SideValues), pairs: Pairs) -> Resul
             "run.parallel_targets is not for a comparison, whose runs take turns; leave it out".to_string()
         );
     }
-    let cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
+    let mut cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
+    way::give_relays(&mut cases);
     expect_effect(&cases, [&a.1, &b.1])?;
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;

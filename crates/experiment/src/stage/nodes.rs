@@ -3,6 +3,7 @@
 pub(crate) mod node;
 mod proof;
 pub(crate) mod waited_for;
+pub mod way;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -18,10 +19,12 @@ use model::run::node::{NodeRecord, is_waited_for};
 use server::cluster::workspace::{Claim, ClusterKey, Workspace};
 use server::running::upstream::Upstream;
 use server::{Cluster, OwnServer, StartOptions, StopMode};
+use wan::Relay;
 use wire::{Session, quote_literal};
 
 use self::node::NodeAccess;
 use self::proof::AskedPrimary;
+use self::way::RelayedWay;
 use super::LOADED;
 use crate::site::Environment;
 
@@ -45,6 +48,7 @@ pub struct Standbys {
 pub struct Standby {
     // Declared first, so that the server ends before its cluster is removed.
     server: Option<OwnServer>,
+    way: Option<RelayedWay>,
     cluster: Cluster,
     name: String,
     /// How its server was started.
@@ -74,6 +78,11 @@ impl Standby {
     /// Its server, if it runs.
     pub fn server(&self) -> Option<&OwnServer> {
         self.server.as_ref()
+    }
+
+    /// The relay between it and its primary, while its server runs and if the case has one: it can be cut, and counts bytes.
+    pub fn relay(&self) -> Option<&Relay> {
+        self.way.as_ref().map(|way| &way.relay)
     }
 
     fn running(&self) -> Result<&OwnServer> {
@@ -135,6 +144,7 @@ impl Standbys {
     pub(crate) fn stop(&mut self, mode: StopMode) -> Result<()> {
         for node in &mut self.nodes {
             node.server.take().map_or(Ok(()), |server| server.stop(mode).map(drop))?;
+            node.way = None;
         }
         Ok(())
     }
@@ -191,7 +201,13 @@ impl Standbys {
             if let Some(slot) = &slot {
                 make_slot(&mut session, slot, &node.cluster)?;
             }
-            node.start(primary.upstream(&node.name, slot), &settings)?;
+            node.way = RelayedWay::open(case, primary, &node.cluster)
+                .with_context(|| format!("make the way of standby `{}`", node.name))?;
+            let upstream = match &node.way {
+                Some(way) => way.upstream(&node.name, slot),
+                None => primary.upstream(&node.name, slot),
+            };
+            node.start(upstream, &settings)?;
         }
         self.wait_until_streaming(&mut session)
     }
@@ -281,7 +297,7 @@ impl Standby {
         key.parts.insert("standby".to_string(), name.clone());
         let claim = workspace.claim(&key)?;
         let cluster = claim.standby(primary).with_context(|| format!("make standby `{name}`"))?;
-        Ok(Standby { server: None, cluster, name, options: StartOptions::default(), claim })
+        Ok(Standby { server: None, way: None, cluster, name, options: StartOptions::default(), claim })
     }
 
     fn start(&mut self, upstream: Upstream, settings: &BTreeMap<String, String>) -> Result<()> {

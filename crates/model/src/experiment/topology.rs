@@ -1,10 +1,13 @@
 //! The servers besides the primary: how many standbys, and which of them a commit waits for.
 
+mod way;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::way::{ByteRate, RoundTrip};
 pub use crate::experiment::keys::topology::TopologySection;
 use crate::text::word_enum::words;
 

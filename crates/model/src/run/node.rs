@@ -37,6 +37,12 @@ pub struct NodeAfter {
     /// that a load takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_s: Option<f64>,
+    /// Bytes that the relay between it and its primary has forwarded since the standby was started, both ways; `None` without a relay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relayed_bytes: Option<u64>,
+    /// Bytes that the relay has swallowed while it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swallowed_bytes: Option<u64>,
 }
 
 /// Whether commits wait for a standby with this `sync_state`.

@@ -12,10 +12,13 @@ use std::path::Path;
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
 use experiment::stage::disk::Peak;
+use experiment::stage::nodes::way;
 use model::experiment::case::{Case, Tls, carried, setting};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
+use model::experiment::keys;
 use model::experiment::plan::{Plan, RunOrder};
+use model::experiment::topology::RoundTrip;
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::secret;
@@ -262,6 +265,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     creation(out, plan)?;
     disk(out, peak, &outlook)?;
     network(out, plan)?;
+    relays(out, plan)?;
     if plan.servers_at_a_time.is_some() {
         let asked = match plan.order {
             RunOrder::ByServer => "experiment.order = by-server",
@@ -360,6 +364,20 @@ fn network(out: &mut String, plan: &Plan) -> Result<()> {
          may connect from {from} with a new password at each start (SCRAM; MD5 before PostgreSQL 10), {encrypted}; \
          nobody else may"
     )?;
+    Ok(())
+}
+
+/// Says that standbys are reached through relays, and why those without a delay are, too.
+fn relays(out: &mut String, plan: &Plan) -> Result<()> {
+    if plan.cases.iter().any(way::has_relay) {
+        writeln!(
+            out,
+            "note    standbys reach their primary through a relay of pgdyno, which costs a copy and two wake-ups: all cases with standbys \
+             have one, if need be with {} = {}",
+            keys::topology::DELAY,
+            RoundTrip::ZERO
+        )?;
+    }
     Ok(())
 }
 

@@ -2,20 +2,23 @@
 //! server.
 
 use std::env;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use files::trust;
 use nix::unistd::geteuid;
 
+use crate::cluster::Cluster;
+use crate::running::upstream::Upstream;
 use crate::swept::Swept;
 use crate::user::account::Account;
 use crate::user::given::{self, ScratchDir};
 
 /// Longest path of a unix socket (`sun_path` without its final zero byte).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// Name of the longest socket file.
-const SOCKET_FILE: &str = ".s.PGSQL.65535";
+/// The port in the name of a socket's file; each has a directory of its own.
+pub(crate) const SOCKET_PORT: u16 = 5432;
 /// Prefix of the names of all temporary directories that are swept.
 pub(crate) const NAME_BEGIN: &str = "pgdyno-";
 
@@ -30,7 +33,7 @@ impl SocketDir {
     /// Makes a directory that only `account` (and root) can enter.
     pub(crate) fn create(account: &Account) -> Result<SocketDir> {
         let is_short = |base: &Path| {
-            let longest = ScratchDir::longest_path(base, NAME_BEGIN).join(SOCKET_FILE);
+            let longest = ScratchDir::longest_path(base, NAME_BEGIN).join(socket_file(u16::MAX));
             ensure!(longest.as_os_str().len() <= SOCKET_PATH_BYTES_MAX, "it is too long");
             Ok(())
         };
@@ -39,6 +42,40 @@ impl SocketDir {
         })?;
         Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch })
     }
+}
+
+/// A socket that is named as a server's, in a directory that only the server's user (and root) can enter. It is removed with its
+/// directory when dropped.
+#[derive(Debug)]
+pub struct ServerSocket {
+    dir: SocketDir,
+}
+
+impl ServerSocket {
+    /// Makes one that the user of a cluster's server can reach, and listens on it.
+    ///
+    /// # Errors
+    /// When there is no place for it.
+    pub fn listen(cluster: &Cluster) -> Result<(ServerSocket, UnixListener)> {
+        let dir = SocketDir::create(&cluster.account)?;
+        let path = dir.path.join(socket_file(SOCKET_PORT));
+        // Connecting takes the right to write to the socket, which its owner has.
+        let listener = cluster
+            .account
+            .act(|| UnixListener::bind(&path))
+            .with_context(|| format!("listen on `{}`", path.display()))?;
+        Ok((ServerSocket { dir }, listener))
+    }
+
+    /// The socket, as a standby follows the server behind it.
+    pub fn upstream(&self, name: &str, slot: Option<String>) -> Upstream {
+        Upstream::over_socket(&self.dir.path, SOCKET_PORT, name, slot)
+    }
+}
+
+/// Name of the socket's file of a server with this port.
+pub(crate) fn socket_file(port: u16) -> String {
+    format!(".s.PGSQL.{port}")
 }
 
 /// A temporary directory with one of `account` in it, where that user can reach it: the directory for temporary files may be
@@ -103,7 +140,7 @@ mod tests {
         assert_eq!((facts.mode() & 0o777, facts.uid()), (0o700, account.uid));
         let outer = fs::metadata(path.parent().unwrap()).unwrap();
         assert_eq!((outer.mode() & 0o022, outer.uid()), (0, geteuid().as_raw()));
-        assert!(path.join(SOCKET_FILE).as_os_str().len() <= SOCKET_PATH_BYTES_MAX);
+        assert!(path.join(socket_file(u16::MAX)).as_os_str().len() <= SOCKET_PATH_BYTES_MAX);
         drop(dir);
         assert!(!path.parent().unwrap().exists());
     }

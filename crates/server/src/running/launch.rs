@@ -21,7 +21,7 @@ use wire::session::Session;
 
 use crate::cluster::{Cluster, DATABASE, SUPERUSER, others};
 use crate::process::command::{ending, server_command, wait_until};
-use crate::process::socket::SocketDir;
+use crate::process::socket::{SOCKET_PORT, SocketDir, socket_file};
 use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
 use crate::running::listen::{ListenAddress, LoadEntrance};
@@ -33,8 +33,6 @@ use crate::settings::defaults::log_line_prefix;
 use crate::user::account::Account;
 use crate::user::untrusted;
 
-/// The port in the name of the socket file; each server has its own socket directory.
-const SOCKET_PORT: u16 = 5432;
 /// How long a start may take: after a crash, the server recovers first.
 const START_DEADLINE: Duration = Duration::from_secs(120);
 /// How long a fast shutdown may take: it writes all dirty buffers.
@@ -231,6 +229,11 @@ impl OwnServer {
     /// Directory of its unix socket.
     pub(crate) fn socket_dir(&self) -> &Path {
         &self.socket.path
+    }
+
+    /// Path of its unix socket.
+    pub fn socket_path(&self) -> PathBuf {
+        self.socket.path.join(socket_file(self.port()))
     }
 
     /// Number in the name of its unix socket.

@@ -13,6 +13,21 @@ const STANDBYS: &str = keys::topology::STANDBYS.name;
 /// Settings that pgdyno gives each standby itself.
 const DECIDED: [&str; 4] = ["hot_standby", "primary_conninfo", "primary_slot_name", SYNCHRONOUS_NAMES];
 
+/// Says which key is about standbys that no case has.
+pub(super) fn check_use(cases: &[Case], problems: &mut Problems) {
+    if cases.iter().any(|case| n_standbys(case) > 0) {
+        return;
+    }
+    let is_given = |case: &Case| {
+        let (delay, rate) = (keys::topology::DELAY, keys::topology::RATE);
+        let names = [(case.get(delay).is_some(), delay.name), (case.get(rate).is_some(), rate.name)];
+        names.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
+    };
+    if let Some(name) = cases.iter().find_map(is_given) {
+        problems.say(format!("{name}: no case has a standby; raise {STANDBYS}"));
+    }
+}
+
 /// Says why `case` cannot have its standbys.
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     if let Some(problem) = of_reads(case) {

@@ -70,7 +70,9 @@ pub(super) fn after(
     let sender = primary.sender(&node.name, written)?;
     let mut session = session_of(node.running()?, environment)?;
     let catch_up_s = caught_up(node, &mut session, written, longest)?;
-    Ok(NodeAfter { catch_up_s, ..sender })
+    let (relayed_bytes, swallowed_bytes) =
+        node.relay().map(|relay| (relay.forwarded_bytes(), relay.swallowed_bytes())).unzip();
+    Ok(NodeAfter { catch_up_s, relayed_bytes, swallowed_bytes, ..sender })
 }
 
 /// A primary that is asked about its standbys.
@@ -113,7 +115,7 @@ impl AskedPrimary<'_> {
             write_lag_bytes: bytes("write"),
             flush_lag_bytes: bytes("flush"),
             replay_lag_bytes: bytes("replay"),
-            catch_up_s: None,
+            ..NodeAfter::default()
         })
     }
 }

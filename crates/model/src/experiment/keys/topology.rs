@@ -8,11 +8,15 @@ use super::option::KeyOption;
 use super::row::{Differs, KeyKind, SETTING, of_place, row};
 use super::section;
 use crate::experiment::keys::levels::Levels;
-use crate::experiment::topology::{STANDBYS_MAX, Synchronous};
+use crate::experiment::topology::{ByteRate, RoundTrip, STANDBYS_MAX, Synchronous};
 use crate::text::units::SettingValue;
 
 /// The forms of `topology.synchronous`.
 const SYNCHRONOUS_FORM: &str = "^(none|all|(any|first) [1-9])$";
+
+/// The forms of `topology.delay` and `topology.rate`.
+const DELAY_FORM: &str = "^[0-9]+(\\.[0-9]+)? ?(us|ms|s)$";
+const RATE_FORM: &str = "^[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB)/s$";
 
 section! {
     /// `[topology]`: the servers besides the primary.
@@ -40,5 +44,17 @@ section! {
         /// whether each standby has a replication slot; without one, `wal_keep_size` alone keeps the WAL that it needs
         SLOTS = slots: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`").carried(Differs::Figures);
+
+        /// round trip that is added between each standby and its primary, up to `"10s"`: `"0.5ms"` for another building, `"30ms"` for another
+        /// region. A relay of pgdyno delays each direction by half of it. If one case has a relay, all with standbys have one, if need be of
+        /// `"0ms"`, since it costs a copy and two wake-ups itself
+        #[serde(skip_serializing_if = "Option::is_none")]
+        DELAY = delay: Option<Levels<RoundTrip>>,
+            row(KeyKind::Pattern(DELAY_FORM), "direct, without a relay").carried(Differs::Question);
+
+        /// bytes per second that pass each way between a standby and its primary, by the same relay, with units as in postgresql.conf: `"10MB/s"`
+        #[serde(skip_serializing_if = "Option::is_none")]
+        RATE = rate: Option<Levels<ByteRate>>,
+            row(KeyKind::Pattern(RATE_FORM), "unlimited").carried(Differs::Question);
     }
 }

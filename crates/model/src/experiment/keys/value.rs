@@ -19,7 +19,7 @@ use crate::experiment::prepare::RestoreBy;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
-use crate::experiment::topology::{Reads, Synchronous};
+use crate::experiment::topology::{ByteRate, Reads, RoundTrip, Synchronous};
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::share::Share;
@@ -210,7 +210,7 @@ macro_rules! rewritten {
     };
 }
 
-rewritten!(Span, Scale, RampUp, Synchronous);
+rewritten!(Span, Scale, RampUp, Synchronous, RoundTrip, ByteRate);
 
 impl LevelText for Pace {
     fn text(&self) -> String {

@@ -25,6 +25,8 @@ const NEEDS: &[(&str, &str, &str)] = &[
     (keys::topology::SYNCHRONOUS.name, r#"["none", "any 1"]"#, "topology.standbys = 2"),
     ("topology.standby_settings.NAME", r#"["on", "off"]"#, "topology.standbys = 1"),
     (keys::topology::SLOTS.name, "", "topology.standbys = 1"),
+    (keys::topology::DELAY.name, r#"["0ms", "10ms"]"#, "topology.standbys = 1"),
+    (keys::topology::RATE.name, r#"["1MB/s", "10MB/s"]"#, "topology.standbys = 1"),
     (keys::OUTAGE, r#"["kill-primary", "stop-primary"]"#, "workload.pace = \"100/s\""),
     (keys::workload::THREADS.name, "", "workload.clients = 8"),
     (
