@@ -30,6 +30,9 @@ use crate::site::Environment;
 
 /// How long standbys may take until they stream: they begin where the primary's snapshot ends.
 const STREAMING_MAX: Duration = Duration::from_secs(60);
+/// WAL that passes before a standby has caught up: it asks for that of a segment from its beginning, and that of our preparations
+/// follows.
+const FIRST_WAL_BYTES: f64 = (32 << 20) as f64;
 /// Pause between two looks at them.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -83,6 +86,13 @@ impl Standby {
     /// The relay between it and its primary, while its server runs and if the case has one: it can be cut, and counts bytes.
     pub fn relay(&self) -> Option<&Relay> {
         self.way.as_ref().map(|way| &way.relay)
+    }
+
+    /// How long it may take for the WAL before the load, given how long that takes without a limited way.
+    fn patience(&self, usual: Duration) -> Duration {
+        let rate = self.relay().and_then(|relay| relay.way().rate);
+        usual
+            + rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(FIRST_WAL_BYTES / rate.get() as f64))
     }
 
     fn running(&self) -> Result<&OwnServer> {
@@ -263,7 +273,7 @@ impl Standbys {
     }
 
     fn wait_until_streaming(&mut self, session: &mut Session) -> Result<()> {
-        let end = Instant::now() + STREAMING_MAX;
+        let began = Instant::now();
         loop {
             let rows = session.query(
                 "select application_name, state from pg_catalog.pg_stat_replication where application_name is not null",
@@ -278,11 +288,12 @@ impl Standbys {
             if let Some(Err(ending)) = late.server.as_mut().map(OwnServer::check_running) {
                 ensure!(false, "standby `{}` has ended: {ending}; {}", late.name, late.last_words());
             }
+            let longest = late.patience(STREAMING_MAX);
             ensure!(
-                Instant::now() < end,
+                began.elapsed() < longest,
                 "standby `{}` does not stream from its primary within {} s; {}",
                 late.name,
-                STREAMING_MAX.as_secs(),
+                longest.as_secs(),
                 late.last_words()
             );
             thread::sleep(LOOK_PAUSE);

@@ -129,6 +129,6 @@ fn commits_that_would_wait_for_a_standby_that_is_not_there_are_refused_before_th
 
     let own = ["plan", "--set", "server.settings.synchronous_standby_names=s1"];
     let own = place.run(&own).expect(1).stdout;
-    assert!(own.contains("a server that pgdyno runs has no standby"), "{own}");
+    assert!(own.contains("synchronous_standby_names = s1: the server has no such standby"), "{own}");
     place.expect_clean();
 }

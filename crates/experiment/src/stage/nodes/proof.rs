@@ -38,11 +38,12 @@ pub(super) fn prove(
     );
 
     let written = primary.written()?;
-    let is_there = caught_up(node, &mut session, &written, CATCH_UP_MAX)?.is_some();
+    let longest = node.patience(CATCH_UP_MAX);
+    let is_there = caught_up(node, &mut session, &written, longest)?.is_some();
     ensure!(
         is_there,
         "standby `{name}` has not replayed its primary's WAL up to {written} within {} s",
-        CATCH_UP_MAX.as_secs()
+        longest.as_secs()
     );
     let sender = primary.sender(name, &written)?;
     let sync_state =

@@ -64,3 +64,39 @@ pub(crate) fn give_relays(cases: &mut [Case]) {
         case.set(keys::topology::DELAY, Some(round_trip));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    /// The round trip of each case's relay.
+    fn round_trips(text: &str) -> Vec<Option<String>> {
+        let cases = sample::plan(text).cases;
+        let round_trip =
+            |case: &Case| case.get(keys::topology::DELAY).map(|round_trip| round_trip.to_string());
+        cases.iter().map(|case| round_trip(case).filter(|_| has_relay(case))).collect()
+    }
+
+    #[test]
+    fn all_cases_with_standbys_have_a_relay_if_one_has() {
+        let outages = "outage = [\"kill-primary\", \"cut s1\"]\nworkload.pace = \"100/s\"\nworkload.clients = 4\nrun.measure = \"60s\"\n";
+        let outages = |n: u32| format!("{outages}topology.standbys = {n}\n");
+        for (text, expected) in [
+            ("topology.standbys = 1\nworkload.clients = 1".to_string(), vec![None]),
+            (
+                "topology.standbys = [0, 1]\ntopology.delay = \"5ms\"\nworkload.clients = 1".to_string(),
+                vec![None, Some("5ms")],
+            ),
+            (
+                "topology.standbys = 1\ntopology.rate = \"1MB/s\"\nworkload.clients = 1".to_string(),
+                vec![Some("0ms")],
+            ),
+            (outages(1), vec![Some("0ms"), Some("0ms")]),
+        ] {
+            let expected: Vec<Option<String>> =
+                expected.into_iter().map(|ms| ms.map(str::to_string)).collect();
+            assert_eq!(round_trips(&text), expected, "{text}");
+        }
+    }
+}

@@ -11,8 +11,8 @@ use crate::text::units::{plain, serde_by_text, size_bytes};
 
 /// Longest round trip, microseconds. Our convention: around the Earth and back by satellites takes less than 2 s.
 const ROUND_TRIP_US_MAX: f64 = 10e6;
-/// Lowest rate, bytes per second. Our convention: a standby would need hours for the first segment of WAL.
-const BYTES_PER_S_MIN: u64 = 1 << 10;
+/// Lowest rate, bytes per second. Our convention: a standby would need more than four minutes for the first segment of WAL.
+const BYTES_PER_S_MIN: u64 = 64 << 10;
 /// Highest rate, bytes per second: no relay is that fast.
 const BYTES_PER_S_MAX: u64 = 1 << 40;
 
@@ -75,7 +75,7 @@ pub struct ByteRate {
 }
 
 impl ByteRate {
-    /// The rate, bytes per second, 1,024 at least.
+    /// The rate, bytes per second, above 0.
     pub fn bytes_per_s(self) -> u64 {
         self.bytes_per_s
     }
@@ -95,7 +95,7 @@ impl FromStr for ByteRate {
         })?;
         if !(BYTES_PER_S_MIN..=BYTES_PER_S_MAX).contains(&bytes_per_s) {
             return Err(format!(
-                "`{text}` is not in 1kB/s..1TB/s; leave it out for as much as the machine copies"
+                "`{text}` is not in 64kB/s..1TB/s; leave it out for as much as the machine copies"
             ));
         }
         Ok(ByteRate { bytes_per_s })
@@ -159,13 +159,13 @@ mod tests {
             ("10MB/s", 10 << 20, "10MB/s"),
             ("1.5 GB/s", 3 << 29, "1536MB/s"),
             ("1000000B/s", 1_000_000, "1000000B/s"),
-            ("2048B/s", 2048, "2kB/s"),
+            ("131072B/s", 128 << 10, "128kB/s"),
         ] {
             let rate: ByteRate = text.parse().unwrap();
             assert_eq!((rate.bytes_per_s(), rate.to_string().as_str()), (bytes_per_s, written), "{text}");
             assert_eq!(written.parse(), Ok(rate));
         }
-        for text in ["", "10MB", "10/s", "0MB/s", "1000B/s", "2TB/s", "10Mbit/s", "-1MB/s"] {
+        for text in ["", "10MB", "10/s", "0MB/s", "63kB/s", "2TB/s", "10Mbit/s", "-1MB/s"] {
             assert!(text.parse::<ByteRate>().is_err(), "{text}");
         }
     }
