@@ -89,7 +89,9 @@ impl Injection<'_> {
             }
             Then::Restart { after_s } => {
                 pause_until(began + (after_s * SECOND_NS) as u64);
-                let node = self.outage.fault.node().unwrap_or(PRIMARY).to_string();
+                let fault = &self.outage.fault;
+                let node = if fault.ends_primary() { PRIMARY } else { fault.node().unwrap_or(PRIMARY) };
+                let node = node.to_string();
                 step(record, format!("restart {node}"), || self.stage.node(&node)?.start_again())?;
                 if node == PRIMARY {
                     self.expect_writes(PRIMARY, record)?;
@@ -135,7 +137,7 @@ impl Injection<'_> {
             Some(lasts_s) => drop(self.wait_until(began + (lasts_s * SECOND_NS) as u64)),
             None => drop(self.wait_until(u64::MAX)),
         }
-        step(record, "undo".to_string(), || harm.undo(&self.outage.undo, &self.occasion))
+        step(record, "undo".to_string(), || harm.undo(&self.outage.undo, self.stage, &self.occasion))
     }
 
     /// WAL since the last checkpoint, bytes; `None` where the release does not say.

@@ -108,6 +108,13 @@ pub enum Fault {
     },
     /// The way between a standby and its upstream swallows everything: `cut s1`.
     Cut(String),
+    /// The same, and the primary is killed so long after: `cut-and-kill s1 500ms`.
+    CutAndKill {
+        /// The standby.
+        node: String,
+        /// How long the way is cut before, milliseconds.
+        after_ms: u64,
+    },
     /// The user's command.
     Hook,
 }
@@ -171,20 +178,26 @@ impl OutageSection {
 
 impl Fault {
     /// What it may be, for messages.
-    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, hook";
+    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, hook";
 
     /// The node that it hits; `None` for the user's command.
     pub fn node(&self) -> Option<&str> {
         match self {
             Fault::KillPrimary | Fault::StopPrimary { .. } | Fault::Switchover => Some(PRIMARY),
-            Fault::KillStandby(node) | Fault::Freeze { node, .. } | Fault::Cut(node) => Some(node),
+            Fault::KillStandby(node)
+            | Fault::Freeze { node, .. }
+            | Fault::Cut(node)
+            | Fault::CutAndKill { node, .. } => Some(node),
             Fault::Hook => None,
         }
     }
 
     /// Whether the primary is gone after it.
     pub fn ends_primary(&self) -> bool {
-        matches!(self, Fault::KillPrimary | Fault::StopPrimary { .. } | Fault::Switchover)
+        matches!(
+            self,
+            Fault::KillPrimary | Fault::CutAndKill { .. } | Fault::StopPrimary { .. } | Fault::Switchover
+        )
     }
 }
 
@@ -202,6 +215,7 @@ impl fmt::Display for Fault {
             Fault::Freeze { process: None, node } => write!(f, "freeze {node}"),
             Fault::Freeze { process: Some(process), node } => write!(f, "freeze {process}@{node}"),
             Fault::Cut(node) => write!(f, "cut {node}"),
+            Fault::CutAndKill { node, after_ms } => write!(f, "cut-and-kill {node} {after_ms}ms"),
             Fault::Hook => f.write_str("hook"),
         }
     }
@@ -238,6 +252,9 @@ impl FromStr for Fault {
                 None => Ok(Fault::Freeze { process: None, node: node(what)? }),
             },
             ["cut", name] => node(name).map(Fault::Cut),
+            ["cut-and-kill", name, time] => {
+                Ok(Fault::CutAndKill { node: node(name)?, after_ms: (seconds(time)? * 1000.0) as u64 })
+            }
             ["hook"] => Ok(Fault::Hook),
             _ => Err(format!("`{text}` is no fault: {}", Fault::FORMS)),
         }
@@ -405,6 +422,7 @@ mod tests {
             "freeze s1",
             "freeze startup@s1",
             "cut s1",
+            "cut-and-kill s1 500ms",
             "hook",
         ] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);

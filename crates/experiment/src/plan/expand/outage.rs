@@ -39,10 +39,10 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
 fn usually(fault: &Fault, n_standbys: u32) -> Then {
     let after_s = NOTICED_AFTER_S;
     match fault {
-        Fault::KillPrimary | Fault::StopPrimary { .. } if n_standbys > 0 => {
+        fault if fault.ends_primary() && *fault != Fault::Switchover && n_standbys > 0 => {
             Then::Promote { node: "s1".to_string(), after_s }
         }
-        Fault::KillPrimary | Fault::StopPrimary { .. } => Then::Restart { after_s },
+        fault if fault.ends_primary() && *fault != Fault::Switchover => Then::Restart { after_s },
         _ => Then::Nothing,
     }
 }
@@ -111,7 +111,10 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
     }
     let is_of_standby =
-        matches!(&outage.fault, Fault::KillStandby(node) | Fault::Cut(node) if node == PRIMARY);
+        matches!(
+        &outage.fault,
+        Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
+    );
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
 }
 

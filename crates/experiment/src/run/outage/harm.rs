@@ -8,15 +8,18 @@ use anyhow::{Context, Result, bail, ensure};
 use model::experiment::outage::{Fault, OutageSpec, PRIMARY};
 use server::StopMode;
 use server::running::processes::{Frozen, ServerProcess};
+use wan::Relay;
 use wire::Session;
 
 use super::thaw::Thaw;
 use crate::run::hooks::Occasion;
-use crate::stage::Stage;
+use crate::stage::{Stage, Standby};
 use crate::stage::nodes::node::NodeAccess;
 
 /// How long processes may take until the kernel shows them as stopped.
 const STOPPED_MAX: Duration = Duration::from_secs(1);
+/// How long it may take until something is sent on a way that is cut: a walsender says something each 10 s at least.
+const SWALLOWED_MAX: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A fault that was done.
@@ -32,6 +35,8 @@ enum Lasting {
     Nothing,
     /// Processes that are stopped; somebody else lets them go on if this process is killed.
     Stopped(Frozen, Thaw),
+    /// The way to this standby, which swallows everything.
+    Way(String),
     /// What the user's command has done.
     Command,
 }
@@ -56,7 +61,8 @@ impl Harm {
             }
             Fault::Switchover => stop(&mut stage.node(node)?, StopMode::Fast),
             Fault::Freeze { process, .. } => freeze(&stage.node(node)?, process.as_deref(), program),
-            Fault::Cut(_) => bail!("the way to `{node}` has no switch"),
+            Fault::Cut(_) => cut(stage, node),
+            Fault::CutAndKill { after_ms, .. } => cut_and_kill(stage, node, Duration::from_millis(*after_ms)),
             Fault::Hook => by_command(outage, occasion),
         }
     }
@@ -69,13 +75,17 @@ impl Harm {
     /// Undoes it, the user's command by `words`.
     ///
     /// # Errors
-    /// When that command fails.
-    pub(super) fn undo(self, words: &[String], occasion: &Occasion) -> Result<()> {
+    /// When that command fails, or the standby is gone.
+    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<()> {
         match self.lasting {
             Lasting::Nothing => Ok(()),
             Lasting::Stopped(frozen, thaw) => {
                 drop(frozen);
                 drop(thaw);
+                Ok(())
+            }
+            Lasting::Way(node) => {
+                way_to(stage, &node)?.pass();
                 Ok(())
             }
             Lasting::Command if words.is_empty() => Ok(()),
@@ -119,6 +129,39 @@ fn freeze(node: &NodeAccess, kind: Option<&str>, program: &Path) -> Result<Harm>
     let n = frozen.pids().len();
     let proof = format!("{n} of the processes of `{}` are stopped (state T)", node.name());
     Ok(Harm { proof, lasting: Lasting::Stopped(frozen, thaw) })
+}
+
+/// Cuts the way between a standby and its primary.
+fn cut(stage: &Stage, node: &str) -> Result<Harm> {
+    let relay = way_to(stage, node)?;
+    let before = relay.swallowed_bytes();
+    relay.cut();
+    let end = Instant::now() + SWALLOWED_MAX;
+    while relay.swallowed_bytes() == before {
+        if Instant::now() >= end {
+            relay.pass();
+            bail!("the way to `{node}` was cut, and nothing came that could be swallowed");
+        }
+        thread::sleep(LOOK);
+    }
+    let proof = format!("the way to `{node}` swallows what its primary sends");
+    Ok(Harm { proof, lasting: Lasting::Way(node.to_string()) })
+}
+
+/// Cuts the way to a standby, and kills the primary so long after. The way passes again, for whom it leads to is gone.
+fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration) -> Result<Harm> {
+    let began = Instant::now();
+    let cut = cut(stage, node)?;
+    thread::sleep(after.saturating_sub(began.elapsed()));
+    let killed = kill(&mut stage.node(PRIMARY)?);
+    way_to(stage, node)?.pass();
+    let proof = format!("{}; {}", cut.proof, killed?.proof);
+    Ok(Harm { proof, lasting: Lasting::Nothing })
+}
+
+fn way_to<'a>(stage: &'a Stage, node: &str) -> Result<&'a Relay> {
+    let standby = stage.standbys().iter().find(|standby| standby.name() == node);
+    standby.and_then(Standby::relay).with_context(|| format!("the way to `{node}` has no relay"))
 }
 
 fn by_command(outage: &OutageSpec, occasion: &Occasion) -> Result<Harm> {
