@@ -131,6 +131,8 @@ pub(crate) const SCRIPT: SqlState = *b"script";
 pub(crate) const PROTOCOL: SqlState = *b"proto ";
 /// Stands for the SQLSTATE where the server sent more than the driver takes.
 pub(crate) const LIMIT: SqlState = *b"limit ";
+/// Stands for the SQLSTATE where the server's reply did not come in time.
+pub(crate) const SILENT: SqlState = *b"silent";
 /// Stands for whatever is not a SQLSTATE, and for those beyond [`ERRORS_MAX`].
 pub(crate) const OTHER: SqlState = *b"other ";
 

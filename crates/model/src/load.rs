@@ -121,9 +121,17 @@ pub struct LoadSpec {
     /// When the load is over, ask a session of each thread for its settings, before it ends.
     #[serde(default)]
     pub ask_settings: bool,
-    /// Report each execution of a transaction by itself, and the statements of the first client's first pass.
+    /// Report each execution of a transaction by itself, slots for which nobody was free included, and the statements of the first
+    /// client's first pass through its order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each_execution: bool,
+    /// Scripts write a token of their client and the number of its transaction, and executions are reported with that number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ledger: bool,
+    /// Give up a connection whose reply has not come to its end after so long, milliseconds: a server that is frozen says nothing for
+    /// good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_timeout_ms: Option<u32>,
     /// Cancel what is in flight as soon as the load is stopped, instead of giving it the window's grace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_stop: bool,
@@ -194,6 +202,8 @@ impl Default for LoadSpec {
             values_as_pgbench: false,
             ask_settings: false,
             each_execution: false,
+            ledger: false,
+            reply_timeout_ms: None,
             cancel_on_stop: false,
         }
     }
@@ -264,6 +274,13 @@ pub enum OnDisconnect {
 /// How long a client waits on average before it connects again, if the session that it lost had committed nothing; each wait
 /// is drawn from half of it to one and a half. Constant, so that it adds the same to every outage.
 pub const RECONNECT_WAIT_MS: u32 = 50;
+
+/// Time limit of a connection's attempt in a load with an outage, unless the target has one, seconds. Our convention, and the least that
+/// libpq takes.
+pub const OUTAGE_CONNECT_TIMEOUT_S: u32 = 2;
+
+/// [`LoadSpec::reply_timeout_ms`] of a load with an outage. Longer than most stalls, which then end by themselves; our convention.
+pub const OUTAGE_REPLY_TIMEOUT_MS: u32 = 5000;
 
 /// A log in pgbench's format: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -76,6 +76,36 @@ impl FromStr for ServiceTime {
     }
 }
 
+/// A time without any answer, counted from the first statement; what came meanwhile is answered at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// When it begins, nanoseconds after the first statement.
+    pub from_ns: u64,
+    /// When it ends.
+    pub to_ns: u64,
+}
+
+impl Silence {
+    /// When an answer leaves that is due at `due_ns`, both counted from the first statement.
+    pub(crate) fn end_of(self, due_ns: u64) -> u64 {
+        if (self.from_ns..self.to_ns).contains(&due_ns) { self.to_ns } else { due_ns }
+    }
+}
+
+impl FromStr for Silence {
+    type Err = String;
+
+    /// `2s..4s`.
+    fn from_str(text: &str) -> Result<Silence, String> {
+        let refused = || format!("`{text}` is no time of silence; example: 2s..4s");
+        let (from, to) = text.split_once("..").ok_or_else(refused)?;
+        match (nanoseconds(from)?, nanoseconds(to)?) {
+            (from_ns, to_ns) if from_ns < to_ns => Ok(Silence { from_ns, to_ns }),
+            _ => Err(refused()),
+        }
+    }
+}
+
 /// `1ms` and `20ms@5%`.
 fn bimodal(usual: &str, rare: &str) -> Option<ServiceTime> {
     let (rare, percent) = rare.strip_suffix('%')?.split_once('@')?;
@@ -123,6 +153,17 @@ mod tests {
         check("5", Err(()));
         check("ms", Err(()));
         check("99999s", Err(()));
+    }
+
+    #[test]
+    fn what_falls_into_a_silence_is_answered_at_its_end() {
+        let silence = "2s..4s".parse::<Silence>().unwrap();
+        for (due_s, left_s) in [(0, 0), (1, 1), (2, 4), (3, 4), (4, 4), (5, 5)] {
+            assert_eq!(silence.end_of(due_s * 1_000_000_000), left_s * 1_000_000_000, "{due_s} s");
+        }
+        for text in ["", "2s", "4s..2s", "2s..2s", "2..4"] {
+            assert!(text.parse::<Silence>().is_err(), "{text}");
+        }
     }
 
     #[test]

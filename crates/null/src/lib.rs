@@ -8,5 +8,5 @@ mod record;
 mod serve;
 mod session;
 
-pub use delay::ServiceTime;
+pub use delay::{ServiceTime, Silence};
 pub use serve::{Manner, NullAddress, serve};

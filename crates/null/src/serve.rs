@@ -17,7 +17,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use nix::time::{ClockId as Clock, clock_gettime};
 use workload::Prng;
 
-use crate::delay::ServiceTime;
+use crate::delay::{ServiceTime, Silence};
 use crate::record::{Passage, PassageFile};
 use crate::session::NullSession;
 
@@ -60,6 +60,8 @@ struct Peer {
 pub struct Manner {
     /// How long statements take.
     pub service: ServiceTime,
+    /// When nothing is answered, new connections included.
+    pub silence: Option<Silence>,
     /// Seed of the service times.
     pub seed: u64,
     /// New file that gets four numbers for each message with statements, 8 bytes each, least significant first: the
@@ -101,6 +103,9 @@ struct Null {
     peers: Vec<Option<Peer>>,
     generation: u64,
     service: ServiceTime,
+    silence: Option<Silence>,
+    /// When the first statement came.
+    first: Option<u64>,
     prng: Prng,
     spin: bool,
     waiting: BinaryHeap<Reverse<Waiting>>,
@@ -121,6 +126,8 @@ impl Null {
             peers: Vec::new(),
             generation: 0,
             service: manner.service,
+            silence: manner.silence,
+            first: None,
             prng: Prng::seed(manner.seed),
             spin: manner.spin,
             waiting: BinaryHeap::new(),
@@ -251,9 +258,21 @@ impl Null {
             peer.arrived = Some(came);
         }
         let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
-        if service_ns > 0 {
-            let later = peer.outgoing.split_off(begun + heard.at_once.min(peer.outgoing.len() - begun));
-            let (due, generation) = (now() + service_ns, peer.generation);
+        let silent_ns = match self.silence {
+            None => 0,
+            Some(silence) => {
+                let came = now();
+                if heard.n_statements > 0 {
+                    self.first.get_or_insert(came);
+                }
+                let due_ns = self.first.map_or(0, |first| came - first + service_ns);
+                silence.end_of(due_ns) - due_ns
+            }
+        };
+        if service_ns + silent_ns > 0 {
+            let n_at_once = if silent_ns > 0 { 0 } else { heard.at_once.min(peer.outgoing.len() - begun) };
+            let later = peer.outgoing.split_off(begun + n_at_once);
+            let (due, generation) = (now() + service_ns + silent_ns, peer.generation);
             peer.awaits_answer = true;
             self.waiting.push(Reverse(Waiting { due, peer: index, generation, answer: later }));
         }

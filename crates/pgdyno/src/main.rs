@@ -130,8 +130,13 @@ fn drive(rights: driver::SenderTrust) -> Exit {
 
 fn null(args: &crate::front::cli::NullArgs) -> anyhow::Result<Exit> {
     let listen = null::NullAddress { directory: args.socket_dir.clone(), port: args.port };
-    let manner =
-        null::Manner { service: args.service, seed: args.seed, record: args.record.clone(), spin: args.spin };
+    let manner = null::Manner {
+        service: args.service,
+        silence: args.silence,
+        seed: args.seed,
+        record: args.record.clone(),
+        spin: args.spin,
+    };
     null::serve(&listen, &manner, signals::stop_flag())?;
     Ok(Exit::Done)
 }

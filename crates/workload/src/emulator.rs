@@ -65,6 +65,14 @@ impl Emulator {
         }
     }
 
+    /// Tells a script the number of the client's transaction that begins.
+    #[inline]
+    pub fn number(&mut self, number: u64) {
+        if let Emulator::Script(script) = self {
+            script.number(number);
+        }
+    }
+
     /// Starts a transaction at its first command and remembers the random stream for [`Emulator::rewind`].
     #[inline]
     pub fn begin(&mut self, program: &Program) {

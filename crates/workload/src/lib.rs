@@ -8,6 +8,7 @@ mod action;
 pub mod catalogue;
 pub mod directories;
 pub mod emulator;
+pub mod ledger;
 pub mod number;
 pub mod objects;
 pub mod random;

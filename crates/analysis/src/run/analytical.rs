@@ -82,7 +82,7 @@ fn query<'a>(
                 }
                 None => failed += 1,
             },
-            ExecutionEnd::Unknown | ExecutionEnd::Aborted => failed += 1,
+            ExecutionEnd::Unknown | ExecutionEnd::Aborted | ExecutionEnd::Skipped => failed += 1,
         }
     }
     // An order may name a query twice.

@@ -6,7 +6,7 @@ use workload::directories::classes::{Classes, Pause};
 use workload::script::declared::{Declared, TRIES_MAX};
 use workload::{
     BoundParameter, Builtins, Bundle, Dialect, Emulator, Fetch, Prng, Program, Schema, ScriptCommand,
-    Statement, Unsendable,
+    Statement, Unsendable, ledger,
 };
 
 use crate::client::Client;
@@ -29,6 +29,8 @@ pub(crate) struct Scripts {
     /// Errors with which transactions may end, by script, and those after which they are tried again.
     expected: Vec<Vec<SqlState>>,
     retry: Vec<Vec<SqlState>>,
+    /// Whether a statement sends the number of the transaction, by script.
+    has_token: Vec<bool>,
 }
 
 /// Statements of a load beyond which they are parsed when they first run: glued names can make very many of them, of which a
@@ -116,7 +118,19 @@ impl Scripts {
         let n_statements: usize = prepared.iter().flatten().map(Prepared::n_statements).sum();
         let is_lazy = load.lazy_parse || (n_statements > PARSED_BEFORE_MAX && bundle.instance().is_some());
         let protocol = load.protocol;
-        Ok(Scripts { bundle, protocol, fetches, is_lazy, prepared, classes, think, expected, retry })
+        let has_token = programs().map(ledger::has_token).collect();
+        Ok(Scripts {
+            bundle,
+            protocol,
+            fetches,
+            is_lazy,
+            prepared,
+            classes,
+            think,
+            expected,
+            retry,
+            has_token,
+        })
     }
 
     /// The class of a client.
@@ -157,6 +171,11 @@ impl Scripts {
     #[inline]
     pub(crate) fn pause_after(&self, script: usize, class: usize) -> Option<Pause> {
         self.think[script].or_else(|| self.classes.as_ref()?.all[class].think)
+    }
+
+    /// Whether a script writes the token of its transaction.
+    pub(crate) fn has_token(&self, script: usize) -> bool {
+        self.has_token[script]
     }
 
     /// Whether a script's transactions may end with this error.

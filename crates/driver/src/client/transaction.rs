@@ -41,9 +41,13 @@ impl ClientRole {
 
 /// The transaction in flight, or the last one. Where it stands is the client's [`super::State`].
 pub(crate) struct CurrentTransaction {
+    /// Its number among the client's, from 1; the same for all of its tries.
+    pub(crate) number: u64,
     /// Its script, and the statement that was sent last.
     pub(crate) script: usize,
     pub(crate) statement: usize,
+    /// Whether a block was open when that was sent: an error may say that none is any more.
+    pub(crate) was_in_block: bool,
     /// When it was due, and when its first statement was sent.
     pub(crate) due: Nanos,
     pub(crate) started: Nanos,
@@ -65,8 +69,10 @@ pub(crate) struct CurrentTransaction {
 impl Default for CurrentTransaction {
     fn default() -> CurrentTransaction {
         CurrentTransaction {
+            number: 0,
             script: 0,
             statement: 0,
+            was_in_block: false,
             due: 0,
             started: 0,
             statement_sent: 0,

@@ -147,7 +147,10 @@ impl<'a> Collector<'a> {
                 self.write_complete()
             }
             Report::Event { at, event } => self.report_event(at, *event),
-            Report::Execution(line) => Ok(self.outbox.say(&DriverLine::Execution(line))?),
+            Report::Executions(lines) => {
+                let lines = lines.into_iter().map(|line| DriverLine::Execution(Box::new(line)));
+                Ok(self.outbox.say_all(lines)?)
+            }
             Report::Failed(message) => {
                 self.failure.get_or_insert(message);
                 Ok(())

@@ -61,6 +61,22 @@ impl Outbox {
         self.say_last(line)
     }
 
+    /// Leaves several lines, as [`Outbox::say`] does, to be written together.
+    ///
+    /// # Errors
+    /// As [`Outbox::say`].
+    pub(crate) fn say_all(&self, lines: impl ExactSizeIterator<Item = DriverLine>) -> io::Result<()> {
+        if self.state.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX {
+            self.state.n_dropped.fetch_add(lines.len() as u64, Ordering::Relaxed);
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        for line in lines {
+            add_line(&mut text, &line)?;
+        }
+        self.leave(text)
+    }
+
     /// Whether so much waits for the parent that lines may soon be dropped.
     pub(crate) fn is_half_full(&self) -> bool {
         self.state.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX / 2
@@ -76,8 +92,12 @@ impl Outbox {
     /// # Errors
     /// As [`Outbox::say`].
     pub fn say_last(&self, line: &DriverLine) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
-        text.push(b'\n');
+        let mut text = Vec::new();
+        add_line(&mut text, line)?;
+        self.leave(text)
+    }
+
+    fn leave(&self, text: Vec<u8>) -> io::Result<()> {
         self.state.waiting_bytes.fetch_add(text.len(), Ordering::Relaxed);
         let is_left = self.lines.send(Some(text)).is_ok();
         if is_left && !self.state.is_broken.load(Ordering::Relaxed) {
@@ -86,6 +106,12 @@ impl Outbox {
             Err(io::ErrorKind::BrokenPipe.into())
         }
     }
+}
+
+fn add_line(text: &mut Vec<u8>, line: &DriverLine) -> io::Result<()> {
+    serde_json::to_writer(&mut *text, line).map_err(io::Error::other)?;
+    text.push(b'\n');
+    Ok(())
 }
 
 /// Calls `body` with an outbox, and returns when everything that it left is written to `output`.

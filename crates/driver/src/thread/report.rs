@@ -15,8 +15,8 @@ pub(crate) enum Report {
     Part(Box<ThreadInterval>),
     /// An event; the control loop sets its time from `at`.
     Event { at: Nanos, event: Box<Event> },
-    /// An execution has ended, of a load that reports each.
-    Execution(Box<ExecutionLine>),
+    /// Executions that have ended, of a load that reports each.
+    Executions(Vec<ExecutionLine>),
     /// The thread did not run for this long.
     Paused { at: Nanos, pause_ns: Nanos },
     /// A file of the load cannot be written: the load is void.

@@ -5,6 +5,7 @@ mod failing;
 mod interval;
 mod line;
 mod pace;
+mod patience;
 mod remarks;
 mod settings;
 mod special;
@@ -37,6 +38,7 @@ use crate::thread::report::Report;
 use crate::thread::schedule::{LoadShare, Schedule};
 use crate::thread::stop::{self, Cancels};
 use crate::thread::turns::TurnClock;
+use crate::thread::worker::patience::Patience;
 use crate::thread::worker::state::{Bounds, Current, Record, Roster, Slots};
 
 /// What a thread needs before its load begins.
@@ -82,6 +84,7 @@ pub(crate) struct Worker<'a> {
     late_ns: u64,
     /// See [`LoadSpec::reply_delay_ns`].
     reply_delay_ns: Nanos,
+    patience: Option<Patience>,
     /// What is read from a connection that epoll reports.
     buffer: Box<[u8]>,
 }
@@ -113,6 +116,7 @@ impl<'a> Worker<'a> {
             record: Record::default(),
             late_ns: pace::late_ns(setup.load),
             reply_delay_ns: setup.load.reply_delay_ns,
+            patience: Patience::new(setup.load),
             buffer: vec![0; BUFFER_BYTES].into(),
             setup,
         }
@@ -177,6 +181,7 @@ impl<'a> Worker<'a> {
         self.begin_due(now);
         self.wake_sleepers(now);
         self.tend_connections(now);
+        self.drop_silent(now);
     }
 
     #[inline]
@@ -282,7 +287,7 @@ impl<'a> Worker<'a> {
             match client.state {
                 // It may sleep because a reply is held back: the transaction counts by what the server has said.
                 State::Sleeping { until } if until.saturating_sub(now) <= self.reply_delay_ns => {}
-                State::Sleeping { .. } => self.give_up(index),
+                State::Sleeping { .. } => self.give_up(index, now),
                 _ if client.is_to_be_cancelled(may_repeat) => {
                     client.transaction.cancelled = Some(now);
                     handles.extend(client.session.cancel.clone());
@@ -308,7 +313,7 @@ impl<'a> Worker<'a> {
         if self.roster.n_sleeping > 0 {
             until = until.min(self.roster.next_wake);
         }
-        until
+        self.patience.map_or(until, |patience| until.min(patience.next_look))
     }
 
     fn notice_pause(&mut self, turn_end: Nanos, until: Nanos, now: Nanos) {
@@ -363,8 +368,9 @@ impl<'a> Worker<'a> {
             let counts = &mut self.tally.scripts[script].counts;
             counts.due += 1;
             counts.skipped += 1;
-            self.setup.clients[client].transaction.script = script;
-            self.setup.clients[client].transaction.tries = 1;
+            let transaction = &mut self.setup.clients[client].transaction;
+            (transaction.script, transaction.tries) = (script, 1);
+            (transaction.due, transaction.started) = (due, now);
             self.log(client, TransactionOutcome::Skipped, now);
             if self.has_made_all(client) {
                 self.retire(client);

@@ -1,4 +1,5 @@
-//! Executions of an analytical workload, each by itself: they are too few for distributions.
+//! Executions, each by itself: of an analytical workload, where they are too few for distributions, and of a load with an outage, where
+//! the fate of each transaction counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +8,12 @@ pub const EXECUTIONS_MAX: u64 = 100_000;
 /// Most transactions of a load with an outage, each of which is recorded: some 400 MB of lines. Our convention.
 pub const TRANSACTIONS_MAX: u64 = 2_000_000;
 
-/// One execution of a query: a line of `executions.jsonl`.
+/// One execution of a query or a transaction: a line of `executions.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
     /// Number of the client, from 0: its stream.
     pub client: u32,
-    /// The pass through the client's order, from 0, warm passes included.
+    /// The pass through the client's order, from 0, warm passes included; 0 without an order.
     pub pass: u32,
     /// Number of the script in the load.
     pub script: u32,
@@ -22,7 +23,7 @@ pub struct Execution {
     /// Number of the transaction among its client's, from 1, which is in its token; 0 where none is written.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub number: u64,
-    /// When its first statement was sent, nanoseconds after `go`.
+    /// When its first statement was sent, nanoseconds after `go`; of a skipped one, when it was given up.
     pub start_ns: u64,
     /// Until its last answer, nanoseconds.
     pub length_ns: u64,
@@ -48,6 +49,9 @@ pub enum ExecutionEnd {
     Unknown,
     /// It was cancelled, because the load had ended.
     Aborted,
+    /// It never began: it was due, and nobody was free for it before the load ended, or within the latency limit. Its client and script
+    /// are those that report it.
+    Skipped,
 }
 
 /// What a driver says of an execution.

@@ -343,6 +343,9 @@ pub(crate) struct NullArgs {
     /// two 1ms,20ms@5%.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
+    /// Answer nothing from 2s..4s after the first statement, and what came meanwhile at the end of that time.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) silence: Option<null::Silence>,
     /// Record each statement in a new file, as four 8-byte numbers: connection, and when it had arrived, its answer was
     /// about to be sent and had been sent, nanoseconds.
     #[arg(long, value_name = "FILE")]

@@ -20,6 +20,8 @@ use crate::script::statement::TextPiece;
 use crate::script::value::{BoundParameter, Dialect, EvalError, Value, undefined};
 use crate::script::variables::{VariableId, VariableTable};
 
+/// The variable that has the number of the client's transaction, from 1.
+pub const NUMBER: &str = "pgdyno_number";
 /// Most rounds of a loop.
 const ROUNDS_MAX: u32 = 1000;
 
@@ -86,6 +88,8 @@ impl Unsendable {
 #[derive(Debug)]
 pub struct Interpreter {
     slots: Vec<Slot>,
+    /// The variable [`NUMBER`], if a script mentions it.
+    number: Option<VariableId>,
     /// What the parameters of a workload directory are, and why the transaction that was begun has none.
     draws: Option<Box<ParameterDraws>>,
     fault: Option<String>,
@@ -111,6 +115,7 @@ impl Interpreter {
     ) -> Interpreter {
         let mut interpreter = Interpreter {
             slots: vec![Slot::Unset; variables.len()],
+            number: variables.find(NUMBER),
             draws: None,
             fault: None,
             dialect: Dialect::default(),
@@ -152,6 +157,14 @@ impl Interpreter {
             if let Slot::Text(text, _) = &mut self.slots[variable.index()] {
                 self.slots[variable.index()] = Slot::Literal(std::mem::take(text));
             }
+        }
+    }
+
+    /// Tells scripts the number of the transaction that begins, the same for all of its tries.
+    #[inline]
+    pub fn number(&mut self, number: u64) {
+        if let Some(id) = self.number {
+            self.set_value(id, Value::Int(number as i64));
         }
     }
 

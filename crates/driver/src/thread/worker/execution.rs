@@ -1,4 +1,4 @@
-//! Reports each execution by itself, of loads whose executions are few and long.
+//! Reports each execution by itself, of loads whose executions are few and long, and of those with an outage.
 
 use model::load::execution::{Execution, ExecutionEnd, ExecutionLine};
 
@@ -8,16 +8,19 @@ use crate::tally::sqlstate_text;
 use crate::thread::log::TransactionOutcome;
 use crate::thread::report::Report;
 
+/// Executions that are reported together; fewer at the end of each second.
+const TOGETHER_MAX: usize = 128;
+
 /// How an execution ended, by the outcome of its transaction.
 pub(super) fn end_of(outcome: TransactionOutcome) -> ExecutionEnd {
     match outcome {
         TransactionOutcome::Committed => ExecutionEnd::Committed,
         TransactionOutcome::Expected => ExecutionEnd::Expected,
         TransactionOutcome::Unknown => ExecutionEnd::Unknown,
-        TransactionOutcome::Skipped
-        | TransactionOutcome::Serialization
-        | TransactionOutcome::Deadlock
-        | TransactionOutcome::Other => ExecutionEnd::Failed,
+        TransactionOutcome::Skipped => ExecutionEnd::Skipped,
+        TransactionOutcome::Serialization | TransactionOutcome::Deadlock | TransactionOutcome::Other => {
+            ExecutionEnd::Failed
+        }
     }
 }
 
@@ -50,24 +53,69 @@ impl Worker<'_> {
 
     fn report_as(&mut self, index: usize, end: ExecutionEnd, n_before: u64, now: Nanos) {
         let go = self.setup.go;
+        let has_token = self.setup.load.ledger
+            && self.setup.scripts.has_token(self.setup.clients[index].transaction.script);
         let client = &mut self.setup.clients[index];
-        let n_in_order = client.role.n_in_order().max(1) as u64;
+        let n_in_order = client.role.n_in_order() as u64;
         let sqlstate = match end {
-            ExecutionEnd::Committed => None,
+            ExecutionEnd::Committed | ExecutionEnd::Skipped => None,
             _ => client.transaction.ended_with.map(|state| sqlstate_text(&state)),
         };
         let execution = Execution {
             client: client.id as u32,
-            pass: u32::try_from(n_before / n_in_order).unwrap_or(u32::MAX),
+            pass: n_before.checked_div(n_in_order).map_or(0, |pass| u32::try_from(pass).unwrap_or(u32::MAX)),
             script: client.transaction.script as u32,
             due_ns: self.setup.schedule.is_some().then(|| client.transaction.due.saturating_sub(go)),
-            number: 0,
+            number: if has_token && end != ExecutionEnd::Skipped { client.transaction.number } else { 0 },
             start_ns: client.transaction.started.saturating_sub(go),
             length_ns: now.saturating_sub(client.transaction.started),
             end,
             sqlstate,
         };
         let statements = std::mem::take(&mut client.transaction.texts);
-        self.report(Report::Execution(Box::new(ExecutionLine { execution, statements })));
+        self.keep_execution(ExecutionLine { execution, statements });
+    }
+
+    /// Reports the slots that nobody took, of which there are `n`: those that a client had taken while it had no connection, and those that
+    /// the schedule still has at `end`.
+    #[cold]
+    pub(super) fn report_unserved(&mut self, n: u64, end: Nanos, now: Nanos) {
+        let go = self.setup.go;
+        let Some(client) = self.setup.clients.first().map(|client| client.id as u32) else { return };
+        let pending = self.setup.clients.iter_mut().filter_map(|client| client.dial.pending_due.take());
+        let mut all: Vec<Nanos> = pending.collect();
+        all.extend(std::iter::from_fn(|| self.setup.schedule.as_mut()?.take(end)));
+        debug_assert_eq!(all.len() as u64, n, "the schedule and its count agree");
+
+        for due in all {
+            let execution = Execution {
+                client,
+                due_ns: Some(due.saturating_sub(go)),
+                start_ns: now.saturating_sub(go),
+                end: ExecutionEnd::Skipped,
+                ..Execution::default()
+            };
+            self.keep_execution(ExecutionLine { execution, statements: Vec::new() });
+        }
+    }
+
+    /// Keeps what is to be reported, and reports it when it is much: one message to the control loop for each would cost as much as a
+    /// short transaction.
+    fn keep_execution(&mut self, line: ExecutionLine) {
+        if self.record.executions.capacity() == 0 {
+            self.record.executions.reserve_exact(TOGETHER_MAX);
+        }
+        self.record.executions.push(line);
+        if self.record.executions.len() >= TOGETHER_MAX {
+            self.report_executions();
+        }
+    }
+
+    /// Reports what was kept.
+    pub(super) fn report_executions(&mut self) {
+        if !self.record.executions.is_empty() {
+            let lines = std::mem::take(&mut self.record.executions);
+            self.report(Report::Executions(lines));
+        }
     }
 }

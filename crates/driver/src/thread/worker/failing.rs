@@ -8,7 +8,7 @@ use workload::RunError;
 
 use super::turn::Turn;
 use super::{Worker, execution};
-use crate::client::State;
+use crate::client::{Client, State};
 use crate::clock::Nanos;
 use crate::tally::{ERRORS_MAX, LIMIT, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
 use crate::thread::log::TransactionOutcome;
@@ -41,6 +41,12 @@ impl Worker<'_> {
         let refused = self.refusal(index).cloned();
         let shown = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
         let state = sqlstate(shown.sqlstate.as_bytes());
+        if self.reconnects() && ends_session(shown) && self.may_be_committed(index) {
+            // It tells of a session, and not of the transaction: whoever says it may not know what became of the commit.
+            let why = shown.to_string();
+            self.setup.clients[index].session.farewell = Some(Box::new(shown.clone()));
+            return self.lose(index, now, &why);
+        }
         if self.setup.clients[index].emulator.expects(&shown.sqlstate) {
             // The transaction is undone as it should be.
             self.end_command(index, now);
@@ -236,6 +242,12 @@ impl Worker<'_> {
     /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
     #[cold]
     pub(super) fn lose(&mut self, index: usize, now: Nanos, why: &str) {
+        self.lose_as(index, now, LOST, why);
+    }
+
+    /// As [`Worker::lose`], with a word for why, unless the server has said so itself.
+    #[cold]
+    pub(super) fn lose_as(&mut self, index: usize, now: Nanos, word: SqlState, why: &str) {
         let place = self.place(index);
         let client = &mut self.setup.clients[index];
         if client.state == State::Gone {
@@ -251,7 +263,7 @@ impl Worker<'_> {
             }
             None => messages::command_failed(place, "SQL", "perhaps the backend died while processing"),
         };
-        let (state, message) = last_words.map_or((LOST, why.to_string()), |error| {
+        let (state, message) = last_words.map_or((word, why.to_string()), |error| {
             (sqlstate(error.sqlstate.as_bytes()), error.to_string())
         });
         if !client.notices.is_empty() {
@@ -401,15 +413,16 @@ impl Worker<'_> {
     /// Whether the server may have committed the transaction in flight without our knowing.
     pub(super) fn may_be_committed(&self, index: usize) -> bool {
         let (scripts, client) = (self.setup.scripts, &self.setup.clients[index]);
-        let (script, in_block) = (client.transaction.script, client.in_block());
+        let script = client.transaction.script;
         if client.transaction.failure.is_some() {
             return false;
         }
         if client.exchange.pipeline.is_on {
             let control = |statement| scripts.control(script, statement);
-            return client.exchange.pipeline.may_be_committed(in_block, control);
+            return client.exchange.pipeline.may_be_committed(client.in_block(), control);
         }
-        client.state == State::Waiting && scripts.decides(script, client.transaction.statement, in_block)
+        let Client { state, transaction, .. } = client;
+        *state == State::Waiting && scripts.decides(script, transaction.statement, transaction.was_in_block)
     }
 
     /// The client's position in its script.
@@ -499,6 +512,11 @@ impl Worker<'_> {
             Protocol::Prepared => None,
         }
     }
+}
+
+/// Whether an error says that a session has ended: a server's own, or what a pooler says of the session behind it, whatever its words.
+fn ends_session(error: &ServerError) -> bool {
+    error.is_fatal() || ["08", "57P"].iter().any(|class| error.sqlstate.starts_with(class))
 }
 
 fn is_retryable(state: SqlState) -> bool {

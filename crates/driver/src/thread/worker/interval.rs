@@ -1,5 +1,7 @@
 //! The end of each second and of the load: the counts go to the control loop.
 
+use model::load::execution::ExecutionEnd;
+
 use super::Worker;
 use crate::client::State;
 use crate::clock::{self, Nanos, SECOND_NS};
@@ -25,6 +27,7 @@ impl Worker<'_> {
             (0..self.setup.clients.len()).for_each(|index| self.count_outage(index, end));
         }
         self.report_dropped_notices(end);
+        self.report_executions();
         self.flush_log();
         self.tally.count();
         let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| IntervalTally::new(&self.setup.shape));
@@ -120,34 +123,39 @@ impl Worker<'_> {
     }
 
     /// Ends the transaction of a client that sleeps, which goes no further.
-    pub(super) fn give_up(&mut self, index: usize) {
-        self.count_open(index);
+    pub(super) fn give_up(&mut self, index: usize, now: Nanos) {
+        self.count_open(index, now);
         self.setup.clients[index].state = State::Idle;
         self.roster.n_sleeping -= 1;
     }
 
     /// Counts a transaction in flight that nothing more is heard of.
-    fn count_open(&mut self, index: usize) {
+    fn count_open(&mut self, index: usize, now: Nanos) {
         let is_unknown = self.may_be_committed(index);
-        let client = &self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.transaction.script];
-        match client.transaction.failure {
-            Some(state)
-                if client.transaction.cancelled.is_none()
-                    && self.setup.scripts.expects(client.transaction.script, state) =>
-            {
-                tally.counts.expected += 1;
+        let scripts = self.setup.scripts;
+        let transaction = &mut self.setup.clients[index].transaction;
+        let (script, is_cancelled) = (transaction.script, transaction.cancelled.is_some());
+        let (end, state) = match transaction.failure {
+            Some(state) if !is_cancelled && scripts.expects(script, state) => {
+                (ExecutionEnd::Expected, Some(state))
             }
-            Some(state) if client.transaction.cancelled.is_none() => {
-                tally.counts.failed += 1;
-                tally.error(state, 1);
-            }
-            None if is_unknown => {
-                tally.counts.unknown += 1;
-                tally.error(LOST, 1);
-            }
-            _ => tally.counts.aborted += 1,
+            Some(state) if !is_cancelled => (ExecutionEnd::Failed, Some(state)),
+            None if is_unknown => (ExecutionEnd::Unknown, Some(LOST)),
+            _ => (ExecutionEnd::Aborted, None),
+        };
+        transaction.ended_with = state;
+        let tally = &mut self.tally.scripts[script];
+        let count = match end {
+            ExecutionEnd::Expected => &mut tally.counts.expected,
+            ExecutionEnd::Failed => &mut tally.counts.failed,
+            ExecutionEnd::Unknown => &mut tally.counts.unknown,
+            _ => &mut tally.counts.aborted,
+        };
+        *count += 1;
+        if let (ExecutionEnd::Failed | ExecutionEnd::Unknown, Some(state)) = (end, state) {
+            tally.error(state, 1);
         }
+        self.report_uncounted(index, end, now);
     }
 
     /// Ends a client, whatever it is doing.
@@ -156,7 +164,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         client.dial.down_since = None;
         if client.in_flight() {
-            self.count_open(index);
+            self.count_open(index, now);
             // Its socket closes when the process ends, with nothing said to the server.
             self.setup.clients[index].state = State::Gone;
         } else {
@@ -168,11 +176,15 @@ impl Worker<'_> {
     /// were never chosen: they count under the first one. When all clients have made their transactions before, the slots
     /// that remain are not part of the load; they are if a client was lost that could have taken them.
     fn skip_backlog(&mut self, now: Nanos) -> u64 {
-        self.count_backlog(now.min(self.bounds.end));
+        let end = now.min(self.bounds.end);
+        self.count_backlog(end);
         self.slots.due_counter = None;
         let backlog = std::mem::take(&mut self.slots.backlog);
         if now < self.bounds.end && self.record.clients_lost == 0 {
             return 0;
+        }
+        if self.setup.load.each_execution {
+            self.report_unserved(backlog, end, now);
         }
         let counts = &mut self.tally.scripts[0].counts;
         counts.due += backlog;

@@ -121,9 +121,11 @@ impl Worker<'_> {
     /// Begins the transaction that waited for the connection, or the next one.
     fn use_connection(&mut self, index: usize, now: Nanos) {
         let is_closed_loop = self.setup.schedule.is_none();
+        if now >= self.bounds.end {
+            return self.roster.idle.push_back(index);
+        }
         let client = &mut self.setup.clients[index];
         match client.dial.pending_due.take() {
-            _ if now >= self.bounds.end => self.roster.idle.push_back(index),
             // In a closed loop a transaction is due when its client is free and connected, as in pgbench.
             Some(due) => {
                 self.start_transaction(index, if is_closed_loop { now } else { due }, now);

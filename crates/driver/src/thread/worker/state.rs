@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use model::load::execution::ExecutionLine;
+
 use crate::client::notices::NoticeBudget;
 use crate::clock::{Nanos, SECOND_NS};
 use crate::tally::SqlState;
@@ -163,4 +165,6 @@ pub(super) struct Record {
     pub(super) is_without_clients: bool,
     /// The first message with each SQLSTATE.
     pub(super) messages: BTreeMap<SqlState, String>,
+    /// Executions that are not reported yet.
+    pub(super) executions: Vec<ExecutionLine>,
 }

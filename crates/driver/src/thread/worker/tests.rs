@@ -1,6 +1,7 @@
 //! The loop of a thread against a scripted server: what happens when each step of a transaction fails.
 
 mod bench;
+mod outages;
 mod pipelines;
 
 use std::io;

@@ -85,11 +85,13 @@ impl Worker<'_> {
     pub(super) fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
+        client.transaction.number = client.record.n_ended + 1;
         client.transaction.due = due;
         client.transaction.started = now;
         client.transaction.tries = 1;
         client.transaction.ended_with = None;
         client.transaction.texts.clear();
+        client.emulator.number(client.transaction.number);
         client.emulator.begin(&scripts.bundle.programs[client.transaction.script]);
         if self.setup.load.trace {
             self.trace_start(index, now);
@@ -249,6 +251,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         client.state = State::Waiting;
         client.transaction.statement_sent = now;
+        client.transaction.was_in_block = client.in_block();
         let (script, statement) = (client.transaction.script, client.transaction.statement);
         client.begin_message();
         client.want_rows(scripts.fetches(script, statement));

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use workload::script::assignment::{self, Columns, UnsetUse};
-use workload::{Bundle, Fetch, Program, Statement, VariableId};
+use workload::{Bundle, Fetch, Program, Statement, VariableId, ledger};
 
 /// Variables that every client has anyway.
-const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
+const AUTOMATIC: [&str; 5] = ["client_id", "default_seed", ledger::NUMBER, "random_seed", "scale"];
 /// Most places that are reported at once.
 const PLACES_MAX: usize = 10;
 

@@ -160,6 +160,14 @@ section! {
         READS = reads: Levels<Reads> = Levels::one(Reads::Primary),
             row(KeyKind::Words(&Reads::WORDS), "`primary`").carried(Differs::Question).whole();
 
+        /// whether each transaction writes a token of its client and its number, by which the commits that an outage lost or doubled are
+        /// counted: `tpcb` and `tpcb-simple` into `pgbench_history.filler`, which pgbench leaves NULL; scripts with a transaction block
+        /// into a table `pgdyno_ledger`, right before its COMMIT. Other workloads have no ledger. Without an outage it shows what
+        /// tokens cost
+        #[serde(skip_serializing_if = "Option::is_none")]
+        LEDGER = ledger: Option<Levels<bool>>,
+            row(KeyKind::Flag, "`true` with an outage, if the workload can; else `false`").carried(Differs::Figures);
+
         /// number of sessions that load data concurrently, 1 to 256; the data do not depend on it
         #[serde(skip_serializing_if = "Option::is_none")]
         LOAD_STREAMS = load_streams: Option<u32>,

@@ -211,10 +211,8 @@ fn gather(inbox: &Receiver<Report>, each_execution: bool) -> Result<Run, String>
                 }
             }
             Report::Event { event, .. } => events.push(*event),
-            Report::Execution(execution) if each_execution => executions.push(*execution),
-            Report::Execution(execution) => {
-                return Err(format!("the load reports no executions: {execution:?}"));
-            }
+            Report::Executions(lines) if each_execution => executions.extend(lines),
+            Report::Executions(lines) => return Err(format!("the load reports no executions: {lines:?}")),
             Report::Paused { .. } => n_pauses += 1,
             Report::Failed(message) => return Err(message),
             Report::Broken(error) => return Err(error.to_string()),
