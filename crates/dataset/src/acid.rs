@@ -11,6 +11,7 @@ mod isolation;
 mod ledger;
 mod phantoms;
 mod stored_rows;
+pub mod tokens;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 
 use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::execution::Execution;
 use model::load::interval::{CommandTally, Interval, Moments};
 use model::load::{LoadSpec, OnError, Protocol, ScriptSpec, Window};
 use model::telemetry::event::{Event, EventKind};
@@ -17,6 +18,8 @@ pub(crate) struct Driven {
     pub(crate) intervals: Vec<Interval>,
     pub(crate) events: Vec<Event>,
     pub(crate) ticks: Vec<Tick>,
+    /// Of a load that reports each.
+    pub(crate) executions: Vec<Execution>,
     pub(crate) done: Done,
 }
 
@@ -84,6 +87,7 @@ fn try_drive_and(
     later: impl FnOnce(Duration, &mut dyn FnMut(&DriveCommand)) + Send + 'static,
 ) -> Result<Driven, String> {
     let (mut orders, input) = UnixStream::pair().unwrap();
+    let each_execution = load.each_execution;
     let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
     let go = unix_now() + Duration::from_millis(20);
     // It stays open, because the end of the input would stop the load.
@@ -102,6 +106,7 @@ fn try_drive_and(
     drop(writer.join());
     let (mut ready, mut done) = (None, None);
     let (mut intervals, mut events, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut executions = Vec::new();
     for line in String::from_utf8(output).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
             DriverLine::Ready(word) => {
@@ -112,6 +117,7 @@ fn try_drive_and(
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
+            DriverLine::Execution(line) if each_execution => executions.push(line.execution),
             line @ (DriverLine::Window(_)
             | DriverLine::Execution(_)
             | DriverLine::Hello(_)
@@ -129,7 +135,7 @@ fn try_drive_and(
     let done = done.expect("done was said");
     let ready = ready.expect("ready was said");
     assert!(done.counts.identity_holds(0), "{:?}", done.counts);
-    Ok(Driven { ready, intervals, events, ticks, done })
+    Ok(Driven { ready, intervals, events, ticks, executions, done })
 }
 
 /// Drives a load, which must succeed.

@@ -7,6 +7,7 @@ mod driven;
 mod hostile;
 mod logs;
 mod options;
+mod outages;
 mod pollers;
 mod scripts;
 mod tpcc;
