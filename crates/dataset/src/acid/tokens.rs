@@ -196,18 +196,19 @@ pub fn read(session: &mut Session, node: &str, place: &TokenPlace, longest: Dura
     Ok(NodeTokens::new(node, tokens, n_others))
 }
 
-/// The name of the table that [`create_table`] has made, whatever the search path of this session.
+/// The name of the table of tokens, whatever the search path of this session.
 fn find_table(session: &mut Session) -> Result<String> {
     let rows = session.query_params(
         "select pg_catalog.format('%I.%I', n.nspname, c.relname) as name from pg_catalog.pg_class c \
          join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-         where c.relname = $1 and c.relkind = 'r' and pg_catalog.obj_description(c.oid, 'pg_class') = $2",
-        &[Some(ledger::TABLE), Some(MARK)],
+         where c.relname = $1 and c.relkind = 'r' order by 1",
+        &[Some(ledger::TABLE)],
     )?;
-    match rows.len() {
-        1 => Ok(rows.get(0, "name").unwrap_or_default().to_string()),
-        0 => bail!("there is no table `{}` of pgdyno's", ledger::TABLE),
-        n => bail!("{n} schemas have a table `{}` of pgdyno's; drop those of earlier loads", ledger::TABLE),
+    let names = rows.into_first_column();
+    match names.as_slice() {
+        [name] => Ok(name.clone()),
+        [] => bail!("there is no table `{}`", ledger::TABLE),
+        _ => bail!("several tables could have the tokens: {}; drop those of earlier loads", names.join(", ")),
     }
 }
 

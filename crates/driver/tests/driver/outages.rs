@@ -165,6 +165,9 @@ fn a_server_that_freezes_holds_no_client_for_good() {
     session.execute("comment on table pgdyno_ledger is null").unwrap();
     let refused = tokens::create_table(&mut session).unwrap_err().to_string();
     assert!(refused.contains("pgdyno has not created it"), "{refused}");
+    session
+        .execute("create schema other; create table other.pgdyno_ledger (client int, number bigint)")
+        .unwrap();
     let unread = tokens::read(&mut session, "primary", &TokenPlace::Table, LONGEST).unwrap_err().to_string();
-    assert!(unread.contains("there is no table"), "{unread}");
+    assert!(unread.contains("other.pgdyno_ledger, public.pgdyno_ledger"), "{unread}");
 }

@@ -33,6 +33,7 @@ use crate::plan::design::choice::LevelChoice;
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
 use crate::plan::scripts::directories::chosen::ChosenDirectories;
+use crate::plan::scripts::ledger;
 use crate::plan::targets::labels::TargetLabels;
 use crate::plan::targets::lanes;
 use crate::plan::{title, windows};
@@ -121,6 +122,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     for case in &cases {
         topology::check(case, problems);
         outage::check(case, problems);
+        problems.take(ledger::of_case(case));
     }
     let follow = threads_follow_clients(&cases);
     if follow {

@@ -2,6 +2,7 @@
 //! where in the script; from then on the plan has their text.
 
 pub mod directories;
+pub(crate) mod ledger;
 pub(crate) mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};

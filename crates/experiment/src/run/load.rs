@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use dataset::acid::tokens;
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
@@ -23,8 +24,10 @@ use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::ServerRecord;
 use observe::host::counters::ProcessCounters;
 use observe::{ObserveSpec, Observer, OurBackends};
+use wire::session::Session;
 use wire::{Conninfo, Host};
 
+use crate::plan::scripts::ledger::{self, LedgerPlace};
 use crate::run::adapt::Judge;
 use crate::run::admission;
 use crate::run::eyes;
@@ -45,6 +48,8 @@ use crate::stage::Stage;
 
 /// Limit for clients to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Limit for the statements that create the table of tokens, which may wait for a standby.
+const LEDGER_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl OneRun<'_> {
     /// Ramp-up, measurement and drain, with telemetry from before to after.
@@ -189,6 +194,7 @@ impl OneRun<'_> {
         let conninfo = stage.load_conninfo(self.case)?;
         let load = self.load_spec(&conninfo, place, record);
         record.load = Some(load.recorded());
+        self.make_ledger(&conninfo, &load)?;
         let mut fleet = self.start_drivers(load, &conninfo, stage)?;
         let ready = fleet.wait_ready(READY_TIMEOUT, self.site.environment.stop);
         let ready = ready.map_err(|error| admission::explained(error, self.case))?;
@@ -198,6 +204,17 @@ impl OneRun<'_> {
             admission::record_route(&conninfo, record);
         }
         Ok((fleet, ready))
+    }
+
+    /// Creates the table of tokens where the load's sessions find it, if the load needs one.
+    fn make_ledger(&self, conninfo: &Conninfo, load: &LoadSpec) -> Result<()> {
+        if ledger::of_case(self.case) != Ok(LedgerPlace::Table { is_made: true }) {
+            return Ok(());
+        }
+        let conninfo = Conninfo { options: load.target.get("options").cloned(), ..conninfo.clone() };
+        let mut session = Session::connect(&conninfo)?;
+        session.set_timeout(Some(LEDGER_TIMEOUT));
+        tokens::create_table(&mut session)
     }
 
     /// Starts the drivers of the case, here or elsewhere.

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::case::{OnLostConnection, WorkloadSpec};
-use model::load::{LoadSpec, MESSAGE_BYTES_MAX, OnDisconnect, Profiles, ScriptSpec};
+use model::load::{
+    LoadSpec, MESSAGE_BYTES_MAX, OUTAGE_CONNECT_TIMEOUT_S, OUTAGE_REPLY_TIMEOUT_MS, OnDisconnect, Profiles,
+    ScriptSpec,
+};
 use model::run::RunRecord;
 use model::workload::{Programs, TryLimit};
 use wire::Conninfo;
 use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
+use crate::plan::scripts::ledger::{self, LedgerPlace};
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
 use crate::stage::connections::options_with;
@@ -29,6 +33,7 @@ impl OneRun<'_> {
         };
         let common = LoadSpec { max_tries, ..common };
         let directory = workload.directory.as_deref();
+        let place_of_tokens = ledger::of_case(self.case).unwrap_or_else(LedgerPlace::None);
         let analytical = directory.filter(|directory| directory.analytical.is_some());
         match row.programs {
             Programs::Native(profiles) => {
@@ -38,11 +43,12 @@ impl OneRun<'_> {
             Programs::Own | Programs::Scripts => LoadSpec {
                 target: with_options(common.target.clone(), &session_settings(workload)),
                 only_reads: workload.only_reads,
-                scripts: scripts::for_driver(workload, &schema),
+                scripts: ledger::with_tokens(&place_of_tokens, scripts::for_driver(workload, &schema)),
+                ledger: !matches!(place_of_tokens, LedgerPlace::None(_)),
                 defines: scripts::variables(workload),
                 connect_each: connects_each(workload),
                 directory: workload.directory.clone().map(without_answers),
-                each_execution: analytical.is_some(),
+                each_execution: analytical.is_some() || common.each_execution,
                 // Parameters and orders of queries belong to the workload, as its rows do.
                 seed: analytical.map_or(common.seed, |directory| directory.data_seed),
                 ..common
@@ -53,8 +59,18 @@ impl OneRun<'_> {
     /// The part of the load that all workloads share.
     fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
+        let has_outage = self.case.outage.is_some();
+        let mut target = with_options(conninfo.keywords(), &workload.session_settings);
+        if has_outage {
+            // A frozen server takes connections, and says nothing on them.
+            target
+                .entry("connect_timeout".to_string())
+                .or_insert_with(|| OUTAGE_CONNECT_TIMEOUT_S.to_string());
+        }
         LoadSpec {
-            target: with_options(conninfo.keywords(), &workload.session_settings),
+            target,
+            each_execution: has_outage,
+            reply_timeout_ms: has_outage.then_some(OUTAGE_REPLY_TIMEOUT_MS),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
