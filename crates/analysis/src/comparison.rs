@@ -9,6 +9,7 @@ pub(crate) mod costs;
 pub(crate) mod differences;
 pub(crate) mod disturbed;
 pub(crate) mod family;
+pub(crate) mod outages;
 mod provisional;
 mod sample;
 pub(crate) mod scripts;
@@ -26,6 +27,7 @@ pub use applied::AppliedSide;
 pub use costs::CostComparison;
 pub use differences::Difference;
 pub use family::{FamilyRatio, FamilyVerdict};
+pub use outages::{OutageComparison, OutageFigureName};
 pub use provisional::Provisional;
 pub use sample::FigureSample;
 pub use scripts::{PlanChange, ScriptComparison};
@@ -306,6 +308,9 @@ pub struct CaseComparison {
     /// What a transaction costs: figures that never decide the verdict on speed, with a verdict each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostComparison>,
+    /// How long writes were out and how much service was lost, if both sides had outages. They never decide the verdict on speed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageComparison>,
     /// How long the transactions of each script take, if both sides have several: those that differ first. They never decide the verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptComparison>,

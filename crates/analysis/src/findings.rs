@@ -173,6 +173,13 @@ pub const CATALOGUE: &[Rule] = &[
     capacity::TARGET_UNREACHABLE,
     capacity::TARGET_NOT_LIMITING,
     capacity::CAPACITY_UNSURE,
+    server::outage::OUTAGE_NOT_PROVED,
+    server::outage::LOST_IN_SPITE_OF_SYNC,
+    server::outage::COMMITS_LOST,
+    server::outage::TWO_PRIMARIES,
+    server::outage::OUTAGE_OUTLASTS_LOAD,
+    server::outage::SERVICE_NOT_LOST,
+    server::outage::LOSS_UNKNOWN,
     server::CONNECTION_LOST,
     server::PROTOCOL_BROKEN,
     server::MESSAGE_LIMIT,
@@ -182,6 +189,9 @@ pub const CATALOGUE: &[Rule] = &[
     server::AUTOVACUUM_IN_WINDOW,
     server::archiver::ARCHIVING_FAILED,
     server::standby::WAITS_FOR_STANDBY,
+    server::standby::NOT_SYNCHRONOUS,
+    server::standby::STANDBY_FALLS_BEHIND,
+    server::standby::SAME_MACHINE,
     server::FOREIGN_SESSIONS,
     server::NEVER_QUIET,
     server::NOT_DURABLE,
@@ -265,6 +275,13 @@ pub(crate) struct RunContext<'a> {
     pub(crate) unreadable: &'a [String],
     /// How many times each histogram contains.
     pub(crate) recorded: &'a Recorded,
+}
+
+impl RunContext<'_> {
+    /// Whether a moment, seconds since `go`, belongs to an outage that was asked for: what happens then is what is measured.
+    pub(crate) fn is_in_outage(&self, t_s: f64) -> bool {
+        self.summary.outage.as_ref().is_some_and(|outage| outage.covers(t_s))
+    }
 }
 
 /// The input of the rules for cases.

@@ -23,6 +23,10 @@ pub use counters::{CounterSummary, EventCount};
 pub use imported::ImportedSummary;
 pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, ResourceUsage, UnknownFigure};
 pub use run::executions::StatementExecutions;
+pub use run::outage::{
+    CaseOutages, CommitCounts, CommitsAfter, LossOfCommits, OutageFigure, OutageLength, OutageMark,
+    OutageParts, OutagePoint, OutageSummary,
+};
 pub use run::query::{AnalyticalSummary, QuerySummary};
 pub use run::script::{LimitSummary, MeasureSummary, ScriptSummary};
 pub use run::{

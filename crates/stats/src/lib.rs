@@ -33,7 +33,9 @@ pub use sample::bootstrap::{BCA_MIN, bca};
 pub use sample::describe::{cv, cv_interval, jain, mean, sd};
 pub use sample::estimate::{Estimate, mean_interval, mean_p};
 pub use sample::power::{detectable, n_for_half_width, power_of_t};
-pub use sample::quantile::{mad, median, quantile, quantile_ranks};
+pub use sample::quantile::{
+    chance_of_none_seen, extremes_cover_median, mad, median, quantile, quantile_ranks,
+};
 pub use sample::repetitions::repetitions;
 pub use sample::variance::{nested_variance, variance_of_runs};
 pub use series::autocorrelated::{

@@ -12,6 +12,7 @@ use crate::run::analytical;
 use crate::run::counters;
 use crate::run::limiter;
 use crate::run::seconds::Distributions;
+use crate::run::timeline::outage;
 use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::summary::{CaseSummary, LatencySummary, RunSummary};
@@ -66,6 +67,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         measures: sums.measure_summaries(),
         statements: sums.statement_summaries(),
         analytical,
+        outages: outage::of_case(&summaries),
         tpcc: tpcc::summarize(case, &sums, tpcc::TpccFacts::of_runs(&summaries)),
         capacity,
         limiter: limiter::of_case(

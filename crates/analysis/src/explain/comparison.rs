@@ -5,9 +5,9 @@ use stats::Design;
 use crate::budget;
 use crate::comparison::{
     AppliedSide, CaseComparison, ComparedFigure, ComparedSide, ComparisonPurpose, CostComparison, Criteria,
-    FigureComparison, OneSided, Pairing, Ratio, Samples, ScriptComparison, StatementCriteria,
-    StatementsCompared, Supplement, costs, differences, disturbed, figures_of, scripts, statements,
-    supplement,
+    FigureComparison, OneSided, OutageComparison, Pairing, Ratio, Samples, ScriptComparison,
+    StatementCriteria, StatementsCompared, Supplement, costs, differences, disturbed, figures_of, outages,
+    scripts, statements, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::comparisons::sides;
@@ -39,6 +39,7 @@ fn compare_for(
         }
     }
     costs::judge(comparisons.iter_mut().flat_map(|case| &mut case.costs));
+    outages::judge(comparisons.iter_mut().flat_map(|case| &mut case.outages));
     scripts::judge(comparisons.iter_mut().map(|case| &mut case.scripts));
     statements::judge(comparisons.iter_mut().map(|case| &mut case.statements));
     comparisons
@@ -69,6 +70,7 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
     };
     let without_figure = samples.without_figure();
     let costs = costs::compare(&samples, pairing, design);
+    let outages = outages::compare(&samples, pairing, design);
     let scripts = scripts::compare(&samples, pairing, design, margin);
     let statements = statements::compare(&samples, StatementCriteria { pairing, design, margin });
     let pairs = Pairs {
@@ -81,6 +83,7 @@ fn compare_case(a: ComparedSide, b: ComparedSide, purpose: ComparisonPurpose, ma
         carry_over: None,
         supplement,
         costs,
+        outages,
         scripts,
         statements,
     };
@@ -135,6 +138,7 @@ pub(super) struct Pairs {
     pub(super) carry_over: Option<Ratio>,
     pub(super) supplement: Supplement,
     pub(super) costs: Vec<CostComparison>,
+    pub(super) outages: Vec<OutageComparison>,
     pub(super) scripts: Vec<ScriptComparison>,
     pub(super) statements: StatementsCompared,
 }
@@ -156,6 +160,7 @@ pub(super) fn assemble(
         carry_over,
         supplement,
         costs,
+        outages,
         scripts,
         statements,
     } = pairs;
@@ -184,6 +189,7 @@ pub(super) fn assemble(
         more_with: more_with(a, pairing),
         figures,
         costs,
+        outages,
         scripts,
         statements,
         applied: [a, b].map(AppliedSide::find),

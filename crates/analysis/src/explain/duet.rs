@@ -63,6 +63,7 @@ pub fn compare_duet(a: ComparedSide, b: ComparedSide, duet: &Duet, margin: f64) 
         carry_over,
         supplement: Supplement::default(),
         costs,
+        outages: Vec::new(),
         scripts,
         statements,
     };
@@ -149,6 +150,7 @@ pub fn compare_duet_repeat(a: PlayedDuet, b: PlayedDuet, margin: f64) -> CaseCom
             carry_over: None,
             supplement: Supplement::default(),
             costs: Vec::new(),
+            outages: Vec::new(),
             scripts: Vec::new(),
             statements: StatementsCompared::default(),
         };

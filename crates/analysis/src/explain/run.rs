@@ -21,7 +21,7 @@ use crate::run::resources;
 use crate::run::scripts::replayed;
 use crate::run::seconds::{self, Distributions};
 use crate::run::series;
-use crate::run::timeline::Timeline;
+use crate::run::timeline::{Timeline, outage};
 use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
@@ -65,6 +65,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         tps,
         latency: latency_of(&counted.distributions, analytical.is_some()),
         analytical,
+        outage: outage::of_run(data).map(Box::new),
         capacity,
         service: LatencySummary::from_histogram(&counted.distributions.service),
         lag: LatencySummary::from_histogram(&counted.distributions.lag),
@@ -85,7 +86,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         limiter: None,
         top_statements: top_statements_of(record, &line, &usage),
         fidelity: None,
-        fairness: record.done.as_ref().and_then(fairness),
+        fairness: record.done.as_ref().filter(|_| record.outage.is_none()).and_then(fairness),
         bounds: Vec::new(),
         findings: Vec::new(),
         grade: Grade::Valid,

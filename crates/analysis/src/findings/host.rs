@@ -334,7 +334,8 @@ fn telemetry_missing(context: &RunContext) -> Option<Finding> {
     parts.extend(silent.map(|reason| format!("settings of the load's sessions: {}", excerpt(reason))));
     let lost = context.data.events.iter().filter(|event| {
         let t_s = context.line.place(event.t_unix_ns);
-        let during = t_s.is_none_or(|t_s| (0.0..=context.line.end_s).contains(&t_s));
+        let is_loaded = |t_s: f64| (0.0..=context.line.end_s).contains(&t_s) && !context.is_in_outage(t_s);
+        let during = t_s.is_none_or(is_loaded);
         event.kind == EventKind::TelemetryLost && during
     });
     parts.extend(lost.map(|event| excerpt(&event.text)));

@@ -8,6 +8,7 @@ use model::experiment::keys::run::MAX_FAILED;
 use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::drive::LoadEnding;
+use model::load::execution::{Execution, ExecutionEnd};
 use model::telemetry::event::EventKind;
 use model::text::share::Share;
 use model::workload::TryLimit;
@@ -140,7 +141,7 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
 };
 
 fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
-    let n = context.summary.total.unknown;
+    let n = context.summary.total.unknown.saturating_sub(unknown_in_outage(context));
     let evidence = || format!("{} ended without an answer", plural(n, "transaction"));
     let mut finding = (n > 0).then(|| OUTCOMES_UNKNOWN.finds(Severity::Doubt, evidence()))?;
     // No connection broke: pgdyno ended those that brought more than it reads.
@@ -149,6 +150,13 @@ fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
         finding.advice = ABOVE_LIMIT.to_string();
     }
     Some(finding)
+}
+
+/// Those that an outage left without an answer, which the ledger resolves.
+fn unknown_in_outage(context: &RunContext) -> u64 {
+    let ended_s = |one: &Execution| one.start_ns.saturating_add(one.length_ns) as f64 / 1e9;
+    let is_of_it = |one: &&Execution| one.end == ExecutionEnd::Unknown && context.is_in_outage(ended_s(one));
+    context.data.executions.iter().filter(is_of_it).count() as u64
 }
 
 const ABOVE_LIMIT: &str =
@@ -170,7 +178,8 @@ fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
     let completed =
         context.data.record.done.as_ref().is_some_and(|done| done.ending == LoadEnding::Completed);
     let n = context.summary.total.aborted;
-    if !completed || n == 0 {
+    // The end of the load is then part of the outage.
+    if !completed || n == 0 || context.is_in_outage(context.line.end_s) {
         return None;
     }
     let grace_s = context.data.record.window().grace_s;

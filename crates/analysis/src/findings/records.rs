@@ -165,7 +165,7 @@ fn kept_of(data: &RunData, context: &RunContext) -> Recorded {
         for (index, n) in interval.statements.iter().enumerate() {
             let sum = HistogramRole::StatementSum { script, index };
             let key = match sums.get(&sum) {
-                Some(first) if context.line.measures(interval.t) => (*first, sum),
+                Some(first) if context.line.is_in_window(interval.t) => (*first, sum),
                 Some(_) => continue,
                 None => (interval.t, HistogramRole::Statement { script, index }),
             };
@@ -193,8 +193,8 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
 
 fn history_differs(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
-    // The rows are those of one of several servers.
-    if record.spread_hosts().is_some() {
+    // The rows are those of one of several servers; after an outage, its ledger says more.
+    if record.spread_hosts().is_some() || record.outage.is_some() {
         return None;
     }
     let done = record.done.as_ref()?.counts;

@@ -4,6 +4,7 @@ pub(super) mod archiver;
 pub(super) mod conditions;
 pub(super) mod ephemeral;
 pub(super) mod logging;
+pub(super) mod outage;
 pub(super) mod route;
 pub(super) mod standby;
 pub(super) mod unlogged;
@@ -46,6 +47,8 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
 fn connection_lost(context: &RunContext) -> Option<Finding> {
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
+    // Totals do not say when: of a run with an outage, only events outside of it count.
+    let done = done.filter(|_| context.summary.outage.is_none());
     // A client that connects again may lose its connection more than once.
     let n_lost = done.map_or(0, |done| done.n_lost).min(context.data.record.case.workload.n_clients.into());
     let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64).max(n_lost);
@@ -67,7 +70,8 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     let cause = done.and_then(|done| done.messages.iter().find(|(state, _)| !state.starts_with("40")));
     let cause = cause.map(|(_, message)| message).filter(|_| first.is_empty());
     let cause = cause.map_or(String::new(), |message| format!(": {}", excerpt(message)));
-    let is_replaced = done.is_some_and(|done| done.clients_lost == 0) && !all;
+    let ended = context.data.record.done.as_ref();
+    let is_replaced = ended.is_some_and(|done| done.clients_lost == 0) && !all;
     if is_replaced && is_asked_to_reconnect(context) {
         let outage_s = done.map_or(0.0, |done| done.outage_ns_total / 1e9);
         let evidence = format!(
@@ -547,13 +551,20 @@ pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
     }
 }
 
-/// Events of a kind between `go` and the end of the load.
+/// Events of a kind between `go` and the end of the load; of those that an outage brings, the ones that do not belong to it.
 fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = &'a Event> {
     context.data.events.iter().filter(move |event| {
         let t_s = context.line.place(event.t_unix_ns);
-        event.kind == kind && t_s.is_some_and(|t_s| (0.0..=context.line.end_s).contains(&t_s))
+        let is_of_outage = OF_OUTAGES.contains(&kind) && t_s.is_some_and(|t_s| context.is_in_outage(t_s));
+        event.kind == kind
+            && !is_of_outage
+            && t_s.is_some_and(|t_s| (0.0..=context.line.end_s).contains(&t_s))
     })
 }
+
+/// What an outage brings with it.
+const OF_OUTAGES: [EventKind; 3] =
+    [EventKind::ConnectionLost, EventKind::ServerRestarted, EventKind::ServerTrouble];
 
 /// Marks of a kind that overlap the measurement.
 fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a TimelineMark> {

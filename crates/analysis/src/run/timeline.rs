@@ -2,7 +2,9 @@
 //!
 //! All times are seconds since `go`, the moment at which the load began.
 
-use std::collections::BTreeMap;
+pub(crate) mod outage;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::plan::RunState;
 use model::load::drive::LoadEnding;
@@ -16,6 +18,8 @@ pub(crate) struct Timeline {
     go_unix_ns: Option<u64>,
     /// Numbers of the seconds that count, with their lengths in nanoseconds.
     measured: BTreeMap<u32, u64>,
+    /// Numbers of the seconds of the window that do not count because a fault was injected in them or before.
+    from_fault: BTreeSet<u32>,
     /// End of the last interval, seconds since `go`.
     pub(crate) end_s: f64,
 }
@@ -73,17 +77,34 @@ impl Timeline {
         let start =
             data.intervals.iter().map(|i| i.start_unix_ns.saturating_sub(u64::from(i.t) * 1_000_000_000));
         let go_unix_ns = data.record.go_unix_ns.or_else(|| start.min());
-        let mut line = Timeline { go_unix_ns, measured: BTreeMap::new(), end_s: 0.0 };
+        let mut line =
+            Timeline { go_unix_ns, measured: BTreeMap::new(), from_fault: BTreeSet::new(), end_s: 0.0 };
         for interval in &data.intervals {
             line.end_s = line.end_s.max(f64::from(interval.t) + interval.length_ns as f64 / 1e9);
         }
         line.measured = measured_seconds(data);
+        // The time before a fault is a normal window; what follows it is judged as an outage.
+        if let Some(fault_s) = outage::fault_s(&data.record) {
+            let is_after = |t: &u32| f64::from(*t) + 1.0 > fault_s;
+            line.from_fault = line.measured.keys().copied().filter(is_after).collect();
+            line.measured.retain(|t, _| !line.from_fault.contains(t));
+        }
         line
     }
 
     /// Whether second number `t` counts.
     pub(crate) fn measures(&self, t: u32) -> bool {
         self.measured.contains_key(&t)
+    }
+
+    /// Whether second number `t` is part of the window, although it may lie after a fault: sums over the measurement contain it.
+    pub(crate) fn is_in_window(&self, t: u32) -> bool {
+        self.measures(t) || self.from_fault.contains(&t)
+    }
+
+    /// Whether sums over the measurement contain more than the seconds that count.
+    pub(crate) fn is_cut_by_fault(&self) -> bool {
+        !self.from_fault.is_empty()
     }
 
     /// Total length of the seconds that count.

@@ -9,6 +9,7 @@ use super::capacity::CaseCapacity;
 use super::cost::CaseCost;
 use super::counters::CounterSummary;
 use super::limiter::Limiter;
+use super::run::outage::CaseOutages;
 use super::run::query::AnalyticalSummary;
 use super::run::script::{MeasureSummary, ScriptSummary};
 use super::run::{LatencySummary, StatementSummary};
@@ -55,6 +56,9 @@ pub struct CaseSummary {
     /// The queries of an analytical workload, over all runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analytical: Option<AnalyticalSummary>,
+    /// The outages that were injected into its runs that count; the other figures are of the measurements before them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outages: Option<CaseOutages>,
     /// TPC-C figures over all runs that count, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,

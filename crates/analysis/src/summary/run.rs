@@ -1,6 +1,7 @@
 //! One run, explained.
 
 pub(super) mod executions;
+pub(super) mod outage;
 pub(super) mod query;
 pub(super) mod script;
 
@@ -24,6 +25,7 @@ use super::uncertainty::DisturbanceBounds;
 use crate::fidelity::Fidelity;
 use crate::finding::{Finding, Grade, Severity};
 use crate::summary::run::executions::StatementExecutions;
+use crate::summary::run::outage::OutageSummary;
 use crate::summary::run::query::AnalyticalSummary;
 use crate::summary::run::script::{MeasureSummary, ScriptSummary};
 
@@ -93,6 +95,9 @@ pub struct RunSummary {
     /// The queries of an analytical workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analytical: Option<AnalyticalSummary>,
+    /// The outage that was injected; the other figures are of the measurement before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Box<OutageSummary>>,
     /// TPC-C figures, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,

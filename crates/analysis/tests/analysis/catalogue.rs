@@ -18,12 +18,15 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .map(|row| row.0)
         .chain(STUDY_TABLE.iter().map(|row| row.0))
         .chain(comparison::TABLE.iter().map(|row| row.0))
-        // In tests of their own there, in `analytical.rs`, by `fidelity`, in `captured.rs`, in `conditions.rs`, in `counters.rs`, in `standby.rs` and in `capacity.rs`.
+        // In tests of their own there, in `analytical.rs`, by `fidelity`, in `captured.rs`, in `conditions.rs`, in `counters.rs`, in `standby.rs`, in `outages.rs` and in `capacity.rs`.
         .chain(["new-errors", "draws-reused", "left-out-by-reading", "not-your-workload"])
         .chain(["query-failed", "query-stopped", "answer-wrong", "plans-vary"])
         .chain(["condition-unmet", "waits-for-standby", "archiving-failed", "allowance-exceeded"])
         .chain(["not-interleaved", "took-turns", "turns-weigh", "too-few-rounds", "runs-repeated"])
         .chain(["target-unreachable", "target-not-limiting", "capacity-unsure"])
+        .chain(["not-synchronous", "standby-falls-behind", "same-machine"])
+        .chain(["outage-not-proved", "commits-lost", "lost-in-spite-of-sync", "two-primaries"])
+        .chain(["outage-outlasts-load", "service-not-lost", "loss-unknown"])
         .collect();
     let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
     assert_eq!(tested, listed);

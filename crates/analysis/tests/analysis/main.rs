@@ -20,6 +20,7 @@ mod hidden;
 mod history;
 mod numbers;
 mod one_side;
+mod outages;
 mod possible;
 mod quiet;
 mod quotas;

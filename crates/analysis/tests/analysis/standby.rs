@@ -1,6 +1,7 @@
 //! A standby that commits wait for is part of the number.
 
 use analysis::finding::{Finding, Severity};
+use model::run::node::{NodeAfter, NodeRecord};
 use model::telemetry::reading::TickSource;
 
 use crate::findings::findings_of;
@@ -29,4 +30,81 @@ fn a_standby_that_commits_wait_for_is_named() {
     let words = "at 90 % of the sampled instants some session waited for a standby";
     check(TickSource::Server, &waits(18.0), Some(("waits-for-standby", Severity::Note, words)));
     check(TickSource::Server, &waits(4.0), None);
+}
+
+/// A run with standbys: name, state before the load, state after it, seconds to catch up.
+fn with_nodes(names: &str, nodes: &[(&str, &str, Option<&str>, Option<f64>)]) -> Vec<Finding> {
+    let mut data = quiet::run(1);
+    let settings = &mut data.record.server.as_mut().unwrap().settings;
+    let mut setting = settings["synchronous_commit"].clone();
+    setting.value = names.to_string();
+    settings.insert("synchronous_standby_names".to_string(), setting);
+    let node = |(name, before, after, catch_up_s): &(&str, &str, Option<&str>, Option<f64>)| NodeRecord {
+        name: name.to_string(),
+        sync_state: before.to_string(),
+        after: Some(NodeAfter {
+            sync_state: after.map(str::to_string),
+            replay_lag_bytes: Some(64 << 20),
+            catch_up_s: *catch_up_s,
+            ..NodeAfter::default()
+        }),
+        ..NodeRecord::default()
+    };
+    data.record.nodes = nodes.iter().map(node).collect();
+    findings_of(data)
+}
+
+fn evidence<'a>(found: &'a [Finding], id: &str) -> Option<(Severity, &'a str)> {
+    let finding = found.iter().find(|finding| finding.id == id)?;
+    Some((finding.severity, &finding.evidence))
+}
+
+#[test]
+fn standbys_share_the_machine_of_their_primary() {
+    let calm = with_nodes(
+        "",
+        &[("s1", "async", Some("async"), Some(0.02)), ("s2", "async", Some("async"), Some(0.03))],
+    );
+    let words = "s1, s2 and the primary share 4 processors and the devices of one machine";
+    assert_eq!(evidence(&calm, "same-machine"), Some((Severity::Doubt, words)));
+    assert_eq!(calm.len(), 1, "{calm:#?}");
+    assert_eq!(evidence(&findings_of(quiet::run(1)), "same-machine"), None);
+}
+
+#[test]
+fn a_standby_that_needs_time_after_the_load_fell_behind() {
+    let found = with_nodes("", &[("s1", "async", Some("async"), Some(12.0))]);
+    let (severity, words) = evidence(&found, "standby-falls-behind").unwrap();
+    // About 35,200 transactions in 35.2 s and 12 s more.
+    assert_eq!(severity, Severity::Doubt);
+    assert!(
+        words.starts_with(
+            "s1 was 64.0 MiB of WAL behind and needed 12.0 s after a load of 35 s, which makes 74"
+        ),
+        "{words}"
+    );
+    let never = with_nodes("", &[("s1", "async", Some("async"), None)]);
+    assert!(evidence(&never, "standby-falls-behind").unwrap().1.contains("did not catch up"));
+    let gone = with_nodes("", &[("s1", "async", None, None)]);
+    assert!(evidence(&gone, "standby-falls-behind").unwrap().1.contains("s1 was not connected"));
+}
+
+#[test]
+fn standbys_that_are_not_waited_for_although_they_should_be_void_the_run() {
+    let state = |names: &str, states: [(&str, Option<&str>); 2]| {
+        let [(a, after_a), (b, after_b)] = states;
+        let found = with_nodes(names, &[("s1", a, after_a, Some(0.0)), ("s2", b, after_b, Some(0.0))]);
+        evidence(&found, "not-synchronous").map(|(severity, words)| (severity, words.to_string()))
+    };
+    let sync = ("sync", Some("sync"));
+    let quorum = ("quorum", Some("quorum"));
+    let potential = ("potential", Some("potential"));
+    assert_eq!(state("", [("async", Some("async")); 2]), None);
+    assert_eq!(state("2 (s1, s2)", [sync, sync]), None);
+    assert_eq!(state("s1, s2", [sync, potential]), None);
+    assert_eq!(state("ANY 1 (s1, s2)", [quorum, quorum]), None);
+    let words = "after the load, with synchronous_standby_names = '2 (s1, s2)': s1 sync, s2 not connected";
+    assert_eq!(state("2 (s1, s2)", [sync, ("sync", None)]), Some((Severity::Void, words.to_string())));
+    let (severity, words) = state("FIRST 2 (s1, s2)", [sync, potential]).unwrap();
+    assert!(severity == Severity::Void && words.starts_with("before the load"), "{words}");
 }

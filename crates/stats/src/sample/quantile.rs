@@ -34,6 +34,24 @@ pub fn mad(sample: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
+/// The chance with which the smallest and the largest of `n` values have the median of the whole between them, whatever the distribution:
+/// `1 - 2^(1 - n)`, for 6 values 97 %. `None` with fewer than two.
+///
+/// The binomial interval of [`quantile_ranks`] for its outermost ranks: only if all values lie on one side of the median is it not between
+/// them.
+pub fn extremes_cover_median(n: usize) -> Option<f64> {
+    (n >= 2).then(|| 1.0 - 0.5f64.powi(i32::try_from(n - 1).unwrap_or(i32::MAX)))
+}
+
+/// The upper bound, at the given level, of the chance of what none of `n` trials showed: `1 - (1 - level)^(1/n)`; for 6 trials at 95 % it is
+/// 39 %, for 29 it is 10 %. `None` without trials, and unless `0 < level < 1`.
+///
+/// Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial", 1934, one-sided; for many trials
+/// the rule of three of Hanley and Lippman-Hand, "If Nothing Goes Wrong, Is Everything All Right?", 1983. Trials must not depend on each other.
+pub fn chance_of_none_seen(n: usize, level: f64) -> Option<f64> {
+    (n > 0 && level > 0.0 && level < 1.0).then(|| 1.0 - (1.0 - level).powf(1.0 / n as f64))
+}
+
 /// From this many values on, [`quantile_ranks`] takes the normal distribution for the binomial one: they then differ by
 /// less than one rank in a hundred.
 const BINOMIAL_MAX: u64 = 10_000;

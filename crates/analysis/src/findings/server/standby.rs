@@ -1,14 +1,20 @@
-//! The finding about a standby that commits wait for.
+//! Findings about standbys: those that commits wait for, and those that pgdyno runs.
 
+use model::experiment::plan::RunState;
+use model::run::node::{NodeRecord, is_waited_for};
 use model::telemetry::reading::key;
 use model::telemetry::wait::WaitStage;
 
 use crate::finding::{Finding, Severity};
-use crate::findings::format::percent;
-use crate::findings::{Rule, RuleCheck, RunContext};
+use crate::findings::format::{bytes, figure, list, percent, plural};
+use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
 
 /// Share of the instants in which some session waits for a standby, from which on the standby is part of the number.
 const OCCUPIED: f64 = 0.5;
+/// Shortest time after a load that a standby needs if it fell behind, seconds.
+const CATCH_UP_S_MIN: f64 = 1.0;
+/// The same as a share of the load.
+const CATCH_UP_SHARE: f64 = 0.02;
 
 pub(in crate::findings) const WAITS_FOR_STANDBY: Rule = Rule {
     id: "waits-for-standby",
@@ -29,4 +35,114 @@ fn waits_for_standby(context: &RunContext) -> Option<Finding> {
     let share = context.usage.rate_of_key(&of_stage, from_s, to_s)? / samples;
     let evidence = format!("at {} of the sampled instants some session waited for a standby", percent(share));
     (share >= OCCUPIED).then(|| WAITS_FOR_STANDBY.finds(Severity::Note, evidence))
+}
+
+pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
+    id: "standby-falls-behind",
+    title: "A standby fell behind",
+    severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or needed more than 1 s and more than 2 % of the load's time to \
+               replay what had been written by then; never after an outage",
+    source: "design: a standby that needs time after the load has not kept up with it; 1 s and 2 % are our convention",
+    advice: "Offer no more than the sustainable rate, or give the standby more: what replays is one process.",
+    evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
+    why: "In a longer load the standby would fall behind further, so that a failover takes longer and reads on it grow stale.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(standby_falls_behind),
+};
+
+fn standby_falls_behind(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    if record.outage.is_some() || record.state != RunState::Completed {
+        return None;
+    }
+    let behind: Vec<String> = record.nodes.iter().filter_map(|node| behind(context, node)).collect();
+    (!behind.is_empty()).then(|| STANDBY_FALLS_BEHIND.finds(Severity::Doubt, behind.join("; ")))
+}
+
+/// How far a standby fell behind, if it did.
+fn behind(context: &RunContext, node: &NodeRecord) -> Option<String> {
+    let (after, name) = (node.after.as_ref()?, &node.name);
+    if after.sync_state.is_none() {
+        return Some(format!("{name} was not connected when the load ended"));
+    }
+    let load_s = context.line.end_s;
+    let lag =
+        after.replay_lag_bytes.map_or(String::new(), |lag| format!(" was {} of WAL behind and", bytes(lag)));
+    let Some(catch_up_s) = after.catch_up_s else {
+        return Some(format!("{name}{lag} did not catch up in the time that the load took"));
+    };
+    let rate = context.summary.total.committed as f64 / (load_s + catch_up_s);
+    (catch_up_s > CATCH_UP_S_MIN.max(CATCH_UP_SHARE * load_s)).then(|| {
+        format!(
+            "{name}{lag} needed {} s after a load of {load_s:.0} s, which makes {} transactions per second sustainable",
+            figure(catch_up_s),
+            figure(rate)
+        )
+    })
+}
+
+pub(in crate::findings) const NOT_SYNCHRONOUS: Rule = Rule {
+    id: "not-synchronous",
+    title: "Commits did not wait for the standbys that they should wait for",
+    severity: "Void when fewer standbys were synchronous before or after the load than synchronous_standby_names asks for; after an outage, before it only",
+    source: "PostgreSQL documentation, pg_stat_replication: sync_state is `sync` or `quorum` of standbys that are waited for",
+    advice: "Read the standbys' logs for why they were not connected, and repeat.",
+    evidence: "sync_state of each standby before and after the load, against synchronous_standby_names.",
+    why: "The number is then that of a server that waits for nobody, under the name of one that does.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(not_synchronous),
+};
+
+fn not_synchronous(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let names =
+        record.server.as_ref()?.setting("synchronous_standby_names").filter(|names| !names.is_empty())?;
+    if record.nodes.is_empty() {
+        return None;
+    }
+    let n_asked = n_waited_for(names);
+    let n_of = |states: &[Option<&str>]| states.iter().flatten().filter(|state| is_waited_for(state)).count();
+    let before: Vec<Option<&str>> = record.nodes.iter().map(|node| Some(node.sync_state.as_str())).collect();
+    let after: Option<Vec<Option<&str>>> =
+        record.nodes.iter().map(|node| Some(node.after.as_ref()?.sync_state.as_deref())).collect();
+    let after = after.filter(|_| record.outage.is_none());
+    let looks = [("before", Some(before)), ("after", after)];
+    let (when, states) = looks
+        .into_iter()
+        .find_map(|(when, states)| Some((when, states.filter(|states| n_of(states) < n_asked)?)))?;
+    let names_of = record.nodes.iter().zip(&states);
+    let words: Vec<String> =
+        names_of.map(|(node, state)| format!("{} {}", node.name, state.unwrap_or("not connected"))).collect();
+    let evidence =
+        format!("{when} the load, with synchronous_standby_names = '{names}': {}", words.join(", "));
+    Some(NOT_SYNCHRONOUS.finds(Severity::Void, evidence))
+}
+
+/// How many standbys a commit waits for with this value of `synchronous_standby_names`: `2 (s1, s2)`, `ANY 1 (s1, s2)`, `s1, s2`.
+pub(super) fn n_waited_for(names: &str) -> usize {
+    let head = names.split('(').next().unwrap_or_default().to_ascii_uppercase();
+    let number = head.trim().trim_start_matches("ANY").trim_start_matches("FIRST").trim();
+    if names.contains('(') { number.parse().unwrap_or(1) } else { 1 }
+}
+
+pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
+    id: "same-machine",
+    title: "Standbys share the machine of their primary",
+    severity: "Doubt for any standby that pgdyno runs next to its primary",
+    source: "design: replay and a second copy of the WAL take processors and a device from the primary, and no network is between them",
+    advice: "Take the difference to no standby for what this machine gives, not for what a standby of its own costs, and measure on machines of their own before you decide.",
+    evidence: "The standbys in run.json.",
+    why: "Throughput is lower than with a standby elsewhere, because the standby takes processors and writes to the primary's device, and a commit waits for less, because no network is between.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(same_machine),
+};
+
+fn same_machine(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
+    let n_cpus = context.summary.resources.n_cpus;
+    let processors = n_cpus.map_or_else(|| "processors".to_string(), |n| plural(n, "processor"));
+    let evidence =
+        || format!("{} and the primary share {processors} and the devices of one machine", list(&names, 9));
+    (!names.is_empty()).then(|| SAME_MACHINE.finds(Severity::Doubt, evidence()))
 }

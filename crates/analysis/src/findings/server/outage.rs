@@ -1,0 +1,215 @@
+//! Findings about an injected outage: whether it happened, whether its end was seen, and what became of the load's commits.
+
+use model::experiment::outage::{Fault, PRIMARY};
+use model::experiment::plan::RunState;
+use model::run::RunRecord;
+use model::run::node::is_waited_for;
+
+use crate::finding::{Finding, Severity};
+use crate::findings::format::{figure, percent, plural};
+use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
+use crate::run::settings::{server_as_sessions_have_it, set_by_scripts};
+use crate::summary::{CommitCounts, OutageSummary};
+
+pub(in crate::findings) const OUTAGE_NOT_PROVED: Rule = Rule {
+    id: "outage-not-proved",
+    title: "The outage was not proved",
+    severity: "Void for a run whose fault was not injected, or of which nothing shows that it happened",
+    source: "design: a fault that did not happen has no outage; stopping a receiver instead of cutting its way loses nothing, because the bytes wait in the socket",
+    advice: "Read why below outage in run.json, and repeat the run.",
+    evidence: "The record of the outage: proof and problem.",
+    why: "An outage of no time and without loss is then that of a fault that did not happen.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(outage_not_proved),
+};
+
+fn outage_not_proved(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    // Of a run that was cut short, another finding says so.
+    if record.case.outage.is_none() && record.outage.is_none() || record.state != RunState::Completed {
+        return None;
+    }
+    let outage = record.outage.as_deref();
+    if outage.is_some_and(|outage| outage.proof.is_some() && outage.began_unix_ns.is_some()) {
+        return None;
+    }
+    let planned = record.case.outage.as_ref().map(|outage| outage.fault.to_string());
+    let fault = outage.map(|outage| outage.fault.clone()).or(planned).unwrap_or_default();
+    let why = match outage {
+        None => "nothing was recorded of it".to_string(),
+        Some(outage) => match (&outage.problem, outage.began_unix_ns) {
+            (Some(problem), _) => problem.clone(),
+            (None, None) => "the load ended before it".to_string(),
+            (None, Some(_)) => "nothing shows that it happened".to_string(),
+        },
+    };
+    Some(OUTAGE_NOT_PROVED.finds(Severity::Void, format!("{fault}: {why}")))
+}
+
+pub(in crate::findings) const COMMITS_LOST: Rule = Rule {
+    id: "commits-lost",
+    title: "Acknowledged commits were lost",
+    severity: "Doubt for any, unless lost-in-spite-of-sync says more",
+    source: "PostgreSQL documentation, synchronous_commit and streaming replication: without a synchronous standby, failover loses what was not \
+             yet sent, and synchronous_commit = off loses up to three times wal_writer_delay",
+    advice: "State the loss with the outage; commits that must not be lost need synchronous_commit = on, and synchronous_standby_names for a failover.",
+    evidence: "Tokens that each transaction wrote, read from the surviving server, against the commits that were acknowledged.",
+    why: "Clients were told that these transactions are kept.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(commits_lost),
+};
+
+fn commits_lost(context: &RunContext) -> Option<Finding> {
+    let evidence = lost_words(context)?;
+    promise(context).is_none().then(|| COMMITS_LOST.finds(Severity::Doubt, evidence))
+}
+
+pub(in crate::findings) const LOST_IN_SPITE_OF_SYNC: Rule = Rule {
+    id: "lost-in-spite-of-sync",
+    title: "COMMITS LOST ALTHOUGH SERVER AND SETTINGS PROMISE NONE",
+    severity: "Doubt for any commit that is lost although it waited for the standby that took over, or, where the same server came back, for its own disk",
+    source: "PostgreSQL documentation, synchronous replication: a commit returns when each synchronous standby has it; write-ahead log: it is flushed before",
+    advice: "Trust neither the server nor its settings before the cause is known: look for a standby that was not yet synchronous, a session with another \
+             synchronous_commit, storage that lies, or a defect, and keep the run directory.",
+    evidence: "Lost tokens as of commits-lost; synchronous_commit as the sessions had it, synchronous_standby_names, and which standbys were waited for before the load.",
+    why: "This is what synchronous replication and the write-ahead log are for: a server that does it is broken, or is not set as everybody believes.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(lost_in_spite_of_sync),
+};
+
+fn lost_in_spite_of_sync(context: &RunContext) -> Option<Finding> {
+    let evidence = format!("{}, although {}", lost_words(context)?, promise(context)?);
+    Some(LOST_IN_SPITE_OF_SYNC.finds(Severity::Doubt, evidence))
+}
+
+/// How many commits were lost, and when they had been acknowledged.
+fn lost_words(context: &RunContext) -> Option<String> {
+    let counted = counted(context).filter(|counted| counted.lost > 0)?;
+    let share = counted.lost as f64 / counted.acknowledged.max(counted.lost) as f64;
+    let when = counted.lost_before_s.map_or(String::new(), |[first, last]| {
+        format!(", acknowledged {} to {} s before the fault", figure(first), figure(last))
+    });
+    let [lost, acknowledged] = [counted.lost, counted.acknowledged].map(|n| figure(n as f64));
+    Some(format!("{lost} of {acknowledged} acknowledged commits are lost ({}){when}", percent(share)))
+}
+
+fn counted<'a>(context: &'a RunContext) -> Option<&'a CommitCounts> {
+    context.summary.outage.as_ref()?.commits.counted.as_ref()
+}
+
+/// What promises that no commit is lost; `None` if nothing does for sure.
+fn promise(context: &RunContext) -> Option<String> {
+    let record = &context.data.record;
+    let survivor = record.outage.as_ref()?.survivor.as_deref()?;
+    let server = server_as_sessions_have_it(record)?;
+    let level = server.setting("synchronous_commit")?;
+    if set_by_scripts(record).iter().any(|(name, _)| name == "synchronous_commit") {
+        return None;
+    }
+    if survivor == PRIMARY {
+        let is_kept = level != "off" && server.setting("fsync") == Some("on");
+        return is_kept.then(|| format!("the same server came back, with synchronous_commit = {level}"));
+    }
+    if matches!(level, "off" | "local") || is_of_the_way(record) {
+        return None;
+    }
+    let names = server.setting("synchronous_standby_names")?;
+    let waited: Vec<_> = record.nodes.iter().filter(|node| is_waited_for(&node.sync_state)).collect();
+    // Of a quorum, a commit waits for some of them only.
+    let is_quorum = waited.iter().any(|node| node.sync_state == "quorum");
+    let all_answer = !is_quorum || super::standby::n_waited_for(names) >= waited.len();
+    let is_survivor = waited.iter().any(|node| node.name == survivor);
+    (is_survivor && all_answer).then(|| {
+        format!("commits waited for {survivor} (synchronous_commit = {level}, synchronous_standby_names = '{names}')")
+    })
+}
+
+/// Whether the fault takes a standby out, so that another may be waited for than before the load.
+fn is_of_the_way(record: &RunRecord) -> bool {
+    let fault = record.case.outage.as_ref().map(|outage| &outage.fault);
+    matches!(fault, Some(Fault::KillStandby(_) | Fault::Cut(_) | Fault::Freeze { .. } | Fault::Hook))
+}
+
+pub(in crate::findings) const LOSS_UNKNOWN: Rule = Rule {
+    id: "loss-unknown",
+    title: "Whether commits were lost is unknown",
+    severity: "Note when the servers' rows could not be compared with the acknowledged commits",
+    source: "design: what nobody looked at is unknown, and never none",
+    advice: "See the reason: the workload has to write a token for each transaction, and a surviving server has to be readable after the load.",
+    evidence: "The record of the outage: ledgers, or why there are none.",
+    why: "An outage without a count of its losses says nothing about them.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(loss_unknown),
+};
+
+fn loss_unknown(context: &RunContext) -> Option<Finding> {
+    let commits = &context.summary.outage.as_ref()?.commits;
+    let why = commits.unknown.as_ref()?;
+    Some(LOSS_UNKNOWN.finds(Severity::Note, why.clone()))
+}
+
+pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
+    id: "two-primaries",
+    title: "Two servers took commits at a time",
+    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that is there alone",
+    source: "PostgreSQL documentation, failover: the old primary must be kept from being one (STONITH)",
+    advice: "Fence the old primary before another is promoted: what it acknowledged since is lost with it.",
+    evidence: "Tokens on each server, and when their commits were acknowledged.",
+    why: "The data of the two servers has parted, and one part has to be given up.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(two_primaries),
+};
+
+fn two_primaries(context: &RunContext) -> Option<Finding> {
+    let n = counted(context).map(|counted| counted.of_two_primaries).filter(|n| *n > 0)?;
+    let evidence = format!("{} by a server after another had taken over", plural(n, "acknowledged commit"));
+    Some(TWO_PRIMARIES.finds(Severity::Doubt, evidence))
+}
+
+pub(in crate::findings) const OUTAGE_OUTLASTS_LOAD: Rule = Rule {
+    id: "outage-outlasts-load",
+    title: "The outage outlasted the load",
+    severity: "Doubt when no instant was seen from which 99 % of the transactions due in the next 5 s were served",
+    source: "design: what was not seen has a lower bound, and no length",
+    advice: "Measure longer after the fault, or see why no server took writes again: below outage in run.json, and in the servers' logs.",
+    evidence: "Transactions that were due after the fault, and when they were answered.",
+    why: "The outage is longer than its figure; medians and sums over such runs are lower bounds too.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(outage_outlasts_load),
+};
+
+fn outage_outlasts_load(context: &RunContext) -> Option<Finding> {
+    let outage = proved(context).filter(|outage| outage.write_outage.is_at_least)?;
+    let evidence = format!("writes were out for at least {} s", figure(outage.write_outage.s));
+    Some(OUTAGE_OUTLASTS_LOAD.finds(Severity::Doubt, evidence))
+}
+
+pub(in crate::findings) const SERVICE_NOT_LOST: Rule = Rule {
+    id: "service-not-lost",
+    title: "The fault cost no service",
+    severity: "Note when every transaction that was due in the 5 s after the fault was served within the limit",
+    source: "design: the limit is 100 ms or ten times the 99th percentile before, whichever is more, or that of the pace",
+    advice: "If you expected an outage, see the proof of the fault below outage in run.json, and what the load's commits depend on.",
+    evidence: "Transactions that were due after the fault, and when they were answered.",
+    why: "It is the best that a fault can do, and also what a fault does that hits nothing.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(service_not_lost),
+};
+
+fn service_not_lost(context: &RunContext) -> Option<Finding> {
+    let outage = proved(context)?;
+    let length = outage.write_outage;
+    if length.s > 0.0 || length.is_at_least || outage.n_not_served > 0 {
+        return None;
+    }
+    let evidence = format!(
+        "{}: no transaction waited for longer than {:.0} ms",
+        outage.fault,
+        outage.limit_ns as f64 / 1e6
+    );
+    Some(SERVICE_NOT_LOST.finds(Severity::Note, evidence))
+}
+
+fn proved<'a>(context: &'a RunContext) -> Option<&'a OutageSummary> {
+    context.summary.outage.as_deref().filter(|outage| outage.is_proved)
+}
