@@ -35,6 +35,15 @@ fn main() -> std::io::Result<()> {
             },
         ),
         (
+            "outages",
+            Shape {
+                clients: vec![8],
+                repeats: 6,
+                title: "The primary is killed and a standby promoted".to_string(),
+                ..Shape::default()
+            },
+        ),
+        (
             "long",
             Shape {
                 clients: vec![64],
@@ -61,6 +70,9 @@ fn main() -> std::io::Result<()> {
         let (mut study, data) = synthetic::make(&shape);
         if name == "single" {
             synthetic::add_scripts(&mut study);
+        }
+        if name == "outages" {
+            synthetic::add_outages(&mut study, true);
         }
         let commands = strings(&["pgdyno run synthetic.toml --seed 7340125"]);
         let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };

@@ -13,6 +13,7 @@ use model::text::visible::visible;
 
 use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
+use crate::prose::headline::outages;
 pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
 use crate::prose::scripts::{compared as scripts, queries};
@@ -60,6 +61,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     let [median_a, median_b] = medians(case.purpose);
     let mut table = vec![format!("{:<12}{median_a:>14}{median_b:>14}   {name_b} to {name_a}", "")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
+    table.extend(outages::table_of(case).into_iter().map(five));
     let cost_rows = cost_rows(case);
     let cost_heading = match cost_rows.as_slice() {
         [] => Vec::new(),
@@ -79,7 +81,12 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
 /// What is said below the verdict: of costs, of scripts and statements that differ, and of what was applied.
 pub(crate) fn sentences(case: &CaseComparison) -> impl Iterator<Item = String> {
     let of_costs = costs::sentence(case).into_iter();
-    of_costs.chain(scripts::sentence(case)).chain(statements::sentence(case)).chain(applied::lines(case))
+    let of_outages = outages::compared_sentence(case).into_iter();
+    of_outages
+        .chain(of_costs)
+        .chain(scripts::sentence(case))
+        .chain(statements::sentence(case))
+        .chain(applied::lines(case))
 }
 
 /// Headings of the medians: `A, median`.
@@ -299,9 +306,12 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
 
 /// What a transaction costs, a line each.
 fn cost_rows(case: &CaseComparison) -> Vec<String> {
-    let line =
-        |[title, a, b, change, word]: [String; 5]| format!("{title:<18}{a:>11}{b:>11}   {change}  {word}");
-    costs::table_of(case).into_iter().map(line).collect()
+    costs::table_of(case).into_iter().map(five).collect()
+}
+
+/// A row of a table below the figures.
+fn five([title, a, b, change, word]: [String; 5]) -> String {
+    format!("{title:<18}{a:>11}{b:>11}   {change}  {word}")
 }
 
 /// How long the transactions of each script take: at most a screen.

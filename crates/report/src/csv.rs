@@ -3,6 +3,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod compared;
+mod outages;
 pub(crate) mod scripts;
 pub(crate) mod seconds;
 
@@ -84,6 +85,9 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     }
     if study.runs.iter().any(|run| run.analytical.is_some()) {
         queries(run.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
+    }
+    if study.runs.iter().any(|run| run.outage.is_some()) {
+        outages::columns(run.outage.as_deref()).into_iter().for_each(|(name, value)| put(name, value));
     }
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));

@@ -198,6 +198,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
             name: "Where the processor time went",
             body: limits::profile::section(study, &input.data.profiles),
         },
+        Section { id: "outages", name: "Outages", body: tables::outages::section(study, axis) },
         cases(!is_one),
         Section {
             id: "queries",

@@ -38,6 +38,7 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));
     }
     text.push_str(&cases(input));
+    text.push_str(&outages_of(study));
     for line in scripts::queries::lines(study) {
         text.push_str(&format!("\n{}\n", escape(&phrases::capital(&line))));
     }
@@ -99,6 +100,26 @@ fn cases(input: &Input) -> String {
         let remarks = escape(&uncertainty::remarks(input.study, case));
         text.push_str(&format!("| {} | {} | {remarks} |\n", cells.join(" | "), terminal::limiter_name(case)));
     }
+    text
+}
+
+/// Each outage.
+fn outages_of(study: &Study) -> String {
+    let rows = headline::outages::rows(study);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let (first, heads) = headline::outages::HEADS.split_at(1);
+    let mut text = format!(
+        "\n### Outages\n\n| {} | {} |\n|:--|{}\n",
+        first[0],
+        heads.join(" | "),
+        "--:|".repeat(heads.len())
+    );
+    for (_, cells) in rows {
+        text.push_str(&format!("| {} |\n", cells.map(|cell| escape(&cell)).join(" | ")));
+    }
+    text.push_str(&format!("\n{}.\n", headline::outages::NOTE));
     text
 }
 

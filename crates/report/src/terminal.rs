@@ -55,6 +55,13 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
+    let outages = headline::outages::lines(study);
+    if !outages.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("outages", TerminalStyle::Bold)));
+        outages
+            .iter()
+            .for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
+    }
     for line in prose::scripts::queries::lines(study) {
         push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }

@@ -6,6 +6,7 @@ mod attempts;
 mod comparisons;
 mod headlines;
 mod limits;
+mod outages;
 mod over_time;
 mod rates;
 mod scripts;

@@ -330,6 +330,7 @@ mod tests {
             statements: Default::default(),
             applied: [None, None],
             costs: Vec::new(),
+            outages: Vec::new(),
             carry_over: None,
             supplement: Default::default(),
             declared: Vec::new(),

@@ -24,6 +24,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         more_with: "--pairs",
         figures: vec![figure],
         costs: Vec::new(),
+        outages: Vec::new(),
         scripts: Vec::new(),
         statements: Default::default(),
         applied: [None, None],

@@ -6,7 +6,7 @@ use analysis::case::{answer, labels, money};
 use analysis::cost::COSTS;
 use analysis::summary::{CaseSummary, Study};
 
-use super::{cost_name, counters, latency, number, of_rows, queries};
+use super::{cost_name, counters, latency, number, of_rows, outages, queries};
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
@@ -55,6 +55,9 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     );
     if study.cases.iter().any(|case| case.analytical.is_some()) {
         queries(case.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
+    }
+    if study.cases.iter().any(|case| case.outages.is_some()) {
+        outages::of_case(case.outages.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
     }
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));

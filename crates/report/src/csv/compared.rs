@@ -35,7 +35,7 @@ pub(crate) fn table(cases: &[CaseComparison]) -> String {
     line(&mut text, HEADS.into_iter());
     for case in cases {
         let figures = case.figures.iter().map(|figure| of_figure(case, figure));
-        for row in figures.chain(of_costs(case)).chain(of_scripts(case)) {
+        for row in figures.chain(of_outages(case)).chain(of_costs(case)).chain(of_scripts(case)) {
             let cells = [vec![case.a.clone(), case.b.clone()], row].concat();
             line(&mut text, cells.iter().map(String::as_str));
         }
@@ -205,6 +205,23 @@ fn of_figure(case: &CaseComparison, figure: &FigureComparison) -> Vec<String> {
         plan: None,
     };
     cells.row()
+}
+
+fn of_outages(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {
+    case.outages.iter().map(|one| {
+        let cells = ComparedCells {
+            kind: "outage",
+            name: one.figure.as_str(),
+            unit: "s",
+            medians: [Some(one.a_median_s), Some(one.b_median_s)],
+            n_pairs: one.n_pairs,
+            ratio: one.result,
+            verdict: one.verdict.map_or("", FamilyVerdict::as_str),
+            parts: [None; 2],
+            plan: None,
+        };
+        cells.row()
+    })
 }
 
 fn of_costs(case: &CaseComparison) -> impl Iterator<Item = Vec<String>> {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::escape::escape_html;
 use super::scripts::{self, statements};
 use super::{ChartFigure as Drawing, lead, table};
-use crate::html::tables::costs;
+use crate::html::tables::{costs, outages};
 use crate::html::thinning;
 use crate::prose::condense::{About, FindingGroup, Occurrence};
 use crate::prose::{format, phrases};
@@ -140,6 +140,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
         if let Some(why) = comparison::why_otherwise(case) {
             html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escape_html(&why)));
         }
+        html.push_str(&outages::compared(case));
         html.push_str(&costs::compared(case));
         html.push_str(&scripts::compared(case));
         html.push_str(&statements::compared(case));

@@ -1,6 +1,7 @@
 //! Sections made of tables, with charts of the same numbers.
 
 pub(crate) mod costs;
+pub(crate) mod outages;
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,7 @@ use analysis::comparison::{CaseComparison, Difference};
 use analysis::summary::Study;
 
 use super::escape;
+use crate::prose::headline::outages;
 use crate::prose::scripts::compared;
 use crate::prose::statements::compared as statements;
 use crate::prose::variation::costs;
@@ -67,6 +68,7 @@ fn of_case(case: &CaseComparison) -> String {
         let [change, word] = comparison::change(figure, case);
         text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
     }
+    text.push_str(&outages_table(case));
     text.push_str(&costs_table(case));
     text.push('\n');
     text.push_str(&scripts_table(case));
@@ -104,6 +106,12 @@ fn of_case(case: &CaseComparison) -> String {
         ));
     }
     text
+}
+
+/// Outages, as rows that go on the table of figures.
+fn outages_table(case: &CaseComparison) -> String {
+    let row = |cells: [String; 5]| format!("| {} |\n", cells.join(" | "));
+    outages::table_of(case).into_iter().map(row).collect()
 }
 
 /// What a transaction costs, as rows that go on the table of figures.

@@ -1,5 +1,7 @@
 //! The answer in one sentence.
 
+pub(crate) mod outages;
+
 use std::collections::BTreeMap;
 
 use analysis::case::answer;
@@ -45,6 +47,10 @@ pub(crate) fn sentence(study: &Study) -> String {
 pub(crate) fn from_study(study: &Study) -> Headline {
     let Some(best) = best(study) else { return Headline { text: no_number(study), grade: None } };
     let of_study = Grade::from_findings(&study.findings);
+    if let Some(text) = outages::answer(study) {
+        let of_outages = study.cases.iter().filter(|case| case.outages.is_some()).map(|case| case.grade);
+        return Headline { text, grade: Some(of_outages.fold(of_study, Grade::max)) };
+    }
     match answer::factor_answer(study) {
         Some(answer) => {
             // The sentence goes on to the other groups.

@@ -2,6 +2,7 @@
 
 mod compared;
 mod limits;
+mod outages;
 mod records;
 mod scripts;
 mod uncertainty;
@@ -22,6 +23,7 @@ use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::load::Window;
 use model::load::interval::Counts;
 use model::run::ExperimentData;
+pub(crate) use outages::add_outages;
 pub(crate) use scripts::add_scripts;
 
 /// The shape of the made-up experiment.
@@ -216,6 +218,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         statements: statements(shape, service_ns, n, random),
         executions: Vec::new(),
         analytical: None,
+        outage: None,
         tpcc: None,
         capacity: None,
         resources: resources(shape, tps, clients),
@@ -495,6 +498,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         measures: Vec::new(),
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         analytical: None,
+        outages: None,
         tpcc: None,
         capacity: None,
         costs: Vec::new(),

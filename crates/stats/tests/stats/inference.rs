@@ -203,6 +203,20 @@ fn holm_keeps_the_order_of_its_input() {
 }
 
 #[test]
+fn what_none_of_a_few_trials_showed_has_a_bound() {
+    let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 5e-4;
+    // Of 59 and 299, the textbook sample sizes of 95 % for chances of 5 % and 1 %.
+    for (n, expected) in [(1, 0.95), (6, 0.3930), (29, 0.0981), (59, 0.0495), (299, 0.00997)] {
+        assert!(near(chance_of_none_seen(n, 0.95), expected), "{n}");
+    }
+    assert_eq!((chance_of_none_seen(0, 0.95), chance_of_none_seen(6, 1.0)), (None, None));
+    for (n, expected) in [(2, 0.5), (6, 0.96875), (8, 0.9921875)] {
+        assert!(near(extremes_cover_median(n), expected), "{n}");
+    }
+    assert_eq!(extremes_cover_median(1), None);
+}
+
+#[test]
 fn samples_that_are_too_small_are_refused() {
     assert_eq!(centre(&LOGS_6[..5], 0.95), None);
     assert!(centre(LOGS_6, 0.95).is_some());

@@ -53,6 +53,7 @@ fn summary(from: u32, to: u32, sessions: &[&str]) -> RunSummary {
         seconds: (from..to).map(second).collect(),
         resources: ResourceUsage::default(),
         costs: Vec::new(),
+        outage: None,
         counters: None,
         work: Vec::new(),
         series: sessions.iter().map(series).collect(),

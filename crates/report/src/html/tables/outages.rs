@@ -1,0 +1,99 @@
+//! The section on outages: what they cost by case, each of them, and a chart of each on one time axis around the fault.
+
+mod chart;
+
+use analysis::comparison::CaseComparison;
+use analysis::summary::{RunSummary, Study};
+
+use crate::axis::Axis;
+use crate::comparison;
+use crate::html::escape::escape_html;
+use crate::html::table;
+use crate::html::tables::case_name;
+use crate::html::timeline;
+use crate::prose::headline::outages;
+use crate::prose::{format, phrases};
+
+/// Most outages that are drawn.
+const DRAWN_MAX: usize = 30;
+
+/// The section; empty without an outage.
+pub(crate) fn section(study: &Study, axis: &Axis) -> String {
+    let rows = outages::rows(study);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let name = |id: u32| {
+        let case = study.cases.iter().find(|case| case.case.id == id);
+        case.map_or_else(String::new, |case| case_name(axis, case))
+    };
+    let cells = |cells: &[String]| cells.iter().map(|cell| escape_html(cell)).collect::<Vec<String>>();
+    let of_cases: Vec<Vec<String>> =
+        outages::case_rows(study).iter().map(|(id, row)| [vec![name(*id)], cells(row)].concat()).collect();
+    let capitals = |heads: &[&str]| heads.iter().map(|head| phrases::capital(head)).collect::<Vec<String>>();
+    let case_heads = capitals(&outages::CASE_HEADS);
+    let heads = capitals(&outages::HEADS);
+    let case_heads: Vec<&str> = case_heads.iter().map(String::as_str).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let of_runs: Vec<Vec<String>> = rows.iter().map(|(_, row)| cells(row)).collect();
+    let mut html = String::new();
+    if !of_cases.is_empty() {
+        html.push_str(&table("plain", &case_heads, &of_cases));
+        html.push_str("<p class=\"quiet\">Medians, and the lowest to the highest outage, between which the median of all such outages lies");
+        html.push_str(&coverage(study));
+        html.push_str(". All other sections are about the time before the fault.</p>\n");
+    }
+    html.push_str("<h3>Each outage</h3>\n");
+    html.push_str(&table("plain", &heads, &of_runs));
+    html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", escape_html(outages::NOTE)));
+    html.push_str(&charts(study));
+    html
+}
+
+/// ` with 97 %`, if all cases have as many outages.
+fn coverage(study: &Study) -> String {
+    let all: Vec<f64> =
+        study.cases.iter().filter_map(|case| case.outages.as_ref()?.write_outage.coverage).collect();
+    match all.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|one| one == first) => {
+            format!(" with {}", format::percent(*first))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The chart of a typical outage, and those of the others, folded.
+fn charts(study: &Study) -> String {
+    let drawn: Vec<&RunSummary> =
+        study.runs.iter().filter(|run| run.outage.is_some()).take(DRAWN_MAX).collect();
+    let chosen = timeline::first_choice(study);
+    let mut html = String::new();
+    for run in &drawn {
+        let Some(outage) = run.outage.as_deref() else { continue };
+        let case = study.cases.iter().find(|case| case.case.id == run.case);
+        let label = case.map_or_else(String::new, |case| phrases::one_line(&case.label));
+        let title =
+            format!("Run {}: {} at {} s, {label}", run.run, outage.fault, format::seconds(outage.at_s));
+        let open = if drawn.len() == 1 || chosen == Some(run.run) { " open" } else { "" };
+        html.push_str(&format!(
+            "<details class=\"fold outage-run\"{open}><summary>{}</summary>{}</details>\n",
+            escape_html(&title),
+            chart::svg(outage, &title)
+        ));
+    }
+    html
+}
+
+/// The table of a comparison; empty without outages on both sides.
+pub(crate) fn compared(case: &CaseComparison) -> String {
+    let row = |[title, a, b, change, verdict]: [String; 5]| {
+        [phrases::capital(&title), a, b, change, verdict].map(|cell| escape_html(&cell)).to_vec()
+    };
+    let rows: Vec<Vec<String>> = outages::table_of(case).into_iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let [median_a, median_b] = comparison::medians(case.purpose);
+    let ratio = comparison::ratio_head(case.purpose);
+    table("figures", &["Outages", &median_a, &median_b, &ratio, "Verdict"], &rows)
+}
