@@ -12,6 +12,7 @@ use model::experiment::script::CaseScript;
 use model::load::Window;
 use model::load::course::LoadCourse;
 use model::load::drive::DriverLine;
+use model::load::execution::Execution;
 use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
 use store::RunWriter;
@@ -89,6 +90,8 @@ pub(crate) struct Follow<'a, 'w> {
     /// Histograms of the current second.
     histograms: Vec<HistogramLine>,
     first_pass: FirstPass,
+    /// Transactions that have written a token.
+    executions: Vec<Execution>,
 }
 
 /// What a load that has ended leaves.
@@ -97,6 +100,8 @@ pub(crate) struct LoadResult {
     /// Transactions by the name of their script.
     pub(crate) outcomes: BTreeMap<String, Outcomes>,
     pub(crate) first_pass: FirstPass,
+    /// Transactions that have written a token.
+    pub(crate) executions: Vec<Execution>,
 }
 
 impl<'a, 'w> Follow<'a, 'w> {
@@ -117,6 +122,7 @@ impl<'a, 'w> Follow<'a, 'w> {
             outcomes: BTreeMap::new(),
             histograms: Vec::new(),
             first_pass: FirstPass::default(),
+            executions: Vec::new(),
         }
     }
 
@@ -151,6 +157,9 @@ impl<'a, 'w> Follow<'a, 'w> {
             DriverLine::Execution(line) => {
                 self.writer.execution(&line.execution)?;
                 self.first_pass.hear(line);
+                if line.execution.number > 0 {
+                    self.executions.push(line.execution.clone());
+                }
             }
             DriverLine::Window(window) => self.judge.has(*window),
             DriverLine::Hello(_)
@@ -172,7 +181,12 @@ impl<'a, 'w> Follow<'a, 'w> {
         let named = self.outcomes.into_iter();
         let outcomes =
             named.filter_map(|(script, of)| Some((scripts.get(script as usize)?.name.clone(), of))).collect();
-        LoadResult { course: self.judge.course(), outcomes, first_pass: self.first_pass }
+        LoadResult {
+            course: self.judge.course(),
+            outcomes,
+            first_pass: self.first_pass,
+            executions: self.executions,
+        }
     }
 
     fn tell_second(&mut self) {

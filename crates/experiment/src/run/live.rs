@@ -21,6 +21,7 @@ use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
 use model::load::LoadSpec;
+use model::load::execution::Execution;
 use model::run::RunRecord;
 use model::run::hooks::HookRecord;
 use model::run::residency::InMemory;
@@ -38,6 +39,7 @@ use crate::run::duet_barrier::DuetSide;
 use crate::run::eyes;
 use crate::run::hooks::{self, Occasion};
 use crate::run::load::profile::Profiler;
+use crate::run::outage::commits::LoadCommits;
 use crate::run::phases::{self, Ground, PhaseDetail};
 use crate::run::place::{LocalParts, c_load, tables};
 use crate::run::run_checks;
@@ -110,9 +112,19 @@ impl OneRun<'_> {
             self.refused(record)
         } else {
             let (session, found, eyes, wal_ticks) = (None, None, None, Vec::new());
-            let (outcomes, first_pass) = (BTreeMap::new(), FirstPass::default());
-            let mut ground =
-                Live { run: self, stage, writer, session, found, eyes, wal_ticks, outcomes, first_pass };
+            let (outcomes, first_pass, executions) = (BTreeMap::new(), FirstPass::default(), Vec::new());
+            let mut ground = Live {
+                run: self,
+                stage,
+                writer,
+                session,
+                found,
+                eyes,
+                wal_ticks,
+                outcomes,
+                first_pass,
+                executions,
+            };
             phases::conduct(&mut ground, self.case, record, self.site.environment.stop, watch)
         };
         if self.case.get(keys::workload::APPLY).is_some()
@@ -179,6 +191,8 @@ pub(crate) struct Live<'a> {
     pub(crate) outcomes: BTreeMap<String, Outcomes>,
     /// The first pass of the first stream of queries.
     pub(crate) first_pass: FirstPass,
+    /// Each transaction of a load with an outage.
+    pub(crate) executions: Vec<Execution>,
 }
 
 /// The server before the load.
@@ -290,12 +304,23 @@ impl Live<'_> {
     /// Records the standbys after the load. After an outage, whoever takes writes now is asked from here on.
     fn look_at_nodes(&mut self, record: &mut RunRecord) -> Result<()> {
         if record.outage.is_some() {
-            let conninfo = self.stage.conninfo()?;
-            self.found.iter_mut().for_each(|found| found.conninfo.clone_from(&conninfo));
-            return Ok(());
+            return self.look_at_commits(record);
         }
         if let Err(error) = self.stage.standbys_after(record, self.run.site) {
             record.telemetry_unavailable.insert("standbys".to_string(), format!("{error:#}"));
+        }
+        Ok(())
+    }
+
+    fn look_at_commits(&mut self, record: &mut RunRecord) -> Result<()> {
+        let conninfo = self.stage.conninfo()?;
+        self.found.iter_mut().for_each(|found| found.conninfo.clone_from(&conninfo));
+        let schema = self.home().map_or_else(Schema::searched, |home| home.schema.clone());
+        let executions = std::mem::take(&mut self.executions);
+        let go = record.go_unix_ns.unwrap_or(0);
+        let commits = LoadCommits { case: self.run.case, schema, executions: &executions, go };
+        if let Some(outage) = record.outage.as_mut().filter(|outage| outage.began_unix_ns.is_some()) {
+            commits.judge(self.stage, outage);
         }
         Ok(())
     }

@@ -124,6 +124,7 @@ impl OneRun<'_> {
         let ended = follow.ended(&self.case.workload.scripts);
         record.course = ended.course;
         (ground.outcomes, ground.first_pass) = (ended.outcomes, ended.first_pass);
+        ground.executions = ended.executions;
         let detail = keep.detail;
         let Meter { ticks, full } = std::mem::take(&mut *lock(&telemetry.wal));
         ground.wal_ticks = ticks;

@@ -1,5 +1,6 @@
 //! The outage of a run: injected while the load runs, proved, followed by what a manager would do, and undone.
 
+pub(crate) mod commits;
 mod harm;
 mod moment;
 pub mod thaw;

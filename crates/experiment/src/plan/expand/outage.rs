@@ -110,8 +110,7 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     if promoted == Some(PRIMARY) {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
     }
-    let is_of_standby =
-        matches!(
+    let is_of_standby = matches!(
         &outage.fault,
         Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
     );

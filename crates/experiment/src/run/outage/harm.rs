@@ -13,8 +13,8 @@ use wire::Session;
 
 use super::thaw::Thaw;
 use crate::run::hooks::Occasion;
-use crate::stage::{Stage, Standby};
 use crate::stage::nodes::node::NodeAccess;
+use crate::stage::{Stage, Standby};
 
 /// How long processes may take until the kernel shows them as stopped.
 const STOPPED_MAX: Duration = Duration::from_secs(1);

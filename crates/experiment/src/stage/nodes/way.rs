@@ -51,7 +51,9 @@ pub fn has_relay(case: &Case) -> bool {
 }
 
 fn is_cut(case: &Case) -> bool {
-    case.outage.as_ref().is_some_and(|outage| matches!(outage.fault, Fault::Cut(_) | Fault::CutAndKill { .. }))
+    case.outage
+        .as_ref()
+        .is_some_and(|outage| matches!(outage.fault, Fault::Cut(_) | Fault::CutAndKill { .. }))
 }
 
 /// Gives all cases that have standbys a relay if one of them has one: it costs a copy and two wake-ups.

@@ -1,0 +1,80 @@
+//! What became of the load's commits: the tokens of each server that could have them, the killed one's after a start of its own.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dataset::acid::tokens::{self, NodeTokens, Takeover, TokenPlace};
+use model::experiment::case::Case;
+use model::experiment::outage::PRIMARY;
+use model::load::execution::Execution;
+use model::run::outage::OutageRecord;
+use wire::Session;
+use workload::Schema;
+
+use super::step;
+use crate::plan::scripts::ledger::{self, LedgerPlace};
+use crate::stage::Stage;
+
+/// How long the tokens of one server may take.
+const READ_MAX: Duration = Duration::from_secs(120);
+
+/// The load of a run whose commits are looked for.
+pub(crate) struct LoadCommits<'a> {
+    pub(crate) case: &'a Case,
+    /// Where the tables of the workload are.
+    pub(crate) schema: Schema,
+    /// Each transaction, as the drivers reported it.
+    pub(crate) executions: &'a [Execution],
+    /// When the load began, nanoseconds since the Unix epoch.
+    pub(crate) go: u64,
+}
+
+impl LoadCommits<'_> {
+    /// Records what each server has, the survivor first. What cannot be read is unknown.
+    pub(crate) fn judge(&self, stage: &mut Stage, record: &mut OutageRecord) {
+        let place = match ledger::of_case(self.case) {
+            Ok(LedgerPlace::None(reason)) => return record.ledger_unavailable = Some(reason),
+            Err(reason) => return record.ledger_unavailable = Some(reason),
+            Ok(LedgerPlace::History) => TokenPlace::History(self.schema.clone()),
+            Ok(LedgerPlace::Table { .. }) => TokenPlace::Table,
+        };
+        let survivor = record.survivor.clone().unwrap_or_else(|| PRIMARY.to_string());
+        let of_survivor = match read(stage, &survivor, &place) {
+            Ok(found) => found,
+            Err(error) => return record.ledger_unavailable = Some(format!("{error:#}")),
+        };
+        record.ledgers.push(tokens::judge(&of_survivor, self.executions, None));
+
+        if survivor != PRIMARY {
+            self.judge_former(stage, record, &place, &of_survivor);
+        }
+    }
+
+    /// The same of the primary that was lost. That it cannot be read takes nothing from what the survivor says.
+    fn judge_former(
+        &self,
+        stage: &mut Stage,
+        record: &mut OutageRecord,
+        place: &TokenPlace,
+        of_survivor: &NodeTokens,
+    ) {
+        let at_ns = record.ready_unix_ns.unwrap_or(u64::MAX).saturating_sub(self.go);
+        let takeover = Takeover { at_ns, tokens: of_survivor };
+        let started = step(record, format!("restart {PRIMARY}, to read its commits"), || {
+            stage.node(PRIMARY)?.start_again()
+        });
+        if let Ok(former) = started.and_then(|()| read(stage, PRIMARY, place)) {
+            record.ledgers.push(tokens::judge(&former, self.executions, Some(takeover)));
+        }
+    }
+}
+
+fn read(stage: &mut Stage, node: &str, place: &TokenPlace) -> Result<NodeTokens> {
+    let conninfo = match stage.server() {
+        Some(_) => stage.node(node)?.conninfo(),
+        None => stage.conninfo()?,
+    };
+    let mut session =
+        Session::connect(&conninfo).with_context(|| format!("connect to `{node}`, for its commits"))?;
+    tokens::read(&mut session, node, place, READ_MAX)
+}
