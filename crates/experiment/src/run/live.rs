@@ -506,7 +506,9 @@ impl Ground for Live<'_> {
             record.residency.after = self.residency_after(&names).ok();
         }
         // Without these counts a rule is silent; the measurement stands.
-        if let (Ok(before), Ok(after)) = (before, self.touched_after(record, &names)) {
+        if record.outage.is_none()
+            && let (Ok(before), Ok(after)) = (before, self.touched_after(record, &names))
+        {
             let home = self.home();
             let since = after.into_iter().filter_map(|(table, after)| {
                 let name = home.map_or(table.as_str(), |home| home.recorded(&table)).to_string();

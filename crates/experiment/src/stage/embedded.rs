@@ -262,6 +262,7 @@ impl Embedded {
         let mut settings = self.settings_of(case, &site.environment, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
         settings.extend(nodes::settings_of_primary(case));
+        nodes::expect_memory(case, &settings, site.environment.memory_bytes)?;
         let applied = os::apply(case, site.changes.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;

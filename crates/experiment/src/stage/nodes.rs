@@ -16,6 +16,8 @@ use model::experiment::keys;
 use model::experiment::topology::{Synchronous, standby_name};
 use model::release::{Release, functions};
 use model::run::node::{NodeRecord, is_waited_for};
+use model::text::prose::bytes;
+use model::text::units::size_bytes;
 use server::cluster::workspace::{Claim, ClusterKey, Workspace};
 use server::running::upstream::Upstream;
 use server::{Cluster, OwnServer, StartOptions, StopMode};
@@ -329,10 +331,36 @@ impl Standby {
     }
 }
 
+/// Refuses servers that share this machine's memory and would have more of it than there is.
+///
+/// # Errors
+/// Says how much they would have, and what to do.
+pub(crate) fn expect_memory(
+    case: &Case,
+    settings: &BTreeMap<String, String>,
+    memory_bytes: u64,
+) -> Result<()> {
+    let (n, name) = (u64::from(n_standbys(case)), "shared_buffers");
+    let Some(each) = settings.get(name).and_then(|value| size_bytes(value, 8 << 10)) else { return Ok(()) };
+    let all = each.saturating_mul(n + 1);
+    ensure!(
+        n == 0 || all <= memory_bytes / 4 * 3,
+        "{name} = {} on each of {} servers are {}, more than three quarters of the memory here; lower it (server.settings.{name}), or \
+         {}",
+        settings[name],
+        n + 1,
+        bytes(all as f64),
+        keys::topology::STANDBYS
+    );
+    Ok(())
+}
+
 /// The primary's settings without those that concern its standbys, and with those of standbys alone.
 fn settings_of_standby(case: &Case, of_primary: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut settings = of_primary.clone();
     settings.retain(|name, _| !name.eq_ignore_ascii_case(SYNCHRONOUS_NAMES));
+    // Huge pages are reserved for the primary, which has them already.
+    settings.entry("huge_pages".to_string()).and_modify(|value| *value = "try".to_string());
     for (name, value) in case.get(keys::topology::STANDBY_SETTINGS) {
         settings.retain(|known, _| !known.eq_ignore_ascii_case(&name));
         settings.insert(name, value);

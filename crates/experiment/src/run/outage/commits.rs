@@ -15,6 +15,8 @@ use super::step;
 use crate::plan::scripts::ledger::{self, LedgerPlace};
 use crate::stage::Stage;
 
+/// The step after the load that starts the lost primary.
+const AGAIN: &str = "restart primary, to read its commits";
 /// How long the tokens of one server may take.
 const READ_MAX: Duration = Duration::from_secs(120);
 
@@ -38,6 +40,14 @@ impl LoadCommits<'_> {
             Ok(LedgerPlace::History) => TokenPlace::History(self.schema.clone()),
             Ok(LedgerPlace::Table { .. }) => TokenPlace::Table,
         };
+        let is_lost = self.case.outage.as_ref().is_some_and(|outage| outage.fault.ends_primary());
+        if is_lost && record.survivor.is_none() {
+            // Nobody took over: the rows are those of the one that was lost.
+            let started = step(record, AGAIN.to_string(), || stage.node(PRIMARY)?.start_again());
+            if let Err(error) = started {
+                return record.ledger_unavailable = Some(format!("{error:#}"));
+            }
+        }
         let survivor = record.survivor.clone().unwrap_or_else(|| PRIMARY.to_string());
         let of_survivor = match read(stage, &survivor, &place) {
             Ok(found) => found,
@@ -60,9 +70,7 @@ impl LoadCommits<'_> {
     ) {
         let at_ns = record.ready_unix_ns.unwrap_or(u64::MAX).saturating_sub(self.go);
         let takeover = Takeover { at_ns, tokens: of_survivor };
-        let started = step(record, format!("restart {PRIMARY}, to read its commits"), || {
-            stage.node(PRIMARY)?.start_again()
-        });
+        let started = step(record, AGAIN.to_string(), || stage.node(PRIMARY)?.start_again());
         if let Ok(former) = started.and_then(|()| read(stage, PRIMARY, place)) {
             record.ledgers.push(tokens::judge(&former, self.executions, Some(takeover)));
         }
