@@ -360,7 +360,11 @@ fn settings_of_standby(case: &Case, of_primary: &BTreeMap<String, String>) -> BT
     let mut settings = of_primary.clone();
     settings.retain(|name, _| !name.eq_ignore_ascii_case(SYNCHRONOUS_NAMES));
     // Huge pages are reserved for the primary, which has them already.
-    settings.entry("huge_pages".to_string()).and_modify(|value| *value = "try".to_string());
+    settings.entry("huge_pages".to_string()).and_modify(|value| {
+        if value == "on" {
+            *value = "try".to_string();
+        }
+    });
     for (name, value) in case.get(keys::topology::STANDBY_SETTINGS) {
         settings.retain(|known, _| !known.eq_ignore_ascii_case(&name));
         settings.insert(name, value);
