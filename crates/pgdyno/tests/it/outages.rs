@@ -27,14 +27,14 @@ const SHORT: [&str; 16] = [
     "--set",
     SMALL,
     "--set",
-    "run.repeat_disturbed=false",
+    "run.repeat_disturbed=0",
     PACE,
 ];
 
 fn file(place: &Place, outage: &str) -> String {
     let text = format!(
         "[experiment]\nname = \"x\"\nrepeats = 1\n[workload]\nclients = 2\nscale = 1\npace = \"100/s\"\n[run]\nramp_up = \"0s\"\n\
-         measure = \"9s\"\nrepeat_disturbed = false\n{outage}"
+         measure = \"9s\"\nrepeat_disturbed = 0\n{outage}"
     );
     place.write("x.toml", &text).display().to_string()
 }
