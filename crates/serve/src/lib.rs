@@ -26,7 +26,7 @@ use report::site::{BarLink, Page};
 use tokio::sync::watch;
 
 use pages::front::{self, Front};
-use pages::relay::{self, Relay};
+use pages::relay::{self, PageRelay};
 
 pub use answering::{Answering, Say};
 pub use door::{RequestGuard, is_loopback};
@@ -225,7 +225,7 @@ pub fn start(options: ServeOptions, makers: Makers) -> Result<Serving> {
 /// # Errors
 /// When the address cannot be listened on.
 pub fn start_relay(options: &ServeOptions, elsewhere: Box<dyn Elsewhere>) -> Result<Serving> {
-    listen(options, relay::routes(Relay { elsewhere, tool_version: options.tool_version }))
+    listen(options, relay::routes(PageRelay { elsewhere, tool_version: options.tool_version }))
 }
 
 fn listen(options: &ServeOptions, routes: Router) -> Result<Serving> {

@@ -9,5 +9,6 @@ pub mod listen;
 pub mod numa;
 pub mod processes;
 pub mod restorer;
+pub mod socket;
 pub mod upstream;
 pub mod wal_images;

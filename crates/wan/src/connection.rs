@@ -11,7 +11,7 @@ use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
 
 /// A connection: what came to the relay's socket, and what leads to the other server.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct RelayedConnection {
     near: UnixStream,
     far: UnixStream,
     has_lost: AtomicBool,
@@ -27,16 +27,16 @@ pub(crate) enum Towards {
     Near,
 }
 
-impl Connection {
+impl RelayedConnection {
     /// Connects what came to a relay with the server that it leads to, without waiting for it.
     ///
     /// # Errors
     /// When nobody listens there, or its queue is full.
-    pub(crate) fn open(near: UnixStream, upstream: &Path) -> io::Result<Connection> {
+    pub(crate) fn open(near: UnixStream, upstream: &Path) -> io::Result<RelayedConnection> {
         near.set_nonblocking(true)?;
         let far = connect(upstream)?;
         let (has_lost, is_closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Connection { near, far, has_lost, is_closed })
+        Ok(RelayedConnection { near, far, has_lost, is_closed })
     }
 
     /// Where bytes that go this way come from, and where they go.

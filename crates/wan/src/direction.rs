@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 
-use crate::connection::{Connection, Towards};
+use crate::connection::{RelayedConnection, Towards};
 use crate::line::{DelayLine, OneWay, PIECE_BYTES_MAX};
 use crate::switch::Switch;
 
@@ -19,8 +19,8 @@ use crate::switch::Switch;
 const TIMER_SLACK_NS: u64 = 1_000;
 
 /// One direction of a connection.
-pub(crate) struct Direction<'a> {
-    connection: &'a Connection,
+pub(crate) struct DirectionThread<'a> {
+    connection: &'a RelayedConnection,
     switch: &'a Switch,
     from: &'a UnixStream,
     to: &'a UnixStream,
@@ -50,16 +50,16 @@ struct Found {
     is_target_gone: bool,
 }
 
-impl<'a> Direction<'a> {
+impl<'a> DirectionThread<'a> {
     pub(crate) fn new(
-        connection: &'a Connection,
+        connection: &'a RelayedConnection,
         switch: &'a Switch,
         towards: Towards,
         way: OneWay,
-    ) -> Direction<'a> {
+    ) -> DirectionThread<'a> {
         let (from, to) = connection.ends(towards);
         let line = DelayLine::new(way);
-        Direction { connection, switch, from, to, line, has_ended: false, is_target_gone: false }
+        DirectionThread { connection, switch, from, to, line, has_ended: false, is_target_gone: false }
     }
 
     /// Carries bytes until there are none, the connection is closed, or the peer that they go to is gone.

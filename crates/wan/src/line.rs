@@ -55,7 +55,7 @@ impl OneWay {
 
 /// What was received at once; without bytes, the end of all.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct HeldPiece {
     bytes: Vec<u8>,
     n_sent: usize,
     /// When it arrives at the other end.
@@ -64,7 +64,7 @@ pub(crate) struct Piece {
     pub(crate) n_turns: u64,
 }
 
-impl Piece {
+impl HeldPiece {
     /// What is not yet sent.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.n_sent..]
@@ -80,7 +80,7 @@ impl Piece {
 #[derive(Debug)]
 pub(crate) struct DelayLine {
     way: OneWay,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<HeldPiece>,
     /// Bytes of all pieces, and [`PIECE_OVERHEAD_BYTES`] for each.
     held_bytes: u64,
     /// When the last piece has left; the next one leaves after it.
@@ -99,7 +99,7 @@ impl DelayLine {
     }
 
     /// The piece that is due first.
-    pub(crate) fn first(&self) -> Option<&Piece> {
+    pub(crate) fn first(&self) -> Option<&HeldPiece> {
         self.pieces.front()
     }
 
@@ -109,7 +109,7 @@ impl DelayLine {
         let free_at = leaves + self.way.taken(bytes.len() as u64);
         self.free_at = Some(free_at);
         self.held_bytes += bytes.len() as u64 + PIECE_OVERHEAD_BYTES;
-        self.pieces.push_back(Piece {
+        self.pieces.push_back(HeldPiece {
             bytes: bytes.to_vec(),
             n_sent: 0,
             due: free_at + self.way.delay,
@@ -203,7 +203,7 @@ mod tests {
         line.push(b"hello", now, 0);
         line.push(b"world", now, 0);
         line.sent(2);
-        assert_eq!(line.first().map(Piece::rest), Some(&b"llo"[..]));
+        assert_eq!(line.first().map(HeldPiece::rest), Some(&b"llo"[..]));
         assert_eq!((line.clear(), line.first().is_none()), (8, true));
     }
 }

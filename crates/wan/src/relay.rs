@@ -13,8 +13,8 @@ use std::thread::{self, JoinHandle};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::connection::{Connection, Towards};
-use crate::direction::Direction;
+use crate::connection::{RelayedConnection, Towards};
+use crate::direction::DirectionThread;
 use crate::line::OneWay;
 use crate::switch::Switch;
 
@@ -40,7 +40,7 @@ struct Shared {
     upstream: Mutex<PathBuf>,
     way: OneWay,
     switch: Switch,
-    connections: Mutex<Vec<Weak<Connection>>>,
+    connections: Mutex<Vec<Weak<RelayedConnection>>>,
     is_ending: AtomicBool,
 }
 
@@ -130,14 +130,14 @@ impl Drop for Relay {
 }
 
 impl Shared {
-    fn open_connections(&self) -> Vec<Arc<Connection>> {
+    fn open_connections(&self) -> Vec<Arc<RelayedConnection>> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|connection| connection.strong_count() > 0);
         connections.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn carry(self: Arc<Shared>, connection: Arc<Connection>, towards: Towards) {
-        Direction::new(&connection, &self.switch, towards, self.way).carry();
+    fn carry(self: Arc<Shared>, connection: Arc<RelayedConnection>, towards: Towards) {
+        DirectionThread::new(&connection, &self.switch, towards, self.way).carry();
     }
 }
 
@@ -197,7 +197,7 @@ impl Acceptor {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let upstream = self.shared.upstream.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let connection = Arc::new(Connection::open(near, &upstream)?);
+        let connection = Arc::new(RelayedConnection::open(near, &upstream)?);
         // Before it can lose anything.
         self.shared
             .connections

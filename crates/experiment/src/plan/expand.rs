@@ -8,7 +8,7 @@ mod grid;
 mod outage;
 #[cfg(test)]
 mod tests;
-mod topology;
+pub(super) mod topology;
 mod workload_spec;
 
 use std::collections::BTreeMap;
@@ -40,7 +40,6 @@ use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
-use crate::stage::nodes::way;
 
 /// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -117,7 +116,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
-    way::give_relays(&mut cases);
+    topology::give_relays(&mut cases);
     topology::check_use(&cases, problems);
     for case in &cases {
         topology::check(case, problems);

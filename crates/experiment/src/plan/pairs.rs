@@ -7,8 +7,8 @@ use model::experiment::keys;
 use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use workload::Prng;
 
+use crate::plan::expand::topology;
 use crate::plan::question;
-use crate::stage::nodes::way;
 
 /// Number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ pub fn plan(a: (Plan, SideValues), b: (Plan, SideValues), pairs: Pairs) -> Resul
         );
     }
     let mut cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
-    way::give_relays(&mut cases);
+    topology::give_relays(&mut cases);
     expect_effect(&cases, [&a.1, &b.1])?;
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;

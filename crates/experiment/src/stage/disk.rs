@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use dataset::kind::data_bytes;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
+use model::experiment::topology::n_standbys;
 use model::text::prose::{bytes, plural};
 use model::text::units::PgVersion;
 use server::binaries::{installed, pins};
@@ -22,7 +23,6 @@ use crate::site::Environment;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, cluster_key, clusters_dir, key_of_twin};
 use crate::site::progress::{ProgressEvent, Watch};
-use crate::stage::nodes::n_standbys;
 
 /// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
 const EMPTY_BYTES: u64 = 64 << 20;

@@ -3,7 +3,7 @@
 pub(crate) mod node;
 mod proof;
 pub(crate) mod waited_for;
-pub mod way;
+mod way;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use dataset::session;
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::topology::{Synchronous, standby_name};
+use model::experiment::topology::{SYNCHRONOUS_NAMES, n_standbys, standby_name, synchronous};
 use model::release::{Release, functions};
 use model::run::node::{NodeRecord, is_waited_for};
 use model::text::prose::bytes;
@@ -37,11 +37,6 @@ const STREAMING_MAX: Duration = Duration::from_secs(60);
 const FIRST_WAL_BYTES: f64 = (32 << 20) as f64;
 /// Pause between two looks at them.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
-
-/// The setting that names the standbys which commits wait for.
-pub(crate) const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";
-/// The setting that says how far a standby must be.
-pub(crate) const SYNCHRONOUS_COMMIT: &str = "synchronous_commit";
 
 /// The standbys of a case's server.
 #[derive(Default)]
@@ -70,17 +65,17 @@ impl Drop for Standby {
 }
 
 impl Standby {
-    /// Its name: `s1`.
+    /// Name: `s1`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its cluster.
+    /// The cluster that its server has.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Its server, if it runs.
+    /// The server, if it runs.
     pub fn server(&self) -> Option<&OwnServer> {
         self.server.as_ref()
     }
@@ -100,19 +95,6 @@ impl Standby {
     fn running(&self) -> Result<&OwnServer> {
         self.server.as_ref().with_context(|| format!("standby `{}` is not running", self.name))
     }
-}
-
-/// Standbys that a case asks for.
-pub(crate) fn n_standbys(case: &Case) -> u32 {
-    case.get(keys::topology::STANDBYS)
-}
-
-/// The standbys that commits of a case wait for: those of the key, and of a case that chooses `synchronous_commit` all.
-pub(crate) fn synchronous(case: &Case) -> Synchronous {
-    let is_level_chosen =
-        case.server.settings.keys().any(|name| name.eq_ignore_ascii_case(SYNCHRONOUS_COMMIT));
-    let default = if is_level_chosen { Synchronous::All } else { Synchronous::None };
-    case.get(keys::topology::SYNCHRONOUS).unwrap_or(default)
 }
 
 /// The settings that the primary of a case gets for its standbys.

@@ -1,5 +1,6 @@
 //! The servers besides the primary: how many standbys, and which of them a commit waits for.
 
+mod standbys;
 mod way;
 
 use std::fmt;
@@ -7,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::standbys::{SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 pub use self::way::{ByteRate, RoundTrip};
 pub use crate::experiment::keys::topology::TopologySection;
 use crate::text::word_enum::words;

@@ -12,13 +12,12 @@ use std::path::Path;
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
 use experiment::stage::disk::Peak;
-use experiment::stage::nodes::way;
 use model::experiment::case::{Case, Tls, carried, setting};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
 use model::experiment::keys;
 use model::experiment::plan::{Plan, RunOrder};
-use model::experiment::topology::RoundTrip;
+use model::experiment::topology::{RoundTrip, has_relay};
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::secret;
@@ -369,7 +368,7 @@ fn network(out: &mut String, plan: &Plan) -> Result<()> {
 
 /// Says that standbys are reached through relays, and why those without a delay are, too.
 fn relays(out: &mut String, plan: &Plan) -> Result<()> {
-    if plan.cases.iter().any(way::has_relay) {
+    if plan.cases.iter().any(has_relay) {
         writeln!(
             out,
             "note    standbys reach their primary through a relay of pgdyno, which costs a copy and two wake-ups: all cases with standbys \

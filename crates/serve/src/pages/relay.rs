@@ -31,19 +31,19 @@ const POLICY: [(&str, &[&str]); 7] = [
 ];
 
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct PageRelay {
     pub(crate) elsewhere: Box<dyn Elsewhere>,
     pub(crate) tool_version: &'static str,
 }
 
 /// The pages of another machine.
-pub(crate) fn routes(relay: Relay) -> Router {
+pub(crate) fn routes(relay: PageRelay) -> Router {
     Router::new().fallback(relayed).with_state(Arc::new(relay))
 }
 
 /// An answer that is under way. Dropping it says that nobody waits for it any more.
 struct UnderWay {
-    relay: Arc<Relay>,
+    relay: Arc<PageRelay>,
     id: u64,
     parts: mpsc::Receiver<AnswerPart>,
 }
@@ -54,7 +54,7 @@ impl Drop for UnderWay {
     }
 }
 
-async fn relayed(State(relay): State<Arc<Relay>>, request: Request) -> Response {
+async fn relayed(State(relay): State<Arc<PageRelay>>, request: Request) -> Response {
     let last_event = request.headers().get("last-event-id").and_then(|value| value.to_str().ok());
     let asked = PageRequest {
         id: 0,
@@ -73,7 +73,7 @@ async fn relayed(State(relay): State<Arc<Relay>>, request: Request) -> Response 
     }
 }
 
-fn no_answer(relay: &Relay, reason: &str) -> Response {
+fn no_answer(relay: &PageRelay, reason: &str) -> Response {
     let words = model::secret::hide_text(reason);
     let page = site::notice("The other machine does not answer", &words, &[ALL], relay.tool_version);
     (StatusCode::BAD_GATEWAY, answer(page)).into_response()

@@ -2,15 +2,12 @@
 //! server.
 
 use std::env;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use files::trust;
 use nix::unistd::geteuid;
 
-use crate::cluster::Cluster;
-use crate::running::upstream::Upstream;
 use crate::swept::Swept;
 use crate::user::account::Account;
 use crate::user::given::{self, ScratchDir};
@@ -41,35 +38,6 @@ impl SocketDir {
             anyhow!("no place for the server's socket: {tried}; set TMPDIR to a short writable path")
         })?;
         Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch })
-    }
-}
-
-/// A socket that is named as a server's, in a directory that only the server's user (and root) can enter. It is removed with its
-/// directory when dropped.
-#[derive(Debug)]
-pub struct ServerSocket {
-    dir: SocketDir,
-}
-
-impl ServerSocket {
-    /// Makes one that the user of a cluster's server can reach, and listens on it.
-    ///
-    /// # Errors
-    /// When there is no place for it.
-    pub fn listen(cluster: &Cluster) -> Result<(ServerSocket, UnixListener)> {
-        let dir = SocketDir::create(&cluster.account)?;
-        let path = dir.path.join(socket_file(SOCKET_PORT));
-        // Connecting takes the right to write to the socket, which its owner has.
-        let listener = cluster
-            .account
-            .act(|| UnixListener::bind(&path))
-            .with_context(|| format!("listen on `{}`", path.display()))?;
-        Ok((ServerSocket { dir }, listener))
-    }
-
-    /// The socket, as a standby follows the server behind it.
-    pub fn upstream(&self, name: &str, slot: Option<String>) -> Upstream {
-        Upstream::over_socket(&self.dir.path, SOCKET_PORT, name, slot)
     }
 }
 

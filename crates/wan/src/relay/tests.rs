@@ -1,3 +1,5 @@
+//! A relay between a client and a server of the test: times, order, cuts and ends.
+
 use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};

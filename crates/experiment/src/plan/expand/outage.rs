@@ -3,11 +3,11 @@
 use model::experiment::case::{Case, OnLostConnection, WorkloadSpec};
 use model::experiment::keys;
 use model::experiment::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
+use model::experiment::topology::n_standbys;
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 
 use crate::plan::problems::Problems;
-use crate::stage::nodes::n_standbys;
 
 /// Time that a manager takes to notice that a server is gone, if the experiment does not say, seconds. Our convention.
 const NOTICED_AFTER_S: f64 = 1.0;

@@ -3,15 +3,26 @@
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::topology::Reads;
+use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 use model::text::prose::plural;
 
 use crate::plan::problems::Problems;
-use crate::stage::nodes::{SYNCHRONOUS_NAMES, n_standbys, synchronous};
 
 const STANDBYS: &str = keys::topology::STANDBYS.name;
 
 /// Settings that pgdyno gives each standby itself.
 const DECIDED: [&str; 4] = ["hot_standby", "primary_conninfo", "primary_slot_name", SYNCHRONOUS_NAMES];
+
+/// Gives all cases that have standbys a relay if one of them has one: it costs a copy and two wake-ups.
+pub(crate) fn give_relays(cases: &mut [Case]) {
+    if !cases.iter().any(has_relay) {
+        return;
+    }
+    for case in cases.iter_mut().filter(|case| n_standbys(case) > 0) {
+        let round_trip = case.get(keys::topology::DELAY).unwrap_or(RoundTrip::ZERO);
+        case.set(keys::topology::DELAY, Some(round_trip));
+    }
+}
 
 /// Says which key is about standbys that no case has.
 pub(super) fn check_use(cases: &[Case], problems: &mut Problems) {
@@ -130,4 +141,40 @@ fn of_names(case: &Case) -> Option<String> {
             plural(needed, "standby"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    /// The round trip of each case's relay.
+    fn round_trips(text: &str) -> Vec<Option<String>> {
+        let cases = sample::plan(text).cases;
+        let round_trip =
+            |case: &Case| case.get(keys::topology::DELAY).map(|round_trip| round_trip.to_string());
+        cases.iter().map(|case| round_trip(case).filter(|_| has_relay(case))).collect()
+    }
+
+    #[test]
+    fn all_cases_with_standbys_have_a_relay_if_one_has() {
+        let outages = "outage = [\"kill-primary\", \"cut s1\"]\nworkload.pace = \"100/s\"\nworkload.clients = 4\nrun.measure = \"60s\"\n";
+        let outages = |n: u32| format!("{outages}topology.standbys = {n}\n");
+        for (text, expected) in [
+            ("topology.standbys = 1\nworkload.clients = 1".to_string(), vec![None]),
+            (
+                "topology.standbys = [0, 1]\ntopology.delay = \"5ms\"\nworkload.clients = 1".to_string(),
+                vec![None, Some("5ms")],
+            ),
+            (
+                "topology.standbys = 1\ntopology.rate = \"1MB/s\"\nworkload.clients = 1".to_string(),
+                vec![Some("0ms")],
+            ),
+            (outages(1), vec![Some("0ms"), Some("0ms")]),
+        ] {
+            let expected: Vec<Option<String>> =
+                expected.into_iter().map(|ms| ms.map(str::to_string)).collect();
+            assert_eq!(round_trips(&text), expected, "{text}");
+        }
+    }
 }

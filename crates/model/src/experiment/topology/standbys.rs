@@ -1,0 +1,36 @@
+//! The standbys that a case asks for.
+
+use super::Synchronous;
+use crate::experiment::case::Case;
+use crate::experiment::keys;
+use crate::experiment::outage::Fault;
+
+/// The setting that names the standbys which commits wait for.
+pub const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";
+/// The setting that says how far a standby must be.
+pub const SYNCHRONOUS_COMMIT: &str = "synchronous_commit";
+
+/// Standbys that a case asks for.
+pub fn n_standbys(case: &Case) -> u32 {
+    case.get(keys::topology::STANDBYS)
+}
+
+/// The standbys that commits of a case wait for: those of the key, and of a case that chooses `synchronous_commit` all.
+pub fn synchronous(case: &Case) -> Synchronous {
+    let is_level_chosen =
+        case.server.settings.keys().any(|name| name.eq_ignore_ascii_case(SYNCHRONOUS_COMMIT));
+    let default = if is_level_chosen { Synchronous::All } else { Synchronous::None };
+    case.get(keys::topology::SYNCHRONOUS).unwrap_or(default)
+}
+
+/// Whether each standby of a case reaches its primary through a relay.
+pub fn has_relay(case: &Case) -> bool {
+    let has_way = case.get(keys::topology::DELAY).is_some() || case.get(keys::topology::RATE).is_some();
+    n_standbys(case) > 0 && (has_way || is_cut(case))
+}
+
+fn is_cut(case: &Case) -> bool {
+    case.outage
+        .as_ref()
+        .is_some_and(|outage| matches!(outage.fault, Fault::Cut(_) | Fault::CutAndKill { .. }))
+}
