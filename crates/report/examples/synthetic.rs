@@ -36,12 +36,7 @@ fn main() -> std::io::Result<()> {
         ),
         (
             "outages",
-            Shape {
-                clients: vec![8],
-                repeats: 6,
-                title: "The primary is killed and a standby promoted".to_string(),
-                ..Shape::default()
-            },
+            Shape { clients: vec![8], repeats: 6, title: "A failover".to_string(), ..Shape::default() },
         ),
         (
             "long",
@@ -68,11 +63,10 @@ fn main() -> std::io::Result<()> {
     }
     for (name, shape) in shapes {
         let (mut study, data) = synthetic::make(&shape);
-        if name == "single" {
-            synthetic::add_scripts(&mut study);
-        }
-        if name == "outages" {
-            synthetic::add_outages(&mut study, true);
+        match name {
+            "single" => synthetic::add_scripts(&mut study),
+            "outages" => synthetic::add_outages(&mut study, true),
+            _ => {}
         }
         let commands = strings(&["pgdyno run synthetic.toml --seed 7340125"]);
         let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };

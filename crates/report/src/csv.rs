@@ -86,9 +86,6 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     if study.runs.iter().any(|run| run.analytical.is_some()) {
         queries(run.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
     }
-    if study.runs.iter().any(|run| run.outage.is_some()) {
-        outages::columns(run.outage.as_deref()).into_iter().for_each(|(name, value)| put(name, value));
-    }
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
         put("orders_per_min", number(run.tpcc.as_ref().map(|tpcc| tpcc.orders_per_min)));
@@ -104,6 +101,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     for cost in COSTS {
         row.push((cost_name(cost), number(run.cost(cost.id))));
     }
+    outages::of_run(study, &mut row, run);
     counters(study, &mut row, run.counters.as_ref());
     remote(study, &mut row, run);
     driver_host(study, &mut row, run);

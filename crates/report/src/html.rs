@@ -180,7 +180,7 @@ impl Document<'_> {
     }
 }
 
-/// What limited the load, the figures, the chart, what spoiled them, and the rest. For a single case the figures are in the head.
+/// Outages, what limited the load, the figures, the chart, what spoiled them, and the rest. For a single case the figures are in the head.
 fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     let study = input.study;
     let cases = |shown: bool| Section {
@@ -192,13 +192,13 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     let is_analytical = study.cases.iter().any(|case| case.analytical.is_some());
     let scripts = || scripts::section(study, axis);
     vec![
+        Section { id: "outages", name: "Outages", body: tables::outages::section(study, axis) },
         Section { id: "limits", name: "What limited it", body: limits::section(study, axis) },
         Section {
             id: "profile",
             name: "Where the processor time went",
             body: limits::profile::section(study, &input.data.profiles),
         },
-        Section { id: "outages", name: "Outages", body: tables::outages::section(study, axis) },
         cases(!is_one),
         Section {
             id: "queries",

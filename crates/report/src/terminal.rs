@@ -55,13 +55,7 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    let outages = headline::outages::lines(study);
-    if !outages.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.on("outages", TerminalStyle::Bold)));
-        outages
-            .iter()
-            .for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
-    }
+    outages(&mut text, study, width, &paint);
     for line in prose::scripts::queries::lines(study) {
         push_wrapped(&mut text, &paint, TerminalStyle::Plain, &line, "", width);
     }
@@ -110,6 +104,15 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
         scripts::rows(&mut text, case, study.cases.len() > 1, width, &paint);
     }
     text
+}
+
+/// A line for each outage.
+fn outages(text: &mut String, study: &Study, width: usize, paint: &Paint) {
+    let lines = headline::outages::lines(study);
+    if !lines.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("outages", TerminalStyle::Bold)));
+        lines.iter().for_each(|line| push_wrapped(text, paint, TerminalStyle::Plain, line, "", width));
+    }
 }
 
 /// Doubts and voids in full, then the notes: in full too, or in a line with their identifiers, which `explain` takes.

@@ -49,15 +49,10 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         put(&format!("{figure}uncertainty_low"), number(uncertainty.map(|one| one.low)));
         put(&format!("{figure}uncertainty_high"), number(uncertainty.map(|one| one.high)));
     }
-    put(
-        "mostly_from",
-        known.and_then(|one| one.throughput.budget.first()).map_or(String::new(), |row| row.id.to_string()),
-    );
+    let most = known.and_then(|one| one.throughput.budget.first());
+    put("mostly_from", most.map_or(String::new(), |row| row.id.to_string()));
     if study.cases.iter().any(|case| case.analytical.is_some()) {
         queries(case.analytical.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
-    }
-    if study.cases.iter().any(|case| case.outages.is_some()) {
-        outages::of_case(case.outages.as_ref()).into_iter().for_each(|(name, value)| put(name, value));
     }
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
@@ -84,6 +79,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         row.push((format!("{name}_low"), number(range.map(|[low, _]| low))));
         row.push((format!("{name}_high"), number(range.map(|[_, high]| high))));
     }
+    outages::of_case(study, &mut row, case);
     counters(study, &mut row, case.counters.as_ref());
     latency(&mut row, "latency", case.latency);
     latency(&mut row, "service", case.service);

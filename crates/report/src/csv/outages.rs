@@ -1,11 +1,26 @@
 //! Columns of outages.
 
-use analysis::summary::{CaseOutages, OutageLength, OutageSummary};
+use analysis::summary::{CaseOutages, CaseSummary, OutageLength, OutageSummary, RunSummary, Study};
 
 use super::number;
 
+/// Adds the columns of a run, if any run has an outage.
+pub(super) fn of_run(study: &Study, row: &mut Vec<(String, String)>, run: &RunSummary) {
+    if study.runs.iter().any(|run| run.outage.is_some()) {
+        row.extend(columns(run.outage.as_deref()).into_iter().map(|(name, value)| (name.to_string(), value)));
+    }
+}
+
+/// Adds the columns of a case, if any case has outages.
+pub(super) fn of_case(study: &Study, row: &mut Vec<(String, String)>, case: &CaseSummary) {
+    if study.cases.iter().any(|case| case.outages.is_some()) {
+        let columns = case_columns(case.outages.as_ref());
+        row.extend(columns.into_iter().map(|(name, value)| (name.to_string(), value)));
+    }
+}
+
 /// Columns of a run; what is unknown is empty.
-pub(super) fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
+fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
     let of = |value: fn(&OutageSummary) -> Option<f64>| number(outage.and_then(value));
     let count = |value: fn(&analysis::summary::CommitCounts) -> u64| {
         let counted = outage.and_then(|outage| outage.commits.counted.as_ref());
@@ -56,7 +71,7 @@ pub(super) fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, Stri
 }
 
 /// Columns of a case.
-pub(super) fn of_case(outages: Option<&CaseOutages>) -> Vec<(&'static str, String)> {
+fn case_columns(outages: Option<&CaseOutages>) -> Vec<(&'static str, String)> {
     let of = |value: fn(&CaseOutages) -> OutageLength| number(outages.map(|outages| value(outages).s));
     let is_open = outages.map(|outages| outages.write_outage.median.is_at_least.to_string());
     vec![

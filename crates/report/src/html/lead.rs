@@ -186,6 +186,12 @@ fn figures(study: &Study) -> String {
             ((rate, "/s"), format!("highest rate with {}", capacity.target), "when confirmed")
         }
     };
+    // An outage ends the time that these figures are of.
+    let (throughput_name, when) = match best.outages {
+        Some(_) => (format!("{throughput_name} before the fault"), "before the fault"),
+        None => (throughput_name, when),
+    };
+    let [out, lost] = headline::outages::tiles(best);
     let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {when}"));
     let known = best.uncertainty.as_ref().map(|known| &known.throughput);
     let good_to = known.map(|known| uncertainty::good_to(Some(known), best.precision()));
@@ -193,6 +199,8 @@ fn figures(study: &Study) -> String {
     let unit = good_to.map_or(String::new(), |(_, rough)| format!("%{rough}"));
     let good_to = good_to.map(|(figure, _)| figure.to_string());
     let figures = [
+        (out, "s", "without writes, median"),
+        (lost, "s", "of service lost, median"),
         (throughput.0, throughput.1, throughput_name.as_str()),
         (ms(|l| l.p50_ns), "ms", p50.as_str()),
         (ms(|l| l.p95_ns), "ms", p95.as_str()),

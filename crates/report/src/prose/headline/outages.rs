@@ -110,6 +110,12 @@ fn seconds(length: OutageLength) -> String {
     format!("{} s", number(length))
 }
 
+/// The medians of a case's outages, without units.
+pub(crate) fn tiles(case: &CaseSummary) -> [Option<String>; 2] {
+    let of = |figure: fn(&CaseOutages) -> &OutageFigure| Some(number(figure(case.outages.as_ref()?).median));
+    [of(|outages| &outages.write_outage), of(|outages| &outages.lost_service)]
+}
+
 /// A figure of a case: `3.10 (2.40 to 3.60)`.
 fn figure(figure: &OutageFigure) -> String {
     match figure.values.len() {

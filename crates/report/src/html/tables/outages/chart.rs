@@ -112,19 +112,13 @@ const KEYS: &str = "<p class=\"swatches\"><span><i class=\"o-due\"></i>due</span
                     <span><i class=\"o-committed\"></i>committed then</span><span><i class=\"o-median\"></i>median</span>\
                     <span><i class=\"o-longest\"></i>longest</span><span><i class=\"o-error\"></i>errors</span></p>\n";
 
-/// Gives each mark the first row in which it overlaps none before it.
+/// Gives each mark a row below the names that its line would cross.
 fn rows_of_marks(axis: &TimeAxis, marks: &[OutageMark]) -> Vec<usize> {
-    let mut ends: Vec<f64> = Vec::new();
-    let mut rows = Vec::new();
-    for mark in marks {
-        let (from, to) = extent(axis, mark);
-        let row = ends.iter().position(|end| *end < from).unwrap_or(ends.len());
-        if row == ends.len() {
-            ends.push(to);
-        } else {
-            ends[row] = to;
-        }
-        rows.push(row);
+    let mut rows: Vec<usize> = Vec::new();
+    for (n, mark) in marks.iter().enumerate() {
+        let (from, _) = extent(axis, mark);
+        let crossed = marks[..n].iter().zip(&rows).filter(|(before, _)| extent(axis, before).1 > from);
+        rows.push(crossed.map(|(_, row)| row + 1).max().unwrap_or(0));
     }
     rows
 }
