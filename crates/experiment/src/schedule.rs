@@ -9,3 +9,4 @@ pub mod replaced;
 pub mod resume;
 pub(crate) mod sequence;
 pub(crate) mod stages;
+mod unfinished;

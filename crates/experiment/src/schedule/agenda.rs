@@ -9,8 +9,12 @@ use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::experiment::repeat::{Repeat, that_counts};
 use model::run::RunRecord;
 
+use crate::schedule::unfinished::UnfinishedTurn;
 use crate::site::progress::Repeated;
 use crate::site::referee::RunJudgement;
+
+/// Reason for a repeat that is made again.
+const INTERRUPTED: &str = "its repeat was interrupted";
 
 /// The next run.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +54,9 @@ impl Repeats {
             .filter_map(|record| Some((record, record.repeat?)))
             .map(|(record, repeat)| (plan.turn_of(&record.spec, Some(repeat)), repeat.attempt))
             .collect();
-        let numbers = plan.runs.iter().chain(made.iter().map(|record| &record.spec)).map(|spec| spec.run);
+        let turns = plan.turns();
+        let of_made = made.iter().map(|record| last_number(&turns, record));
+        let numbers = plan.runs.iter().map(|spec| spec.run).chain(of_made);
         let n_turns = plan.repeats_max().saturating_sub(repeated.len());
         Repeats { left: Mutex::new(Left { n_turns, number_next: numbers.max().unwrap_or(0) + 1 }) }
     }
@@ -72,13 +78,30 @@ impl Repeats {
     }
 }
 
+/// The last number that the attempt of a run has taken: those of a pair follow each other, and the second may not have begun.
+fn last_number(turns: &[Vec<RunSpec>], made: &RunRecord) -> u32 {
+    let of = made.repeat.map_or(made.spec.run, |repeat| repeat.of);
+    let after = |turn: &Vec<RunSpec>| {
+        let place = turn.iter().position(|spec| spec.run == of)?;
+        Some((turn.len() - 1 - place) as u32)
+    };
+    made.spec.run + turns.iter().find_map(after).unwrap_or(0)
+}
+
 /// The remaining runs, in order.
 pub(crate) struct Agenda<'a> {
     repeat_disturbed: u32,
     repeats: &'a Repeats,
+    /// Turns of earlier that are repeated, before all others.
+    taken_up: VecDeque<Turn>,
     turns: VecDeque<Vec<RunSpec>>,
-    /// The current turn, as planned.
-    turn: Vec<RunSpec>,
+    /// The current turn.
+    turn: Turn,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    planned: Vec<RunSpec>,
     /// Remaining runs of the current attempt.
     left: VecDeque<NextRun>,
     attempts: Vec<Attempt>,
@@ -94,6 +117,22 @@ struct Attempt {
     is_hopeless: bool,
 }
 
+impl Attempt {
+    fn add(&mut self, record: &RunRecord, judged: RunJudgement) {
+        let is_whole = record.state == RunState::Completed;
+        self.records.push(record.clone());
+        self.score = self.score.max(if is_whole { judged.score } else { f64::INFINITY });
+        self.is_hopeless |= judged.score.is_infinite() && judged.repeat.is_none();
+        let why = if is_whole { judged.repeat } else { None };
+        self.worth.extend(why.map(|why| (record.spec.run, why)));
+    }
+
+    fn is_worth_a_repeat(&self) -> bool {
+        let is_whole = self.records.iter().all(|record| record.state == RunState::Completed);
+        is_whole && !self.is_hopeless && !self.worth.is_empty()
+    }
+}
+
 impl<'a> Agenda<'a> {
     /// The runs of a plan except those in `done`.
     pub(crate) fn new(plan: &Plan, done: &BTreeSet<u32>, repeats: &'a Repeats) -> Agenda<'a> {
@@ -104,38 +143,68 @@ impl<'a> Agenda<'a> {
         Agenda {
             repeat_disturbed: plan.repeat_disturbed,
             repeats,
+            taken_up: VecDeque::new(),
             turns: plan.turns().into_iter().filter_map(left).collect(),
-            turn: Vec::new(),
-            left: VecDeque::new(),
-            attempts: Vec::new(),
+            turn: Turn::default(),
         }
     }
 
     pub(crate) fn take(&mut self) -> Option<NextRun> {
-        if self.left.is_empty() {
-            self.turn = self.turns.pop_front()?;
-            self.left = self.turn.iter().map(|spec| NextRun { spec: spec.clone(), repeat: None }).collect();
-            self.attempts.clear();
+        if self.turn.left.is_empty() {
+            self.turn = match self.taken_up.pop_front() {
+                Some(turn) => turn,
+                None => Turn::new(self.turns.pop_front()?),
+            };
         }
-        if self.left.len() == self.turn.len() {
-            self.attempts.push(Attempt::default());
+        if self.turn.left.len() == self.turn.planned.len() {
+            self.turn.attempts.push(Attempt::default());
         }
-        self.left.pop_front()
+        self.turn.left.pop_front()
     }
 
     /// The run after the current one, as far as it is known.
     pub(crate) fn peek(&self) -> Option<&RunSpec> {
-        self.left.front().map(|next| &next.spec).or_else(|| self.turns.front()?.first())
+        let next = self.turn.left.front().or_else(|| self.taken_up.front()?.left.front());
+        next.map(|next| &next.spec).or_else(|| self.turns.front()?.first())
     }
 
-    /// Remaining runs of the turn that repeat others.
+    /// Remaining runs of turns that repeat others.
     pub(crate) fn n_repeats_left(&self) -> u32 {
-        self.left.iter().filter(|next| next.repeat.is_some()).count() as u32
+        let turns = self.taken_up.iter().chain([&self.turn]);
+        turns.flat_map(|turn| &turn.left).filter(|next| next.repeat.is_some()).count() as u32
     }
 
     /// Number of runs of the current turn, planned or repeated.
     pub(crate) fn n_runs_of_turn(&self) -> u32 {
-        self.turn.len() as u32
+        self.turn.planned.len() as u32
+    }
+
+    /// Takes up a turn that an interruption has left unfinished: its interrupted repeat is made again, and a last attempt that nobody
+    /// judged is judged now. Returns what is repeated, before all other runs.
+    pub(crate) fn take_up(
+        &mut self,
+        unfinished: UnfinishedTurn,
+        judge: &mut dyn FnMut(&RunRecord) -> RunJudgement,
+        may_repeat: impl FnOnce() -> bool,
+    ) -> Option<Repeated> {
+        let UnfinishedTurn { planned, made, interrupted } = unfinished;
+        let mut turn = Turn { planned, left: interrupted.into(), attempts: Vec::new() };
+        for records in &made {
+            let mut attempt = Attempt::default();
+            records.iter().for_each(|record| attempt.add(record, judge(record)));
+            turn.attempts.push(attempt);
+        }
+        let interrupted = turn.left.front().map(|next| next.repeat.map_or(next.spec.run, |repeat| repeat.of));
+        if interrupted.is_none() && !self.begins_again(&mut turn, may_repeat) {
+            return None;
+        }
+        let repeated = turn.repeated();
+        let repeated = match interrupted {
+            Some(of) => Repeated { worth: vec![(of, INTERRUPTED.to_string())], ..repeated },
+            None => repeated,
+        };
+        self.taken_up.push_back(turn);
+        Some(repeated)
     }
 
     /// Records the end of the run taken last. Calls `may_repeat` if there is something to repeat.
@@ -145,36 +214,47 @@ impl<'a> Agenda<'a> {
         judged: RunJudgement,
         may_repeat: impl FnOnce() -> bool,
     ) -> AfterRun {
-        let Some(attempt) = self.attempts.last_mut() else { return AfterRun::Within };
-        let is_whole = record.state == RunState::Completed;
-        attempt.records.push(record.clone());
-        attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
-        attempt.is_hopeless |= judged.score.is_infinite() && judged.repeat.is_none();
-        let why = if is_whole { judged.repeat } else { None };
-        attempt.worth.extend(why.map(|why| (record.spec.run, why)));
-        if !self.left.is_empty() {
-            return AfterRun::Within;
-        }
-        let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
-        let may_help = is_whole && !attempt.is_hopeless;
-        let is_worth_it = may_help && !attempt.worth.is_empty();
-        let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
-        if is_worth_it && may_more && may_repeat() && self.begin_again() {
-            return AfterRun::Again(self.repeated());
-        }
-        AfterRun::Over(self.counting())
+        let mut turn = std::mem::take(&mut self.turn);
+        let Some(attempt) = turn.attempts.last_mut() else { return AfterRun::Within };
+        attempt.add(record, judged);
+        let after = if !turn.left.is_empty() {
+            AfterRun::Within
+        } else if self.begins_again(&mut turn, may_repeat) {
+            AfterRun::Again(turn.repeated())
+        } else {
+            AfterRun::Over(turn.counting())
+        };
+        self.turn = turn;
+        after
     }
 
-    /// Repeats the same runs in the same order with the same seeds, under new numbers, unless another lane has just taken
-    /// the last repeat.
-    fn begin_again(&mut self) -> bool {
+    /// Repeats a turn, if its last attempt is worth it, unless another lane has just taken the last repeat.
+    fn begins_again(&self, turn: &mut Turn, may_repeat: impl FnOnce() -> bool) -> bool {
+        let is_worth_it = turn.attempts.last().is_some_and(Attempt::is_worth_a_repeat);
+        let may_more = turn.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
+        if !(is_worth_it && may_more && may_repeat()) {
+            return false;
+        }
+        let first = self.repeats.take(turn.planned.len() as u32);
+        first.into_iter().for_each(|first| turn.begin_again(first));
+        first.is_some()
+    }
+}
+
+impl Turn {
+    /// The first attempt at a turn.
+    fn new(planned: Vec<RunSpec>) -> Turn {
+        let left = planned.iter().map(|spec| NextRun { spec: spec.clone(), repeat: None }).collect();
+        Turn { planned, left, attempts: Vec::new() }
+    }
+
+    /// Repeats the same runs in the same order with the same seeds, under new numbers from `first` on.
+    fn begin_again(&mut self, first: u32) {
         let attempt = self.attempts.len() as u32;
-        let Some(first) = self.repeats.take(self.turn.len() as u32) else { return false };
-        for (planned, run) in self.turn.iter().zip(first..) {
+        for (planned, run) in self.planned.iter().zip(first..) {
             let spec = RunSpec { run, ..planned.clone() };
             self.left.push_back(NextRun { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
         }
-        true
     }
 
     /// What the attempt that has just begun repeats, and why.
@@ -289,6 +369,48 @@ mod tests {
         let mut resumed = Agenda::new(&plan, &done, &left);
         let (made, _) = conducted(&mut resumed, &plan, |_| 1.5);
         assert_eq!(made, [3, 10, 4, 5, 6, 7, 8], "one was left, and has a new number");
+    }
+
+    #[test]
+    fn an_interrupted_repeat_comes_first_and_one_that_was_not_judged_is_judged_again() {
+        let plan = plan(3, false);
+        let record = |run: u32, of: u32| {
+            let spec = RunSpec { run, ..plan.runs[of as usize - 1].clone() };
+            let repeat = (run != of).then_some(Repeat { of, attempt: 1 });
+            let record = RunRecord::new(spec, plan.cases[0].clone(), "0");
+            RunRecord { state: RunState::Completed, repeat, ..record }
+        };
+        let check = |cut: Option<u32>, score: f64, n_repeats: usize, expected: (&str, &[u32], &[u32])| {
+            let made: Vec<RunRecord> = cut.map(|run| record(run, 1)).into_iter().collect();
+            let left = Repeats::new(&plan, &made);
+            let mut agenda = Agenda::new(&plan, &BTreeSet::from([1]), &left);
+            let again = made.iter().map(|made| NextRun { spec: made.spec.clone(), repeat: made.repeat });
+            let planned = vec![plan.runs[0].clone()];
+            let unfinished =
+                UnfinishedTurn { planned, made: vec![vec![record(1, 1)]], interrupted: again.collect() };
+            let mut judge = |_: &RunRecord| RunJudgement {
+                score,
+                repeat: (score > 0.0).then(|| "noise".to_string()),
+                figures: RunFigures::default(),
+            };
+            let repeated = agenda.take_up(unfinished, &mut judge, || true);
+            assert_eq!(agenda.n_repeats_left() as usize, n_repeats);
+            let (made, counting) = conducted(&mut agenda, &plan, |_| 0.0);
+            let words = repeated.map_or(String::new(), |repeated| repeated.words());
+            assert_eq!((words.as_str(), &made[..], &counting[..]), expected);
+        };
+        let interrupted = "repeating run 1 as run 4: its repeat was interrupted";
+        check(Some(4), 2.0, 1, (interrupted, &[4, 2, 3], &[4, 2, 3]));
+        check(None, 2.0, 1, ("repeating run 1 as run 4: noise", &[4, 2, 3], &[4, 2, 3]));
+        check(None, 0.0, 0, ("", &[2, 3], &[2, 3]));
+    }
+
+    #[test]
+    fn a_pair_of_repeats_keeps_its_numbers_although_only_one_has_begun() {
+        let plan = plan(4, true);
+        let mut repeat = RunRecord::new(plan.runs[0].clone(), plan.cases[0].clone(), "0");
+        (repeat.spec.run, repeat.repeat) = (5, Some(Repeat { of: 1, attempt: 1 }));
+        assert_eq!(Repeats::new(&plan, &[repeat]).take(2), Some(7));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use store::ExperimentDir;
 
+use crate::schedule::unfinished::{Past, UnfinishedTurn};
 use crate::site::clock::unix_now;
 
 /// Reason for a run that was in progress when pgdyno was killed or the machine lost power.
@@ -19,7 +20,7 @@ const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";
 pub struct ResumeState {
     /// Completed runs, which are never repeated.
     pub done: BTreeSet<u32>,
-    /// Runs that were begun but not completed; their files are set aside, and they are repeated.
+    /// Runs that were begun but not completed, also as repeats of others; their files are set aside, and they are made again.
     pub again: BTreeSet<u32>,
 }
 
@@ -36,6 +37,7 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<ResumeState> {
         dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
     };
     let mut standing = standing(dir.path(), plan, &records);
+    standing.again.extend(interrupted_repeats(dir.path(), plan, &records));
     for record in &records {
         let run = record.spec.run;
         if record.state == RunState::Started {
@@ -53,7 +55,7 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<ResumeState> {
     for (&run, _) in told.iter().filter(|(run, state)| **run != 0 && **state == RunState::Started) {
         if !recorded.contains(&run) {
             note(run, RunState::Partial, CUT_OFF)?;
-            // Repeats are decided again.
+            // Whether a repeat is worth its time is judged again.
             if is_planned(plan, run) {
                 standing.again.insert(run);
             }
@@ -67,13 +69,25 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<ResumeState> {
     Ok(standing)
 }
 
-/// Whether a resumed experiment has nothing to do: all planned runs are done, and all profiles made. `path` is the directory that
+/// Whether a resumed experiment has nothing to do: all planned runs are done, and all repeats and profiles made. `path` is the directory that
 /// `records` are from.
 pub fn is_all_done(path: &Path, plan: &Plan, records: &[RunRecord]) -> bool {
     let profiled = store::profiled_cases(path);
     let done = standing(path, plan, records).done;
     plan.runs.iter().all(|spec| done.contains(&spec.run))
+        && unfinished(path, plan, records).is_empty()
         && plan.profiled().all(|case| profiled.contains(&case.id))
+}
+
+/// Numbers of the repeats that were interrupted, and are made again.
+fn interrupted_repeats(path: &Path, plan: &Plan, records: &[RunRecord]) -> BTreeSet<u32> {
+    let turns = unfinished(path, plan, records).into_iter();
+    turns.flat_map(|turn| turn.interrupted).map(|next| next.spec.run).collect()
+}
+
+fn unfinished(path: &Path, plan: &Plan, records: &[RunRecord]) -> Vec<UnfinishedTurn> {
+    let (done, journal) = (standing(path, plan, records).done, store::read_state(path));
+    Past { plan, done: &done, records, journal: &journal }.unfinished()
 }
 
 /// A run whose intervals were lost is made again: of it there is no number.

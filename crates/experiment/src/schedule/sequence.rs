@@ -19,7 +19,9 @@ use crate::run::load::profile::Profiler;
 use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Task, make_run, measured_tps};
+use crate::schedule::resume;
 use crate::schedule::stages::Stages;
+use crate::schedule::unfinished::Past;
 use crate::site::Callbacks;
 use crate::site::keys::needs_restart;
 use crate::site::lanes::Seat;
@@ -78,7 +80,8 @@ impl<'a> Sequence<'a> {
 
     /// Makes all runs, and stops the servers. The result is an error when continuing is pointless.
     pub(crate) fn conduct(mut self, watch: &mut Watch) -> (RunTally, Result<()>) {
-        let result = self.make_all(watch).and_then(|()| self.profile_all(watch));
+        let result = self.take_up(watch).and_then(|()| self.make_all(watch));
+        let result = result.and_then(|()| self.profile_all(watch));
         // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
         let result = result.and(self.stages.stand_down());
         let result = result.and(self.hooks.leave(watch));
@@ -89,6 +92,33 @@ impl<'a> Sequence<'a> {
     pub(crate) fn conduct_profiles(mut self, watch: &mut Watch) -> Result<()> {
         let result = self.profile_all(watch);
         result.and(self.stages.stand_down())
+    }
+
+    /// Puts repeats that an interruption has cut off, or prevented, before all other runs.
+    fn take_up(&mut self, watch: &mut Watch) -> Result<()> {
+        let Task { plan, dir, done, site, .. } = self.order;
+        let Some(referee) = site.callbacks.referee else { return Ok(()) };
+        if done.is_empty() {
+            return Ok(());
+        }
+
+        let records = store::read_records(dir.path())?;
+        let journal = store::read_state(dir.path());
+        let unfinished = Past { plan, done, records: &records, journal: &journal }.unfinished();
+        let mut judge = |record: &RunRecord| judged(referee.recall(dir.path(), record), record, watch);
+        // What a repeat is worth depends on the other runs of its case.
+        if !unfinished.is_empty() {
+            let is_ours = |record: &&RunRecord| plan.runs.contains(&resume::planned(record));
+            let completed = records.iter().filter(|record| record.state == RunState::Completed);
+            completed.filter(is_ours).for_each(|record| drop(judge(record)));
+        }
+
+        let mut repeated = Vec::new();
+        for turn in unfinished {
+            repeated.extend(self.agenda.take_up(turn, &mut judge, || referee.has_time(0.0)));
+        }
+        repeated.into_iter().for_each(|repeated| watch(ProgressEvent::RunRepeats(repeated)));
+        Ok(())
     }
 
     fn make_all(&mut self, watch: &mut Watch) -> Result<()> {
@@ -301,7 +331,11 @@ fn judge(callbacks: &Callbacks, dir: &ExperimentDir, record: &RunRecord, watch: 
     let Some(referee) = callbacks.referee else {
         return RunJudgement::default();
     };
-    referee.judge(dir.path(), record).unwrap_or_else(|error| {
+    judged(referee.judge(dir.path(), record), record, watch)
+}
+
+fn judged(judgement: Result<RunJudgement>, record: &RunRecord, watch: &mut Watch) -> RunJudgement {
+    judgement.unwrap_or_else(|error| {
         watch(ProgressEvent::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
         RunJudgement::default()
     })

@@ -35,6 +35,14 @@ pub trait Referee {
     /// When its files cannot be read.
     fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement>;
 
+    /// Judges a run that was made before an interruption, and takes no time now.
+    ///
+    /// # Errors
+    /// When its files cannot be read.
+    fn recall(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
+        self.judge(experiment, record)
+    }
+
     /// Whether there is time to repeat a turn, if that and all planned runs that are left take so many seconds.
     fn has_time(&self, _needed_s: f64) -> bool {
         true

@@ -171,7 +171,15 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     }
     let (path, n_done, n) = (path.display(), standing.done.len(), plan.runs.len());
     if n_done == n {
-        say(&format!("resuming {path}: all {n} runs are done"))
+        let repeats = match n_interrupted {
+            0 => String::new(),
+            n => format!(
+                ", {} that {} interrupted will be made again",
+                plural(n, "repeat"),
+                if n == 1 { "was" } else { "were" }
+            ),
+        };
+        say(&format!("resuming {path}: all {n} runs are done{repeats}"))
     } else {
         say(&format!(
             "resuming {path}: {n_done} of {n} runs are done, {n_interrupted} interrupted or failed will be repeated"

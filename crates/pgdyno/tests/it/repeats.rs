@@ -1,21 +1,18 @@
 //! A run is repeated if something else used the processors during it.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::experiment::plan::RunState;
+use nix::sys::signal::Signal;
 use testbed::bin_dir;
 
-use crate::tool::{PACE, Place};
+use crate::tool::{PACE, Place, wait_until};
 
-#[test]
-fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
-    let place = Place::new();
-    let bin_dir = bin_dir().display().to_string();
-    let set = ["run.repeat_disturbed=1", "prepare.prewarm=false", "prepare.settle=false"];
-    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", "-o", "out"];
-    let lengths = ["--ramp-up", "0s", "--measure", "3s"];
+/// Calls `act` while all processors, on any machine, are busy: what runs on an idle one costs the load less than a single run may be off by.
+fn while_processors_are_busy<T>(act: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
-    let ended = std::thread::scope(|scope| {
-        // All processors, on any machine: what runs on an idle one costs the load less than a single run may be off by.
+    std::thread::scope(|scope| {
         let n = std::thread::available_parallelism().map_or(1, |n| n.get());
         for _ in 0..n {
             scope.spawn(|| {
@@ -24,12 +21,25 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
                 }
             });
         }
-        let running = place
-            .start(place.command(&[&args[..], &lengths, &set.map(|set| ["--set", set]).concat()].concat()));
-        let ended = running.wait();
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
         is_over.store(true, Ordering::Relaxed);
-        ended
-    });
+        acted.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A run of three seconds that is repeated at most once.
+fn repeated_once(place: &Place) -> Command {
+    let bin_dir = bin_dir().display().to_string();
+    let set = ["run.repeat_disturbed=1", "prepare.prewarm=false", "prepare.settle=false"];
+    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", "-o", "out"];
+    let lengths = ["--ramp-up", "0s", "--measure", "3s"];
+    place.command(&[&args[..], &lengths, &set.map(|set| ["--set", set]).concat()].concat())
+}
+
+#[test]
+fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
+    let place = Place::new();
+    let ended = while_processors_are_busy(|| place.start(repeated_once(&place)).wait());
     let ended = ended.expect(0);
     assert!(
         ended.stderr.contains("repeating run 1 as run 2: ")
@@ -55,6 +65,60 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     assert_eq!(study.runs.iter().filter(|run| run.replaced_by.is_some()).count(), 1);
     let csv = std::fs::read_to_string(place.path("out/runs.csv")).unwrap();
     assert!(csv.lines().next().unwrap().contains(",repeats,replaced_by,disturbance,"), "{csv}");
+}
+
+/// Number and attempt of the planned run that each run repeats, and how it ended.
+fn attempts(place: &Place, name: &str) -> Vec<(Option<(u32, u32)>, RunState)> {
+    let runs = place.results(name).runs;
+    runs.iter()
+        .map(|run| (run.record.repeat.map(|repeat| (repeat.of, repeat.attempt)), run.record.state))
+        .collect()
+}
+
+#[test]
+fn a_repeat_that_was_killed_is_made_again_on_resume() {
+    let place = Place::new();
+    while_processors_are_busy(|| {
+        let running = place.start(repeated_once(&place));
+        wait_until("the load of the repeat", || {
+            let intervals = std::fs::metadata(place.path("out/runs/0002/intervals.jsonl"));
+            intervals.is_ok_and(|file| file.len() > 0)
+        });
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        copy(&place, "out", "early");
+        let ended = place.run(&["run", "--resume", "out"]).expect(0);
+        let expected = [
+            "all 1 runs are done, 1 repeat that was interrupted will be made again",
+            "repeating run 1 as run 2: its repeat was interrupted",
+        ];
+        assert!(expected.iter().all(|line| ended.stderr.contains(line)), "{}", ended.stderr);
+        let again = place.run(&["run", "--resume", "out"]).expect(0);
+        assert!(!again.stderr.contains("repeating run"), "a finished experiment: {}", again.stderr);
+
+        // As if the kill had come before the repeat had begun: why to repeat is judged again.
+        std::fs::remove_dir_all(place.path("early/runs/0002")).unwrap();
+        let state = std::fs::read_to_string(place.path("early/state.jsonl")).unwrap();
+        let kept: Vec<&str> = state.lines().filter(|line| !line.contains("\"run\":2,")).collect();
+        assert_eq!(kept.len() + 1, state.lines().count(), "{state}");
+        place.write("early/state.jsonl", &format!("{}\n", kept.join("\n")));
+        let ended = place.run(&["run", "--resume", "early", "--allow-commands"]).expect(0);
+        assert!(
+            ended.stderr.contains("repeating run 1 as run 2: ")
+                && ended.stderr.contains(" (other processes used"),
+            "{}",
+            ended.stderr
+        );
+    });
+    let both = [(None, RunState::Completed), (Some((1, 1)), RunState::Completed)];
+    assert_eq!((attempts(&place, "out"), attempts(&place, "early")), (both.to_vec(), both.to_vec()));
+    assert!(place.path("out/runs/0002.cut-1/run.json").exists(), "the repeat that was killed is kept");
+    place.expect_clean();
+}
+
+fn copy(place: &Place, from: &str, to: &str) {
+    let copied = Command::new("cp").arg("-a").args([place.path(from), place.path(to)]).status();
+    assert!(copied.unwrap().success());
 }
 
 /// What a result says about how much its runs differ, after a run of two seconds with `args`.

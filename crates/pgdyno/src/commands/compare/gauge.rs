@@ -81,6 +81,10 @@ impl Referee for Gauge {
             made.repeating += before.map_or(Duration::ZERO, |end| end.elapsed());
         }
         drop(made);
+        self.recall(experiment, record)
+    }
+
+    fn recall(&self, experiment: &Path, record: &RunRecord) -> Result<RunJudgement> {
         let judged = self.referee.judge(experiment, record)?;
         if judged.score.is_infinite() {
             self.made().void.insert(record.spec.run);
