@@ -24,7 +24,7 @@ use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};
 use model::workload::Dataset;
 
-use self::estimate::{estimated_s, most_clients, n_loads};
+use self::estimate::{estimated, most_clients, n_loads};
 use self::figures::Needs;
 pub use self::figures::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
@@ -86,7 +86,7 @@ const CACHE_SHARE_MAX: f64 = 75.0;
 const LOADING_SHARE: f64 = 0.15;
 /// Share of the budget that restoring and reading more than little data may take, over all runs.
 const READING_SHARE: f64 = 0.15;
-/// Share of the budget to plan with: machines are not always as fast.
+/// Share of the budget to plan with, once binaries are here: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
 
 /// What became of an experiment that was fitted.
@@ -122,10 +122,12 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
     // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure, and data that is here
-    // lengthens them.
+    // lengthens them. Binaries are fetched once, so that their time may come out of the reserve.
     let usual = Limits { speed: MachineSpeed::default(), present: Present::default(), ..limits.clone() };
-    let fits =
-        |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;
+    let fits = |part: &Experiment, limits: &Limits| {
+        let needed = estimated(part, limits);
+        needed.fetched_s <= limits.budget_s * PLANNED_SHARE && needed.total_s() <= limits.budget_s
+    };
     let whole = experiment.clone();
     let (mut share, needs) = if fits(&whole, &usual) {
         (Share::whole(), Needs::default())

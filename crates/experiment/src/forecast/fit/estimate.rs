@@ -15,12 +15,28 @@ use crate::site::keys::StageKey;
 /// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
 const FETCH_S: f64 = 20.0;
 
-/// Seconds for the whole experiment, including fetching binaries and loading data; 0 if it contradicts itself, which planning will report.
-/// Builds from source are kept, and not part of it (`builds.rs`).
-pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
-    let Some(plan) = planned(experiment, limits) else { return 0.0 };
+/// Seconds that an experiment needs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NeededTime {
+    /// To fetch binaries.
+    pub(super) fetch_s: f64,
+    /// For everything else, including loading data, once binaries are here.
+    pub(super) fetched_s: f64,
+}
+
+impl NeededTime {
+    /// Both.
+    pub(super) fn total_s(self) -> f64 {
+        self.fetch_s + self.fetched_s
+    }
+}
+
+/// The time for the whole experiment; none if it contradicts itself, which planning will report. Builds from source are kept, and not part of
+/// it (`builds.rs`).
+pub(super) fn estimated(experiment: &Experiment, limits: &Limits) -> NeededTime {
+    let Some(plan) = planned(experiment, limits) else { return NeededTime::default() };
     let outlook = outlook(&plan, limits);
-    outlook.planned_s() + outlook.repeats_s + fetch_s(&plan, limits)
+    NeededTime { fetch_s: fetch_s(&plan, limits), fetched_s: outlook.planned_s() + outlook.repeats_s }
 }
 
 /// The outlook of a plan.

@@ -48,7 +48,7 @@ const STUDIES: [&str; 6] =
 fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_with_all_its_figures() {
     for name in STUDIES {
         let (experiment, figures) = fitted(name, &here());
-        assert!(estimated_s(&experiment, &here()) <= 900.0, "{name}");
+        assert!(estimated(&experiment, &here()).total_s() <= 900.0, "{name}");
         let lost: Vec<&FigureRow> = figures.iter().filter(|row| row.fate == FigureState::Dropped).collect();
         // Our own study has the most levels, and two hundred cases.
         let allowed = usize::from(name == "versions");
@@ -95,6 +95,18 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
     let providers: std::collections::BTreeSet<_> =
         clouds.target.iter().map(|target| &target.provider).collect();
     assert_eq!(providers.len(), 5);
+}
+
+#[test]
+fn binaries_that_are_yet_to_be_fetched_decide_no_level() {
+    let fetched = Limits { budget_s: 240.0, ..here() };
+    let missing = Limits { here: Vec::new(), ..fetched.clone() };
+    let [(now, figures), (later, figures_later)] = [&missing, &fetched].map(|limits| fitted("piops", limits));
+    assert_eq!(figures, figures_later);
+    assert!(figures.iter().all(|row| row.fate != FigureState::Dropped), "{figures:?}");
+    assert_eq!(now, later);
+    let needed = estimated(&now, &missing);
+    assert!(needed.fetch_s > 0.0 && needed.total_s() <= 240.0, "{needed:?}");
 }
 
 #[test]
@@ -333,7 +345,7 @@ fn a_slow_machine_gets_shorter_runs_that_take_as_long() {
     let fitted_s = |speed: MachineSpeed| {
         let limits = Limits { speed, budget_s: 3600.0, ..here() };
         let (m5, _) = fitted("m5-metal", &limits);
-        assert!(estimated_s(&m5, &limits) <= limits.budget_s);
+        assert!(estimated(&m5, &limits).total_s() <= limits.budget_s);
         m5.run.measure.all()[0].ms
     };
     let slow = MachineSpeed::new(0.5);
@@ -384,7 +396,7 @@ fn a_number_of_transactions_takes_as_long_as_such_transactions_do() {
              [prepare]\nrestore = false\n[run]\nrepeat_disturbed = 0\n"
         );
         let experiment = crate::plan::file::parse("x", &text, &[]).unwrap();
-        estimated_s(&experiment, &here())
+        estimated(&experiment, &here()).total_s()
     };
     // 4,500 for each of 16 clients at 2 x 1,500 per second: 24 s. A client alone commits 500 per second: 9 s.
     assert_eq!((estimated("tpcb", 16) - estimated("tpcb", 1)).round(), 15.0);
