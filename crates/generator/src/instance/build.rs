@@ -161,9 +161,7 @@ impl<'a> Build<'a> {
 
     fn add_tables(&mut self, spec: &'a DeclaredTable) {
         let Some(names) = self.names(&spec.name, &spec.name_at) else { return };
-        if names.first().is_some_and(|(number, _)| number.is_some())
-            && let Ok(Some(braces)) = Braces::from_name(&spec.name)
-        {
+        if let Ok(Some(braces)) = Braces::from_name(&spec.name) {
             let numbered = names.iter().map(|(number, name)| (number.unwrap_or(0), name.clone()));
             let (prefix, suffix) = (braces.prefix.to_string(), braces.suffix.to_string());
             self.brace_sets.push(BraceSet { prefix, suffix, tables: numbered.collect() });

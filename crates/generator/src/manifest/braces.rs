@@ -51,11 +51,14 @@ impl<'a> Braces<'a> {
     }
 }
 
-/// The numbers from `least` to `most`.
+/// The numbers from `least` to `most`; none for `1..0`, which an option leaves of `1..tables`.
 ///
 /// # Errors
-/// When they are none, too many, or below 0.
+/// When they are in no order, too many, or below 0.
 pub(crate) fn numbers(least: i64, most: i64) -> Result<Vec<i64>, String> {
+    if (least, most) == (1, 0) {
+        return Ok(Vec::new());
+    }
     if least < 0 {
         return Err(format!("{least} is below 0"));
     }
@@ -89,6 +92,7 @@ mod tests {
     #[test]
     fn numbers_are_at_most_a_thousand() {
         assert_eq!(numbers(0, 2), Ok(vec![0, 1, 2]));
+        assert_eq!(numbers(1, 0), Ok(Vec::new()));
         assert_eq!(numbers(1, 1000).unwrap().len(), 1000);
         for (least, most) in [(1, 1001), (2, 1), (-1, 3), (0, i64::MAX), (i64::MIN, i64::MAX)] {
             assert!(numbers(least, most).is_err(), "{least}..{most}");

@@ -142,3 +142,36 @@ fn mistakes_in_a_directory_are_reported_with_their_places_at_once() {
     let refused = place.run(&["plan", "-w", "shop.workload"]);
     assert!(refused.stderr.contains("`./shop.workload`"), "{}", refused.stderr);
 }
+
+#[test]
+fn time_series_by_day_drop_whole_days_and_have_them_again_in_the_next_run() {
+    let place = Place::new();
+    let bin_dir = bin_dir();
+    let pg = testbed::Pg::shared();
+    let url = pg.admin_target(&pg.database());
+    for (out, server) in [("own", ["--bin-dir", bin_dir.to_str().unwrap()]), ("url", ["--server", &url])] {
+        // Seven days of 14,400 readings each, from the first of January on.
+        let set = ["interval_s=600", "partitions=day", "days_ahead=3", "keep_days=2"];
+        let set: Vec<String> = set.iter().map(|set| format!("--set=workload.options.{set}")).collect();
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        // The same lengths, twice.
+        let quick = QUICK.map(|word| if word == "1" { "2" } else { word });
+        let args = ["run", "-o", out, "-w", "timeseries:retention-days", "-s", "1"];
+        let args = [&args[..], &server[..], &set, &quick].concat();
+        place.run(&args).expect(0);
+        let data = place.results(out);
+        assert_eq!(data.runs.len(), 2);
+        for run in &data.runs {
+            expect_sound(run);
+            let (before, after) =
+                (run.record.rows_before["public.reading"], run.record.rows_after["public.reading"]);
+            let ingests = run.intervals.iter().filter(|interval| interval.script == 0);
+            let inserted = 10 * ingests.map(|interval| interval.counts.committed).sum::<u64>();
+            assert_eq!(before, 100_000, "the days that were dropped are there again");
+            let dropped = before + inserted - after;
+            assert_eq!(dropped % 14_400, 0, "{dropped} of {inserted} and {before}");
+            assert!((4..=7).contains(&(dropped / 14_400)), "two days are kept: {dropped}");
+        }
+    }
+    place.expect_clean();
+}

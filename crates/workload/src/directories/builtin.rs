@@ -169,6 +169,7 @@ pub(super) const DIRECTORIES: &[(&str, DirectoryFiles)] = &[
             "README.md",
             "checks/order.sql",
             "transactions/busiest.sql",
+            "transactions/drop-days.sql",
             "transactions/ingest.sql",
             "transactions/last-hour.sql",
             "transactions/retention.sql",

@@ -1,4 +1,4 @@
 select time, previous
-from (select time, lag(time) over (order by ctid) as previous from reading) as r
+from (select time, lag(time) over (order by tableoid, ctid) as previous from reading) as r
 where time < previous
 limit 100;

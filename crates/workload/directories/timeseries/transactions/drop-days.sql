@@ -1,0 +1,1 @@
+select drop_days(:keep_days) as n \gset
