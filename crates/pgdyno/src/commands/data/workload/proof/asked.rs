@@ -17,6 +17,7 @@ use crate::commands::data::workload::found::FoundDirectory;
 use crate::front::cli::data::workloads::ProofArgs;
 use crate::front::setup;
 use crate::job::screen::Screen;
+use crate::say;
 
 /// What the server says, and which one it is.
 ///
@@ -48,10 +49,13 @@ pub(super) fn problems(
     }
     let mut screen = Screen::of_one();
     // The server exists for this alone; that it was made says nothing of the directory.
-    let said = proof::on_own_server(&case, &site, &mut |progress| {
-        if !matches!(progress, ProgressEvent::Step(_)) {
-            screen.show(progress);
+    let said = proof::on_own_server(&case, &site, &mut |progress| match progress {
+        ProgressEvent::Step(_) => {}
+        // A note would read as one of the directory's problems.
+        ProgressEvent::Note(text) => {
+            say(&format!("about the server that is asked, not the workload: {text}"))
         }
+        other => screen.show(other),
     });
     screen.close();
     Ok((said?, format!("asked: {}", case.server.source)))
