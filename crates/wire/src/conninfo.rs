@@ -377,11 +377,12 @@ impl Conninfo {
         self.key_password = passwords.of_key.or(self.key_password.take());
     }
 
-    /// Uses the passwords of the same hosts as they are known elsewhere.
+    /// Uses the passwords of the same hosts as they are known elsewhere, or why there are none.
     pub fn take_passwords_of(&mut self, known: &Conninfo) {
         self.password.clone_from(&known.password);
         self.host_passwords.clone_from(&known.host_passwords);
         self.password_source.clone_from(&known.password_source);
+        self.passfile_warning.clone_from(&known.passfile_warning);
         self.key_password.clone_from(&known.key_password);
     }
 }

@@ -197,7 +197,8 @@ fn refusals_say_what_happened_and_what_to_do() {
         &cluster.tcp("scrammer", ""),
         &format!(
             "server `{at}` requires a password for user `scrammer`, but none was given: \
-             set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)"
+             set `PGPASSWORD`, or add a line HOST:PORT:DATABASE:USER:PASSWORD with exactly these names to `~/.pgpass` \
+             (mode 0600)"
         ),
     );
     check(

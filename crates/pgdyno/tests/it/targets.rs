@@ -79,6 +79,12 @@ fn a_password_comes_from_every_place_that_libpq_looks_at() {
     check("service=lab", &[("PGSERVICEFILE", service_file.to_str().unwrap())]).expect(0);
     fs::set_permissions(&passfile, fs::Permissions::from_mode(0o644)).unwrap();
     check(&keywords, &[]).expect(1);
+    let mut args: Vec<&str> = RUN.split_whitespace().collect();
+    args.extend(["--server", &keywords]);
+    let mut command = place.command(&args);
+    command.env("HOME", place.path("home"));
+    let refused = place.start(command).wait().expect(1);
+    assert!(refused.stderr.contains(".pgpass\" has group or world access"), "{}", refused.stderr);
     place.expect_clean();
 }
 

@@ -8,6 +8,8 @@ use crate::reply::ServerError;
 use crate::scan::ProtocolError;
 use crate::tls;
 
+const WHERE_TO_PUT_IT: &str = "set `PGPASSWORD`, or add a line HOST:PORT:DATABASE:USER:PASSWORD with exactly these names to `~/.pgpass` (mode 0600)";
+
 /// Why a connection could not be made. `place` is `host:port` or the path of a unix socket.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -91,7 +93,7 @@ pub enum ConnectError {
     /// The server requires a password and none was given.
     #[error(
         "server `{place}` requires a password for user `{user}`, but none was given: {}",
-        ignored.as_ref().map_or("set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)".to_owned(), |why| format!("the {why}"))
+        ignored.as_ref().map_or(WHERE_TO_PUT_IT.to_owned(), |why| format!("the {why}"))
     )]
     NoPassword {
         place: String,
