@@ -117,6 +117,11 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     let (place, pg) = (Place::new(), Pg::shared());
     let sides = ["--b", "workload.defines.delay=12", "--pairs", "6", "--fail-on", "slower", "--json"];
     let ended = sleepers(&place, &pg, "out", &sides).expect(4);
+    assert!(
+        ended.stderr.contains("--fail-on: B is ") && ended.stderr.contains(" % slower"),
+        "{}",
+        ended.stderr
+    );
     let case = &json(&ended.stdout)["comparisons"][0];
     assert_eq!((&case["pairing"], &case["n_pairs"]), (&"blocks".into(), &6.into()), "{case}");
     let ratio = &case["figures"][0]["result"];

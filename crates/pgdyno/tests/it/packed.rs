@@ -36,7 +36,7 @@ fn what_one_account_measured_another_one_measures_again() {
     theirs.run(&args).expect(0);
     let packed = theirs.run(&["pack", "out"]).expect(0);
     assert_eq!(packed.stdout, "out.tar.gz\n");
-    assert!(packed.stderr.contains("; it names "), "{}", packed.stderr);
+    assert!(packed.stderr.contains("; it names these servers, machines and files"), "{}", packed.stderr);
     assert!(packed.stderr.contains("bench@127.0.0.1"), "{}", packed.stderr);
     fs::copy(theirs.path("out.tar.gz"), ours.path("from.tar.gz")).unwrap();
     fs::set_permissions(ours.path("from.tar.gz"), Permissions::from_mode(0o644)).unwrap();

@@ -22,15 +22,15 @@ pub(super) fn judged(comparisons: &[CaseComparison], terms: &FailTerms) -> Exit 
 }
 
 fn of_speed(case: &CaseComparison, speed: FailOn) -> Exit {
-    match case.verdict() {
+    let exit = match case.verdict() {
         Some(ComparisonVerdict::Slower) => Exit::Different,
         Some(ComparisonVerdict::Faster) if speed == FailOn::Different => Exit::Different,
-        Some(_) => Exit::Done,
-        None => {
-            say(&format!("--fail-on: {}", report::comparison_verdict(case)));
-            Exit::Partial
-        }
-    }
+        Some(_) => return Exit::Done,
+        None => Exit::Partial,
+    };
+    // The log of a job says why it fails.
+    say(&format!("--fail-on: {}", report::comparison_verdict(case)));
+    exit
 }
 
 /// A statement that fails with B alone is worse than a slow one.

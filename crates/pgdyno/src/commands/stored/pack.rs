@@ -35,7 +35,7 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
     }
     let size = std::fs::metadata(&to).map_or(0, |facts| facts.len());
     say(&format!(
-        "`{}` holds {}, {} in {}; it names {}",
+        "`{}` holds {}, {} in {}; it names these servers, machines and files, which not everybody may need to know: {}",
         to.display(),
         plural(packed.files.len(), "file"),
         bytes(packed.bytes() as f64),
