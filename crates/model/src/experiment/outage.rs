@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::text::units::Span;
@@ -366,20 +368,57 @@ impl<'de> Deserialize<'de> for Faults {
 
 impl<'de> Deserialize<'de> for Outages {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Outages, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "tables [[outage]], or faults such as \"kill-primary\"")]
-        enum Given {
-            One(String),
-            Several(Vec<String>),
-            Tables(Vec<OutageSection>),
+        from.deserialize_any(GivenOutages)
+    }
+}
+
+/// Reads tables, or faults alone, and names what is wrong with one where it stands.
+struct GivenOutages;
+
+impl<'de> Visitor<'de> for GivenOutages {
+    type Value = Outages;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("tables [[outage]], or faults such as \"kill-primary\"")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Outages, E> {
+        Ok(Outages(vec![OutageSection::from_fault(text).map_err(E::custom)?]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Outages, A::Error> {
+        let mut tables = Vec::new();
+        while let Some(GivenOutage(table)) = all.next_element()? {
+            tables.push(table);
         }
-        let texts = match Given::deserialize(from)? {
-            Given::Tables(tables) => return Ok(Outages(tables)),
-            Given::One(text) => vec![text],
-            Given::Several(texts) => texts,
-        };
-        let tables = texts.iter().map(|text| OutageSection::from_fault(text));
-        tables.collect::<Result<Vec<_>, String>>().map(Outages).map_err(serde::de::Error::custom)
+        Ok(Outages(tables))
+    }
+}
+
+/// One table, or one fault alone.
+struct GivenOutage(OutageSection);
+
+impl<'de> Deserialize<'de> for GivenOutage {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GivenOutage, D::Error> {
+        struct One;
+
+        impl<'de> Visitor<'de> for One {
+            type Value = GivenOutage;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a table [[outage]], or a fault such as \"kill-primary\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<GivenOutage, E> {
+                OutageSection::from_fault(text).map(GivenOutage).map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<GivenOutage, A::Error> {
+                OutageSection::deserialize(MapAccessDeserializer::new(table)).map(GivenOutage)
+            }
+        }
+
+        from.deserialize_any(One)
     }
 }
 
@@ -464,6 +503,14 @@ mod tests {
         assert_eq!(levels(tables), ["kill-primary", "switchover", "ice"]);
         let hook: File = toml::from_str("outage = \"hook:./x.sh\"").unwrap();
         assert_eq!(hook.outage.0[0].undo, ["./x.sh", "undo"]);
-        assert!(toml::from_str::<File>("outage = \"hook:\"").is_err());
+        for (text, expected) in [
+            ("outage = \"hook:\"", "names no program"),
+            ("[[outage]]\ndo = \"unplug\"", "`unplug` is no fault"),
+            ("outage = [\"unplug\"]", "`unplug` is no fault"),
+            ("[[outage]]\nname = \"x\"", "missing field `do`"),
+        ] {
+            let refused = toml::from_str::<File>(text).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{text}: {refused}");
+        }
     }
 }

@@ -20,7 +20,9 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
     let OutageLevel { name, table, fault } = level;
     let (ramp_up_s, measure_s) = (f64::from(window.ramp_up_s), f64::from(window.measure_s));
     let third_s = measure_s / 3.0;
-    let middle = Moment { from_s: ramp_up_s + third_s, to_s: ramp_up_s + 2.0 * third_s };
+    // A short measurement leaves less than a third.
+    let latest_s = (2.0 * third_s).min(measure_s - REST_MIN_S).max(third_s);
+    let middle = Moment { from_s: ramp_up_s + third_s, to_s: ramp_up_s + latest_s };
     let Moment { from_s, to_s } = table.at.unwrap_or(middle);
     OutageSpec {
         name,
