@@ -65,7 +65,7 @@ impl Emulator {
         }
     }
 
-    /// Tells a script the number of the client's transaction that begins.
+    /// Gives a script the number of the client's transaction that begins.
     #[inline]
     pub fn number(&mut self, number: u64) {
         if let Emulator::Script(script) = self {

@@ -5,12 +5,12 @@
 use crate::script::program::Program;
 use crate::script::sqlscan::{SqlEnd, SqlScanner, first_words};
 
-pub use crate::script::interpreter::NUMBER;
+pub use crate::script::variables::NUMBER;
 
 /// The table of tokens of scripts that are not pgdyno's own; found by the sessions' search path.
 pub const TABLE: &str = "pgdyno_ledger";
 
-/// What writes a token into it.
+/// The statement that writes a token into it.
 const STATEMENT: &str = "INSERT INTO pgdyno_ledger VALUES (:client_id, :pgdyno_number);";
 
 /// Statements that write nothing by themselves.

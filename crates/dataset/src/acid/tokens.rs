@@ -1,5 +1,5 @@
-//! The ledger of a load with an outage: the tokens that its transactions have written, read from a server and compared with what the
-//! clients were told.
+//! The ledger of a load with an outage: the tokens that its transactions have written, read from a server and compared with what
+//! servers have acknowledged.
 //!
 //! Not here: who writes them (`workload::ledger`), and which servers are asked (`experiment`).
 
@@ -18,18 +18,18 @@ const MARK: &str = "pgdyno: tokens of a load";
 
 /// The token of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token {
+pub struct CommitToken {
     /// Number of the client in the load, from 0.
     pub client: u32,
     /// Number of the transaction among the client's, from 1.
     pub number: u64,
 }
 
-impl Token {
+impl CommitToken {
     /// The token as the filler of a row in `pgbench_history`, which is padded with blanks.
-    fn parse(text: &str) -> Option<Token> {
+    fn parse(text: &str) -> Option<CommitToken> {
         let (client, number) = text.trim_end().split_once('.')?;
-        Some(Token { client: client.parse().ok()?, number: number.parse().ok()? })
+        Some(CommitToken { client: client.parse().ok()?, number: number.parse().ok()? })
     }
 }
 
@@ -48,19 +48,19 @@ pub struct NodeTokens {
     /// Name of the server: `primary`, `s1`.
     pub node: String,
     /// All tokens, in order; one that is present twice is there twice.
-    tokens: Vec<Token>,
+    tokens: Vec<CommitToken>,
     /// Rows that have something else in a token's place.
     n_others: u64,
 }
 
 impl NodeTokens {
     /// The tokens of a server, in any order, and how many rows had something else.
-    pub fn new(node: &str, mut tokens: Vec<Token>, n_others: u64) -> NodeTokens {
+    pub fn new(node: &str, mut tokens: Vec<CommitToken>, n_others: u64) -> NodeTokens {
         tokens.sort_unstable();
         NodeTokens { node: node.to_string(), tokens, n_others }
     }
 
-    fn has(&self, token: Token) -> bool {
+    fn has(&self, token: CommitToken) -> bool {
         self.tokens.binary_search(&token).is_ok()
     }
 }
@@ -84,7 +84,7 @@ pub fn judge(node: &NodeTokens, executions: &[Execution], takeover: Option<Takeo
         ..LedgerRecord::default()
     };
     // Each token once, with how often it is present, and whether an execution has it.
-    let mut present: Vec<(Token, u32, bool)> = Vec::with_capacity(node.tokens.len());
+    let mut present: Vec<(CommitToken, u32, bool)> = Vec::with_capacity(node.tokens.len());
     for &token in &node.tokens {
         match present.last_mut() {
             Some((last, n, _)) if *last == token => *n = n.saturating_add(1),
@@ -93,7 +93,7 @@ pub fn judge(node: &NodeTokens, executions: &[Execution], takeover: Option<Takeo
     }
 
     for execution in executions.iter().filter(|execution| execution.number > 0) {
-        let token = Token { client: execution.client, number: execution.number };
+        let token = CommitToken { client: execution.client, number: execution.number };
         let found = present.binary_search_by_key(&token, |(token, ..)| *token).ok();
         if let Some(at) = found {
             present[at].2 = true;
@@ -178,7 +178,7 @@ pub fn read(session: &mut Session, node: &str, place: &TokenPlace, longest: Dura
         set_timeout(session, deadline)?;
         let texts = session.query(&format!("fetch {ROWS_AT_ONCE} from tokens"))?.into_first_column();
         let n = texts.len();
-        let parsed = texts.iter().filter_map(|text| Token::parse(text));
+        let parsed = texts.iter().filter_map(|text| CommitToken::parse(text));
         let n_before = tokens.len();
         tokens.extend(parsed);
         n_others += (n - (tokens.len() - n_before)) as u64;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn node(name: &str, numbers: &[u64]) -> NodeTokens {
-        NodeTokens::new(name, numbers.iter().map(|&number| Token { client: 3, number }).collect(), 0)
+        NodeTokens::new(name, numbers.iter().map(|&number| CommitToken { client: 3, number }).collect(), 0)
     }
 
     #[test]
@@ -302,8 +302,8 @@ mod tests {
     fn tokens_are_read_as_they_are_written() {
         let check = |text: &str, expected: Option<(u32, u64)>| {
             assert_eq!(
-                Token::parse(text),
-                expected.map(|(client, number)| Token { client, number }),
+                CommitToken::parse(text),
+                expected.map(|(client, number)| CommitToken { client, number }),
                 "{text}"
             );
         };

@@ -18,10 +18,8 @@ use crate::script::meta::leading_int;
 use crate::script::program::{Delay, Program, ScriptCommand};
 use crate::script::statement::TextPiece;
 use crate::script::value::{BoundParameter, Dialect, EvalError, Value, undefined};
-use crate::script::variables::{VariableId, VariableTable};
+use crate::script::variables::{NUMBER, VariableId, VariableTable};
 
-/// The variable that has the number of the client's transaction, from 1.
-pub const NUMBER: &str = "pgdyno_number";
 /// Most rounds of a loop.
 const ROUNDS_MAX: u32 = 1000;
 
@@ -160,7 +158,7 @@ impl Interpreter {
         }
     }
 
-    /// Tells scripts the number of the transaction that begins, the same for all of its tries.
+    /// Gives scripts the number of the transaction that begins.
     #[inline]
     pub fn number(&mut self, number: u64) {
         if let Some(id) = self.number {

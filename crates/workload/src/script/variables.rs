@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 
+/// The variable that has the number of the client's transaction, from 1, the same for all of its tries.
+pub const NUMBER: &str = "pgdyno_number";
+
 /// A slot of a client's variables, valid for the [`VariableTable`] that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub u32);

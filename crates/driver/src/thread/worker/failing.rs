@@ -42,7 +42,7 @@ impl Worker<'_> {
         let shown = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
         let state = sqlstate(shown.sqlstate.as_bytes());
         if self.reconnects() && ends_session(shown) && self.may_be_committed(index) {
-            // It tells of a session, and not of the transaction: whoever says it may not know what became of the commit.
+            // It is about a session, and not the transaction: whoever says it need not know what became of the commit.
             let why = shown.to_string();
             self.setup.clients[index].session.farewell = Some(Box::new(shown.clone()));
             return self.lose(index, now, &why);

@@ -27,8 +27,8 @@ pub(crate) enum LedgerPlace {
 /// The place of the tokens of a case.
 ///
 /// # Errors
-/// When the case asks for tokens, by `workload.ledger` or by its outage, and a script cannot write them in a way that tells of each
-/// transaction whether it was committed: the reason, and what to do.
+/// When the case asks for tokens, by `workload.ledger` or by its outage, and a token of a script would not show whether its transaction was
+/// committed: the reason, and what to do.
 pub(crate) fn of_case(case: &Case) -> Result<LedgerPlace, String> {
     let asked = case.get(keys::workload::LEDGER);
     if !asked.unwrap_or(case.outage.is_some()) {
