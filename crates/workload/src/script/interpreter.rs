@@ -1,8 +1,7 @@
 //! One client's interpreter: its variables, its random stream, and its place in the running script.
 //!
-//! It decides what comes next and never waits: SQL and sleeping are returned to the caller as [`Action`]s; everything
-//! else happens inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute
-//! numbers.
+//! It decides what comes next and never waits: SQL and sleeping are returned to the caller as [`Action`]s; all else happens
+//! inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
 
 use std::collections::BTreeMap;
 
