@@ -562,7 +562,7 @@ fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = 
     })
 }
 
-/// What an outage brings with it.
+/// Events that an outage brings with it.
 const OF_OUTAGES: [EventKind; 3] =
     [EventKind::ConnectionLost, EventKind::ServerRestarted, EventKind::ServerTrouble];
 

@@ -310,7 +310,7 @@ fn what_is_not_known_of_the_commits_is_never_nothing() {
 }
 
 #[test]
-fn ghosts_and_two_primaries_are_told_as_the_servers_have_them() {
+fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
     let run = run_with(silent, |data| {
         let outage = data.record.outage.as_mut().unwrap();
         let ledger = &mut outage.ledgers[0];

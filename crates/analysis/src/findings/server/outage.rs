@@ -54,7 +54,7 @@ pub(in crate::findings) const COMMITS_LOST: Rule = Rule {
              yet sent, and synchronous_commit = off loses up to three times wal_writer_delay",
     advice: "State the loss with the outage; commits that must not be lost need synchronous_commit = on, and synchronous_standby_names for a failover.",
     evidence: "Tokens that each transaction wrote, read from the surviving server, against the commits that were acknowledged.",
-    why: "Clients were told that these transactions are kept.",
+    why: "Clients have the answer that these transactions are kept.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(commits_lost),
 };

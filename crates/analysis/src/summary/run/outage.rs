@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The outage of a run in figures. Times are seconds after the fault unless their names say otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct OutageSummary {
-    /// What was done: `kill-primary`.
+    /// The fault: `kill-primary`.
     pub fault: String,
     /// When it was begun, seconds since `go`.
     pub at_s: f64,
@@ -36,7 +36,7 @@ pub struct OutageSummary {
     pub gap: OutageLength,
     /// Of what the outage consists.
     pub parts: OutageParts,
-    /// What became of the load's commits.
+    /// The load's commits, as the survivor has them.
     pub commits: CommitsAfter,
     /// From the end of the outage until latency was as before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct CommitsAfter {
     /// The server that was read: `s1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// What it has and lacks.
+    /// Counts of what it has and lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<CommitCounts>,
 }
@@ -117,14 +117,14 @@ pub struct CommitCounts {
 pub struct OutageMark {
     /// Seconds after the fault.
     pub at_s: f64,
-    /// What happened.
+    /// Name of what happened then.
     pub text: String,
 }
 
 /// A tenth of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct OutagePoint {
-    /// Its begin.
+    /// Begin, seconds after the fault.
     pub at_s: f64,
     /// Transactions that were due.
     pub due: u32,
@@ -164,7 +164,7 @@ const SETTLING_S: f64 = 5.0;
 /// The outages of a case over its runs that count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CaseOutages {
-    /// What was done.
+    /// The fault, as in the runs.
     pub fault: String,
     /// Outages.
     pub n: usize,
@@ -174,7 +174,7 @@ pub struct CaseOutages {
     pub lost_service: OutageFigure,
     /// Longest time without an acknowledged commit.
     pub gap: OutageFigure,
-    /// What is known of loss.
+    /// Loss of commits, as far as it is known.
     pub loss: LossOfCommits,
 }
 
@@ -183,7 +183,7 @@ pub struct CaseOutages {
 pub struct OutageFigure {
     /// Values in the order of execution.
     pub values: Vec<OutageLength>,
-    /// Their median.
+    /// Median of these.
     pub median: OutageLength,
     /// The smallest.
     pub min: OutageLength,

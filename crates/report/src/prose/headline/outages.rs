@@ -10,7 +10,7 @@ use crate::prose::{format, phrases, ratio};
 
 /// Most cases whose outages the first sentence names.
 const CASES_MAX: usize = 4;
-/// What an empty cell means.
+/// Words of a cell of which nothing is known, and of one that does not apply.
 const UNKNOWN: &str = "unknown";
 const NONE: &str = "-";
 
@@ -47,12 +47,12 @@ pub(crate) fn answer(study: &Study) -> Option<String> {
         let own = phrases::one_line(&case.label);
         if study.cases.len() == 1 { phrases::capital(&words) } else { format!("{own}: {words}") }
     };
-    let told: Vec<String> = cases.iter().take(CASES_MAX).map(sentence).collect();
+    let sentences: Vec<String> = cases.iter().take(CASES_MAX).map(sentence).collect();
     let more = match cases.len().saturating_sub(CASES_MAX) {
         0 => String::new(),
         n => format!(". And {} more", phrases::plural(n, "case")),
     };
-    (!told.is_empty()).then(|| told.join(". ") + &more)
+    (!sentences.is_empty()).then(|| sentences.join(". ") + &more)
 }
 
 /// `no writes for 3.1 s (median of 6, 2.4 to 3.6 s); 2.9 s of service lost; no commit lost in 6 outages (so …)`.

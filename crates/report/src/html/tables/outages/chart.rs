@@ -22,7 +22,7 @@ const GAP: f64 = 30.0;
 const BELOW: f64 = 34.0;
 /// Points per second.
 const PER_S: f64 = 10.0;
-/// Shortest latency that is told apart, ms.
+/// Shortest latency that is distinguished, ms.
 const LOG_MIN: f64 = 0.1;
 /// Width of a character of a mark's name.
 const CHARACTER: f64 = 6.2;
