@@ -90,7 +90,9 @@ fn of_figure(
     let has_bounds = outages().any(|outage| figure.of(outage).is_at_least);
     let logs = |values: &[f64]| values.iter().map(|value| value.max(LEAST_S).ln()).collect::<Vec<f64>>();
 
-    let result = FamilyRatio::new(&logs(&a), &logs(&b), pairing, design, MARGIN);
+    // Of lower bounds, or where there was no outage, a ratio means nothing.
+    let has_ratio = !has_bounds && a_median_s.max(b_median_s) > LEAST_S;
+    let ratio = || FamilyRatio::new(&logs(&a), &logs(&b), pairing, design, MARGIN);
     Some(OutageComparison {
         figure,
         a_median_s,
@@ -98,7 +100,7 @@ fn of_figure(
         n_pairs: a.len().min(b.len()),
         margin: MARGIN,
         has_bounds,
-        result: result.filter(|_| !has_bounds && a_median_s.max(b_median_s) > LEAST_S),
+        result: if has_ratio { ratio() } else { None },
         verdict: None,
     })
 }

@@ -86,7 +86,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         limiter: None,
         top_statements: top_statements_of(record, &line, &usage),
         fidelity: None,
-        fairness: record.done.as_ref().filter(|_| record.outage.is_none()).and_then(fairness),
+        fairness: fairness_of(record),
         bounds: Vec::new(),
         findings: Vec::new(),
         grade: Grade::Valid,
@@ -251,6 +251,11 @@ fn errors(data: &RunData) -> Vec<ErrorSummary> {
 
 fn phases(data: &RunData) -> Vec<(String, f64)> {
     data.record.phases.iter().map(|record| (record.phase.as_str().to_string(), record.length_s())).collect()
+}
+
+/// How even the clients' shares were; `None` with an outage, of which the driver's totals are a part.
+fn fairness_of(record: &RunRecord) -> Option<f64> {
+    if record.outage.is_some() { None } else { record.done.as_ref().and_then(fairness) }
 }
 
 /// Jain's index; `None` for a single client, for which it means nothing.

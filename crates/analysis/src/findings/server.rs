@@ -48,7 +48,7 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
     // Totals do not say when: of a run with an outage, only events outside of it count.
-    let done = done.filter(|_| context.summary.outage.is_none());
+    let done = if context.summary.outage.is_some() { None } else { done };
     // A client that connects again may lose its connection more than once.
     let n_lost = done.map_or(0, |done| done.n_lost).min(context.data.record.case.workload.n_clients.into());
     let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64).max(n_lost);

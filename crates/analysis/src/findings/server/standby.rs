@@ -105,7 +105,8 @@ fn not_synchronous(context: &RunContext) -> Option<Finding> {
     let before: Vec<Option<&str>> = record.nodes.iter().map(|node| Some(node.sync_state.as_str())).collect();
     let after: Option<Vec<Option<&str>>> =
         record.nodes.iter().map(|node| Some(node.after.as_ref()?.sync_state.as_deref())).collect();
-    let after = after.filter(|_| record.outage.is_none());
+    // A fault may take any of them out.
+    let after = if record.outage.is_some() { None } else { after };
     let looks = [("before", Some(before)), ("after", after)];
     let (when, states) = looks
         .into_iter()

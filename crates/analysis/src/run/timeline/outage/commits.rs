@@ -1,14 +1,13 @@
 //! What became of the load's commits, by the rows of the servers.
 
-use model::run::RunRecord;
 use model::run::outage::OutageRecord;
 
 use crate::summary::{CommitCounts, CommitsAfter};
 
 /// What the survivor has; unknown, and never nothing, if it was not read.
-pub(super) fn of_record(record: &RunRecord, outage: &OutageRecord, at_s: f64) -> CommitsAfter {
+pub(super) fn of_record(outage: &OutageRecord, at_s: f64) -> CommitsAfter {
     // The survivor is the first.
-    let Some(ledger) = outage.ledgers.first().filter(|_| record.go_unix_ns.is_some()) else {
+    let Some(ledger) = outage.ledgers.first() else {
         let why = outage.ledger_unavailable.clone().unwrap_or_else(|| "no server was read".to_string());
         return CommitsAfter { unknown: Some(why), ..CommitsAfter::default() };
     };
