@@ -1,6 +1,6 @@
 //! What an outage leaves behind: latency that is not yet what it was.
 
-use super::schedule::{Schedule, Transaction, prefix_sums};
+use super::schedule::{DueTransaction, Schedule, prefix_sums};
 use crate::summary::OutageLength;
 
 /// How long latency must be as before, seconds. Our convention.
@@ -14,7 +14,7 @@ const BEYOND: f64 = 0.01;
 /// nothing is known of before.
 pub(super) fn effects(schedule: &Schedule, end_s: f64, p99_before_ns: Option<u64>) -> Option<OutageLength> {
     let limit_ns = (WITHIN * p99_before_ns? as f64) as u64;
-    let is_late = |one: &Transaction| !one.is_committed() || one.latency_ns() > limit_ns;
+    let is_late = |one: &DueTransaction| !one.is_committed() || one.latency_ns() > limit_ns;
     let all = &schedule.transactions;
     let n_late = prefix_sums(all.iter().map(is_late));
     let index = |t_s: f64| all.partition_point(|one| one.due_s < t_s);

@@ -1,6 +1,6 @@
 //! An outage over time, in tenths of a second, for its chart.
 
-use super::schedule::{Schedule, Transaction};
+use super::schedule::{DueTransaction, Schedule};
 use crate::summary::OutagePoint;
 
 /// Length of a point, seconds.
@@ -42,7 +42,7 @@ pub(super) fn around(schedule: &Schedule, end_s: f64) -> Vec<OutagePoint> {
     points
 }
 
-fn count_end(point: &mut OutagePoint, one: &Transaction) {
+fn count_end(point: &mut OutagePoint, one: &DueTransaction) {
     point.committed += u32::from(one.is_committed());
     point.errors += u32::from(one.is_error());
 }

@@ -14,7 +14,7 @@ const SERVED: f64 = 0.99;
 
 /// A transaction. Times are seconds after the fault.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Transaction {
+pub(super) struct DueTransaction {
     pub(super) due_s: f64,
     /// When it was answered, or lost.
     pub(super) end_s: f64,
@@ -25,10 +25,10 @@ pub(super) struct Transaction {
     pub(super) error: Option<String>,
 }
 
-impl Transaction {
-    fn new(execution: &Execution, fault_ns: i128) -> Transaction {
+impl DueTransaction {
+    fn new(execution: &Execution, fault_ns: i128) -> DueTransaction {
         let after = |ns: u64| (i128::from(ns) - fault_ns) as f64 / 1e9;
-        Transaction {
+        DueTransaction {
             due_s: after(execution.due_ns.unwrap_or(execution.start_ns)),
             end_s: after(execution.start_ns.saturating_add(execution.length_ns)),
             client: execution.client,
@@ -55,7 +55,7 @@ impl Transaction {
 
 /// All transactions of a load by when they were due.
 pub(super) struct Schedule {
-    pub(super) transactions: Vec<Transaction>,
+    pub(super) transactions: Vec<DueTransaction>,
     /// Transactions that were due and of which none was begun: those that still queued when the load ended.
     n_queued: u64,
     /// Until when transactions were due, seconds after the fault.
@@ -86,8 +86,8 @@ impl Schedule {
     /// The schedule of a run whose fault began `at_s` seconds after `go`.
     pub(super) fn new(data: &RunData, at_s: f64) -> Schedule {
         let fault_ns = (at_s * 1e9).round() as i128;
-        let mut transactions: Vec<Transaction> =
-            data.executions.iter().map(|execution| Transaction::new(execution, fault_ns)).collect();
+        let mut transactions: Vec<DueTransaction> =
+            data.executions.iter().map(|execution| DueTransaction::new(execution, fault_ns)).collect();
         transactions.sort_by(|a, b| a.due_s.total_cmp(&b.due_s));
         let window = data.record.window();
         let planned_s = f64::from(window.ramp_up_s) + f64::from(window.measure_s) - at_s;
@@ -103,7 +103,7 @@ impl Schedule {
         let before = self.transactions.iter().filter(|one| one.due_s < 0.0 && one.end_s <= 0.0);
         let of = |from_s: f64| -> Vec<u64> {
             let counted = before.clone().filter(|one| one.due_s >= from_s && one.is_committed());
-            counted.map(Transaction::latency_ns).collect()
+            counted.map(DueTransaction::latency_ns).collect()
         };
         // A fault in the ramp-up has nothing but the ramp-up before it.
         let mut latencies = if from_s < 0.0 { of(from_s) } else { of(f64::NEG_INFINITY) };
@@ -209,7 +209,7 @@ impl Schedule {
     /// Errors during the outage, the commonest first.
     pub(super) fn errors_until(&self, found: &Found) -> Vec<(String, u64)> {
         let is_within =
-            |one: &&Transaction| one.end_s >= 0.0 && (found.is_at_least || one.end_s <= found.end_s);
+            |one: &&DueTransaction| one.end_s >= 0.0 && (found.is_at_least || one.end_s <= found.end_s);
         let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
         for one in self.transactions.iter().filter(is_within).filter(|one| one.is_error()) {
             let state = one.error.clone().unwrap_or_else(|| "unknown".to_string());
@@ -226,7 +226,7 @@ impl Schedule {
     }
 }
 
-impl Transaction {
+impl DueTransaction {
     /// Whether it ended with an error, or without an answer.
     pub(super) fn is_error(&self) -> bool {
         matches!(self.end, ExecutionEnd::Failed | ExecutionEnd::Unknown)
