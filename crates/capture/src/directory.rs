@@ -6,6 +6,7 @@ mod lines;
 mod made;
 mod manifest;
 mod names;
+mod notes;
 mod readme;
 mod rest;
 mod script;

@@ -1,6 +1,8 @@
 //! The sink that makes forms, transactions and templates of a log's statements.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use model::run::fidelity::OWN_COMMENT;
 
 use crate::balance::{Balance, OmissionReason, TimeShare};
 use crate::forms::{Forms, TEXT_BYTES_MAX};
@@ -39,6 +41,27 @@ pub enum WindowChoice {
     OfDay(CaptureWindow),
 }
 
+/// The sessions that are read: those of these databases, roles and programs. An empty list takes all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SessionChoice {
+    pub databases: Vec<String>,
+    pub users: Vec<String>,
+    pub applications: Vec<String>,
+}
+
+impl SessionChoice {
+    /// Whether a session is read. One of which the log does not say what is asked for is not.
+    fn takes(&self, session: &LoggedSession) -> bool {
+        let is_among = |wanted: &[String], known: Option<&String>| {
+            wanted.is_empty() || known.is_some_and(|known| wanted.contains(known))
+        };
+        is_among(&self.databases, session.database.as_ref())
+            && is_among(&self.users, session.user.as_ref())
+            && is_among(&self.applications, session.application.as_ref())
+    }
+}
+
 /// Everything that was read.
 #[derive(Debug, Default)]
 pub struct ReadLog {
@@ -60,6 +83,10 @@ pub struct ReadLog {
     pub has_durations: bool,
     /// Statements outside of the window.
     pub n_outside: u64,
+    /// Statements of sessions that are not read, and those of pgdyno itself.
+    pub n_unwanted: u64,
+    /// Whether sessions of the same database are not read: what a server counts of them cannot be told apart.
+    pub has_other_sessions: bool,
     /// Fetches of rows of a statement that went before; their time counts, they are no execution.
     pub n_fetches: u64,
 }
@@ -78,6 +105,11 @@ pub struct LogReader {
     read: ReadLog,
     choice: WindowChoice,
     window: Option<CaptureWindow>,
+    sessions: SessionChoice,
+    /// Open sessions that are not read.
+    unwanted: HashSet<SessionId>,
+    /// Whether the log has statements before the window, and after it.
+    goes_beyond: [bool; 2],
     open: HashMap<SessionId, OpenSession>,
     cuts: Vec<Cut>,
 }
@@ -106,6 +138,14 @@ impl LogReader {
         LogReader { choice, window, ..LogReader::default() }
     }
 
+    /// Takes these sessions alone.
+    #[must_use]
+    pub fn with_sessions(self, sessions: SessionChoice) -> LogReader {
+        let mut read = self.read;
+        read.has_other_sessions = !(sessions.users.is_empty() && sessions.applications.is_empty());
+        LogReader { sessions, read, ..self }
+    }
+
     /// What was read, when the log has ended.
     pub fn finish(mut self) -> ReadLog {
         let mut sessions: Vec<(SessionId, OpenSession)> = self.open.drain().collect();
@@ -113,6 +153,12 @@ impl LogReader {
         for (_, mut session) in sessions {
             session.cutter.log_ended(&mut self.cuts);
             self.settle();
+        }
+        // Of a log that goes on beyond the window, all of the window was seen, silence included.
+        if let (Some(span), Some(window)) = (&mut self.read.span, self.window) {
+            let [begins_before, ends_after] = self.goes_beyond;
+            span.from_us = if begins_before { window.from_us } else { span.from_us };
+            span.to_us = if ends_after { window.to_us } else { span.to_us };
         }
         self.read
     }
@@ -125,7 +171,10 @@ impl LogReader {
             let to_us = if day.to_us > day.from_us { day.to_us } else { day.to_us + DAY_US };
             self.window = Some(CaptureWindow { from_us: midnight + day.from_us, to_us: midnight + to_us });
         }
-        self.window.is_none_or(|window| (window.from_us..window.to_us).contains(&start_us))
+        let Some(window) = self.window else { return true };
+        self.goes_beyond[0] |= start_us < window.from_us;
+        self.goes_beyond[1] |= start_us >= window.to_us;
+        (window.from_us..window.to_us).contains(&start_us)
     }
 
     fn session(&mut self, id: SessionId) -> &mut OpenSession {
@@ -239,12 +288,17 @@ impl LogReader {
 
 impl StatementSink for LogReader {
     fn session_began(&mut self, id: SessionId, session: &LoggedSession) {
+        if !self.sessions.takes(session) {
+            self.unwanted.insert(id);
+            return;
+        }
         if self.read.sessions.len() < SESSIONS_KEPT_MAX {
             self.read.sessions.insert(id, session.clone());
         }
     }
 
     fn session_ended(&mut self, id: SessionId, session: &LoggedSession) {
+        self.unwanted.remove(&id);
         if let Some(known) = self.read.sessions.get_mut(&id) {
             known.clone_from(session);
         }
@@ -256,6 +310,11 @@ impl StatementSink for LogReader {
 
     fn executed(&mut self, statement: ExecutedStatement) {
         let is_inside = self.is_inside(statement.start_us);
+        // `pgdyno capture stats` of the same time is no part of the load.
+        if self.unwanted.contains(&statement.session) || statement.text.starts_with(OWN_COMMENT) {
+            self.read.n_unwanted += 1;
+            return;
+        }
         self.read.has_durations |= statement.duration_us.is_some();
         let time_us = statement.duration_us.unwrap_or(0) + statement.parse_us + statement.bind_us;
         let mut share = TimeShare::default();

@@ -27,6 +27,12 @@ pub(super) fn figures(
     let of_log = of_log(read, reproduced, length_s);
     let Some(statistics) = statistics else { return of_log };
     let mut figures = WorkloadFigures { dispersion: of_log.dispersion, ..statistics.clone() };
+    if read.has_other_sessions {
+        figures.statements.retain(|id, _| of_log.statements.contains_key(id));
+        figures.others = StatementFigures::default();
+        let why = "statements that only other sessions than the wanted ones executed are not counted";
+        figures.unknown.insert("other sessions".to_string(), why.to_string());
+    }
     for (id, counted) in &mut figures.statements {
         let known = of_log.statements.get(id);
         // Texts of a server still have literals where it does not normalise them; those of the log have none.

@@ -11,6 +11,7 @@ use crate::directory::figures::{exact, figures};
 use crate::directory::lines::{self, Reproduced};
 use crate::directory::manifest::{self, Entry, SourceFacts};
 use crate::directory::names::name;
+use crate::directory::notes;
 use crate::directory::readme;
 use crate::directory::rest::{self, Rest};
 use crate::directory::script::TemplateScript;
@@ -37,8 +38,6 @@ const DRAWS_BYTES_MAX: usize = 60 << 20;
 const ALL_DRAWS_BYTES_MAX: usize = 240 << 20;
 /// Longest script.
 const SCRIPT_BYTES_MAX: usize = 1 << 20;
-/// A correction of a rate that is shown as a warning.
-const CORRECTION_MAX: f64 = 2.0;
 /// Share of the time below which a statement's exact count corrects nothing.
 const CORRECTING_SHARE: f64 = 0.005;
 
@@ -86,10 +85,7 @@ struct Chosen<'a> {
 /// A log of which nothing can be replayed, which is said with the reasons; or counts that do not add up, which is a fault of this program.
 pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     let Some(span) = read.span else {
-        bail!(
-            "the window has no statement ({} are outside of it); choose another with --window",
-            read.n_outside
-        );
+        bail!("{}", nothing_inside(read));
     };
     let length_s = (span.to_us.saturating_sub(span.from_us)) as f64 / 1e6;
     leave_out_forgotten(read);
@@ -133,7 +129,9 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     if !rest.is_empty() {
         summary.notes.push(format!("`rest` is {} rare kinds of transactions in one", rest.n_shapes()));
     }
-    summary.notes.extend(notes(&summary, &chosen, &scaled, making, read));
+    summary.notes.extend(notes::of_rates(&summary, &scaled, making.statistics.is_some()));
+    summary.notes.extend(notes::of_values(chosen.iter().map(|one| &one.variables)));
+    summary.notes.extend(notes::of_log(read));
 
     let (statements, left_out) = lines::files(&read.forms, &reproduced, making.facts);
     let entries = entries(&chosen, &scaled.rates);
@@ -147,6 +145,20 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     add("README.md", readme::text(&summary));
     add(FILE, summary.file());
     Ok(MadeDirectory { files, summary })
+}
+
+/// Why there is no statement.
+fn nothing_inside(read: &ReadLog) -> String {
+    if read.n_unwanted > 0 && read.n_outside == 0 {
+        return format!(
+            "no statement is of the sessions that are wanted ({} are of others); see --database, --user and --application",
+            read.n_unwanted
+        );
+    }
+    format!(
+        "the window has no statement ({} are outside of it); choose another with --window",
+        read.n_outside
+    )
 }
 
 /// Kinds of transactions that were forgotten to bound the memory are left out as rare ones.
@@ -185,9 +197,21 @@ fn entries<'a>(chosen: &'a [Chosen<'_>], rates: &[f64]) -> Vec<Entry<'a>> {
         name: &one.name,
         rate: *rate,
         variables: &one.variables,
-        error: one.template.error,
+        errors: errors(one, chosen),
     };
     chosen.iter().zip(rates).map(entry).collect()
+}
+
+/// Errors of the source in transactions with these statements, up to the one that failed.
+fn errors(one: &Chosen<'_>, chosen: &[Chosen<'_>]) -> BTreeSet<[u8; 5]> {
+    let core = &one.template.core;
+    let begins_alike = |other: &&Chosen<'_>| {
+        // The last statement ends the transaction, in one way or the other.
+        let failed = other.template.core.split_last().map_or(&[][..], |(_, before)| before);
+        !failed.is_empty() && core.starts_with(failed)
+    };
+    let of_others = chosen.iter().filter(begins_alike).filter_map(|other| other.template.error);
+    one.template.error.into_iter().chain(of_others).collect()
 }
 
 /// Templates by time until enough is covered, and for each of the others why it is left out.
@@ -427,75 +451,6 @@ fn shown_variables(read: &ReadLog, making: &Making<'_>, one: &Chosen<'_>) -> Vec
         }
     };
     one.variables.all.iter().filter(|variable| variable.place.slot != usize::MAX).map(shown).collect()
-}
-
-fn notes(
-    summary: &Summary,
-    chosen: &[Chosen<'_>],
-    scaled: &Scaled,
-    making: &Making<'_>,
-    read: &ReadLog,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    for one in &summary.templates {
-        if let Some(factor) = one.correction
-            && !(1.0 / CORRECTION_MAX..=CORRECTION_MAX).contains(&factor)
-        {
-            notes.push(format!("exact counts changed the rate of `{}` by a factor of {factor:.2}", one.name));
-        }
-    }
-    if making.statistics.is_none() {
-        notes.push(
-            "rates are those of the log; if it is a sample of the transactions, --stats gives the source's"
-                .to_string(),
-        );
-    } else {
-        notes.push(format!(
-            "the log has about {:.2} % of the executions that the statistics count",
-            100.0 / scaled.factor
-        ));
-    }
-    if making.statistics.is_some() && scaled.deviation > 0.05 {
-        notes.push(format!(
-            "rates miss the exact counts by up to {:.0} %: they contradict each other",
-            100.0 * scaled.deviation
-        ));
-    }
-    if !scaled.unseen.is_empty() {
-        notes.push(format!(
-            "{} statements of the statistics are in no transaction of the log",
-            scaled.unseen.len()
-        ));
-    }
-    if !read.has_durations {
-        notes.push(
-            "the log has no durations (log_min_duration_statement): shares are of executions".to_string(),
-        );
-    }
-    let n_unseen = chosen.iter().flat_map(|one| &one.variables.all).filter(|one| {
-        let is_missed = matches!(one.role, ValueRole::Key { unseen } if unseen > 0.1);
-        is_missed && one.expression.as_ref().is_some_and(|text| !text.contains("near("))
-    });
-    let n_unseen = n_unseen.count();
-    if n_unseen > 0 {
-        notes.push(format!(
-            "{n_unseen} of the keys repeat those that were captured, though many others exist: the cache is warmer than the source's. \
-             `--server` lets pgdyno draw others"
-        ));
-    }
-    if chosen.iter().any(|one| one.variables.deals_once) {
-        notes.push(
-            "some rows are dealt once; when they run out, they begin again, which the run reports"
-                .to_string(),
-        );
-    }
-    if read.n_fetches > 0 {
-        notes.push(format!(
-            "{} fetches of parts of a result are left out; their statements are read whole",
-            read.n_fetches
-        ));
-    }
-    notes
 }
 
 fn reasons(balance: &Balance) -> String {

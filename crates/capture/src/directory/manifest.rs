@@ -1,5 +1,7 @@
 //! `workload.toml` of a captured directory.
 
+use std::collections::BTreeSet;
+
 use crate::directory::summary::Summary;
 use crate::log::is_sql_state;
 use crate::role::variables::{Variables, loop_name};
@@ -10,7 +12,8 @@ pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
     pub(super) rate: f64,
     pub(super) variables: &'a Variables,
-    pub(super) error: Option<[u8; 5]>,
+    /// SQLSTATEs that the source had in such transactions.
+    pub(super) errors: BTreeSet<[u8; 5]>,
 }
 
 /// Facts about the source.
@@ -121,7 +124,7 @@ fn transaction(entry: &Entry<'_>, out: &mut String) {
         }
     }
     let mut expected: Vec<String> =
-        entry.error.iter().filter_map(|state| String::from_utf8(state.to_vec()).ok()).collect();
+        entry.errors.iter().filter_map(|state| String::from_utf8(state.to_vec()).ok()).collect();
     expected.retain(|state| is_sql_state(state.as_bytes()));
     if variables.may_collide && !expected.iter().any(|state| state == "23505") {
         expected.push("23505".to_string());

@@ -8,7 +8,7 @@ use crate::log::{
     BatchPart, ExecutedStatement, LoggedSession, LoggedValue, Protocol, StatementSink, VirtualTransaction,
 };
 use crate::privacy::Privacy;
-use crate::reader::{CaptureWindow, LogReader, WindowChoice};
+use crate::reader::{CaptureWindow, LogReader, SessionChoice, WindowChoice};
 use crate::role::{FormFacts, SlotColumn, SlotFacts};
 use crate::statement::places::SlotUse;
 use crate::template::reservoir::Mixer;
@@ -408,4 +408,50 @@ fn a_value_does_not_swallow_the_word_after_it() {
     let scripts = made.files.iter().filter(|(name, _)| name.starts_with("transactions/"));
     let texts: Vec<String> = scripts.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect();
     assert!(texts.iter().all(|text| text.contains(" and id = ")), "{texts:?}");
+}
+
+#[test]
+fn sessions_are_chosen_and_a_window_within_the_log_is_as_long_as_it_says() {
+    let window = CaptureWindow { from_us: BEGAN_US + 10_000_000, to_us: BEGAN_US + 110_000_000 };
+    let choice = SessionChoice { users: vec!["shop".to_string()], ..SessionChoice::default() };
+    let mut reader = LogReader::new(WindowChoice::Between(window)).with_sessions(choice);
+    let of =
+        |user: Option<&str>| LoggedSession { user: user.map(str::to_string), ..LoggedSession::default() };
+    for (id, user) in [(1, Some("shop")), (2, Some("other")), (3, None)] {
+        reader.session_began(id, &of(user));
+        // Once a minute, from before the window to after it.
+        for n in 0..4 {
+            let of_session =
+                |text: &str| ExecutedStatement { session: id, ..statement(text, &["5"], n * 60_000_000) };
+            reader.executed(of_session("select a from t where id = $1"));
+            reader.executed(of_session("/* pgdyno */ select $1"));
+        }
+    }
+    let read = reader.finish();
+    assert_eq!(read.span, Some(window));
+    // One of the four is in the window.
+    assert_eq!((read.balance.total.calls, read.n_unwanted, read.n_outside), (1, 20, 3));
+}
+
+#[test]
+fn errors_of_the_source_are_expected_of_what_begins_alike() {
+    let mut reader = LogReader::new(WindowChoice::All);
+    for n in 0..60 {
+        let at = |step: i64| n * 1_000_000 + step * 1000;
+        let fails = n % 3 == 0;
+        reader.executed(statement("begin", &[], at(0)));
+        let mut insert = statement("insert into t values ($1)", &["5"], at(1));
+        insert.error = fails.then_some(*b"23505");
+        reader.executed(insert);
+        if !fails {
+            reader.executed(statement("update t set a = $1", &["7"], at(2)));
+        }
+        reader.executed(statement(if fails { "rollback" } else { "commit" }, &[], at(3)));
+        reader.executed(statement("select $1", &["7"], at(4)));
+    }
+    let made = made(&mut reader.finish(), &BTreeMap::new()).unwrap();
+    let manifest = String::from_utf8(made.files["workload.toml"].clone()).unwrap();
+    let with_error: Vec<&str> =
+        manifest.split("[[transaction]]").filter(|one| one.contains("expected = [\"23505\"]")).collect();
+    assert_eq!((made.summary.templates.len(), with_error.len()), (3, 2), "{manifest}");
 }

@@ -2,6 +2,9 @@
 //!
 //! Literals, parameters and the constants `true`, `false` and `null` are alike, as pg_stat_statements has them; lists of them are one,
 //! and so are rows of lists; comments and the case of words do not matter. A server's own query id differs by protocol and release.
+//!
+//! What a script has in another form is the same statement: `= any (array)` in place of a long `in` list, and `set_config` in place of
+//! `SET LOCAL`.
 
 use crate::statement::lexer::{Backslash, LexedToken, TokenKind, tokens};
 
@@ -33,7 +36,7 @@ impl Fnv {
 /// The identity of a text with these tokens.
 pub(crate) fn identity_of(text: &str, tokens: &[LexedToken]) -> u64 {
     let mut hash = Fnv::new();
-    for word in collapsed(words(text, tokens)) {
+    for word in rewritten(collapsed(words(text, tokens))) {
         hash.add(word.as_bytes());
         hash.add(&[0]);
     }
@@ -92,6 +95,47 @@ fn collapsed(words: Vec<String>) -> Vec<String> {
     found
 }
 
+/// Words in the form that scripts have.
+fn rewritten(words: Vec<String>) -> Vec<String> {
+    if is_set_local(&words) {
+        return ["select", "set_config", "(", VALUE, ")"].map(str::to_string).to_vec();
+    }
+    let mut found: Vec<String> = Vec::with_capacity(words.len());
+    for word in words {
+        found.push(word);
+        if let Some(in_list) = in_list(&found) {
+            found.truncate(found.len() - 5);
+            found.extend(in_list.iter().map(|word| (*word).to_string()));
+        }
+    }
+    found
+}
+
+/// The list in place of the comparison with all elements of an array that the last five words are.
+fn in_list(words: &[String]) -> Option<&'static [&'static str]> {
+    let [.., is, any, open, value, close] = words else { return None };
+    if open != "(" || value != VALUE || close != ")" {
+        return None;
+    }
+    match (is.as_str(), any.as_str()) {
+        ("=", "any") => Some(&["in", "(", VALUE, ")"]),
+        ("<>", "all") => Some(&["not", "in", "(", VALUE, ")"]),
+        _ => None,
+    }
+}
+
+/// Whether it is `SET LOCAL name = value`, whatever the value is: later releases show it as a parameter, earlier ones as it is.
+fn is_set_local(words: &[String]) -> bool {
+    let [set, local, name @ .., is, value] = words else { return false };
+    let is_name = |(n, word): (usize, &String)| (word == ".") == (n % 2 == 1);
+    set == "set"
+        && local == "local"
+        && !name.is_empty()
+        && name.iter().enumerate().all(is_name)
+        && matches!(is.as_str(), "=" | "to")
+        && value != "default"
+}
+
 /// Makes one value of a list of values that ends here.
 fn close_list(found: &mut Vec<String>) {
     let mut n_values = 0;
@@ -124,6 +168,10 @@ mod tests {
             ("select true, null, x is not null", "select $1, $2, x is not null"),
             ("select interval '1 day', E'x', $$y$$", "select interval $1, $2, $3"),
             ("select array[1,2]", "select array[$1]"),
+            ("select a from t where id in (1, 2)", "select a from t where id = any ($1)"),
+            ("delete from t where id not in (1, 2)", "delete from t where id <> all ($1)"),
+            ("set local app.tenant = '5'", "select set_config('app.tenant', $1, true)"),
+            ("SET LOCAL jit TO off", "set local jit = $1"),
         ] {
             assert_eq!(identity(one), identity(other), "{one} | {other}");
         }
@@ -137,6 +185,9 @@ mod tests {
             ("select x is null", "select x is true"),
             ("select f(1, 2, a)", "select f(1, a)"),
             ("select a - 5", "select a + 5"),
+            ("set local jit = default", "set local jit = off"),
+            ("set jit = off", "set local jit = off"),
+            ("select a < any ($1)", "select a in ($1)"),
         ] {
             assert_ne!(identity(one), identity(other), "{one} | {other}");
         }

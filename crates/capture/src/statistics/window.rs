@@ -188,6 +188,11 @@ impl SourceStatistics {
         self.span_us.map_or(0.0, |(first_us, last_us)| (last_us - first_us).max(0) as f64 / 1e6)
     }
 
+    /// Why there are no figures of statements, if there are none.
+    pub fn why_uncounted(&self) -> &str {
+        self.begun.unknown.get("statements").map_or("it was ended too early", String::as_str)
+    }
+
     /// What statements did, each under its identity, which several identifiers of the server can share; without pgdyno's own.
     pub fn figures(&self, identity: fn(&str) -> u64) -> WorkloadFigures {
         let mut found = WorkloadFigures { length_s: self.length_s(), ..WorkloadFigures::default() };

@@ -69,13 +69,13 @@ fn figures(path: &Path) -> Result<WorkloadFigures> {
         .with_context(|| format!("`{}` is no file of statistics", path.display()))?;
     statistics.notices.iter().for_each(|what| say(&format!("note: `{}`: {what}", path.display())));
     if statistics.span_us.is_none_or(|(first_us, last_us)| first_us == last_us) {
-        bail!("`{}` has no two readings of pg_stat_statements: {}", path.display(), why_none(&statistics));
+        bail!(
+            "`{}` has no two readings of pg_stat_statements: {}",
+            path.display(),
+            statistics.why_uncounted()
+        );
     }
     Ok(statistics.figures(identity))
-}
-
-fn why_none(statistics: &SourceStatistics) -> &str {
-    statistics.begun.unknown.get("statements").map_or("it was ended too early", String::as_str)
 }
 
 fn print_json(value: &serde_json::Value) -> Result<()> {

@@ -32,6 +32,16 @@ pub(crate) struct CaptureLogArgs {
     /// Part of the log, in UTC: 09:00/10:00 of its first day, or "2026-01-31 09:00/2026-01-31 10:00" [default: all].
     #[arg(long, value_name = "FROM/TO")]
     pub(crate) window: Option<String>,
+    /// Take sessions of this database alone, as the log names it. Repeatable [default: all].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) database: Vec<String>,
+    /// Take sessions of this role alone. Repeatable [default: all].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Vec<String>,
+    /// Take sessions with this application_name alone: csvlog and jsonlog have it, a text if its prefix has %a. Repeatable
+    /// [default: all].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) application: Vec<String>,
     /// How much of the values is written. Hashed values find no rows in a real copy of the data.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) privacy: PrivacyChoice,
