@@ -21,6 +21,7 @@ use model::workload::{DirectoryName, WorkloadName};
 use crate::plan::problems::Problems;
 use crate::plan::scripts::directories::chosen::{Chosen, ChosenDirectory};
 
+pub use captured::is_for_existing_data;
 pub use chosen::{as_planned, words};
 
 /// Reads the directories that `workload.kind` names, relative to `dir`, unless the experiment has their texts, and has what cases choose of

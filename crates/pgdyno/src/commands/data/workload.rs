@@ -25,3 +25,11 @@ pub(crate) fn workload(command: &WorkloadCommand) -> Result<Exit> {
         WorkloadCommand::Rows(args) => rows::rows(args),
     }
 }
+
+/// What `pgdyno workload check` says of a directory that was just written, without a server; empty if it is sound.
+///
+/// # Errors
+/// When it cannot be read, or is beyond the bounds of such directories.
+pub(crate) fn problems_of_written(place: &str) -> Result<String> {
+    proof::of_written(place)
+}

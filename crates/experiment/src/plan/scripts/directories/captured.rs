@@ -83,7 +83,7 @@ pub(crate) fn data_of(
 }
 
 /// Whether a directory makes no data.
-pub(crate) fn is_for_existing_data(instance: &Instance) -> bool {
+pub fn is_for_existing_data(instance: &Instance) -> bool {
     instance.manifest().data != DeclaredData::Tables
 }
 

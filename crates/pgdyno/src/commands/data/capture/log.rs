@@ -8,7 +8,7 @@ use std::path::Path;
 use ::capture::directory::{MadeDirectory, Making, make};
 use ::capture::log::{LogFile, LogReading, ReadOptions, SkipReason, read};
 use ::capture::privacy::Privacy;
-use ::capture::reader::{LogReader, ReadLog, WindowChoice};
+use ::capture::reader::{LogReader, ReadLog, SessionChoice, WindowChoice};
 use ::capture::statement::identity;
 use ::capture::statistics::SourceStatistics;
 use anyhow::{Context, Result, bail, ensure};
@@ -16,6 +16,7 @@ use model::run::fidelity::WorkloadFigures;
 use model::secret;
 
 use crate::commands::data::capture::{asked, show, window};
+use crate::commands::data::workload::problems_of_written;
 use crate::front::cli::data::capture::log::{CaptureLogArgs, PrivacyChoice};
 use crate::front::{setup, shell};
 use crate::{Exit, print, print_exact, say};
@@ -61,6 +62,7 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     };
     let made = make(&mut read, &making)?;
     written(&args.output, &made)?;
+    expect_sound(&args.output)?;
     let summary = made.summary.json();
     if args.json {
         print_exact(&format!("{}\n", secret::hide_json(&summary.to_string())))?;
@@ -76,7 +78,12 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
 }
 
 fn read_files(args: &CaptureLogArgs, choice: WindowChoice) -> Result<(ReadLog, LogReading)> {
-    let mut sink = LogReader::new(choice);
+    let sessions = SessionChoice {
+        databases: args.database.clone(),
+        users: args.user.clone(),
+        applications: args.application.clone(),
+    };
+    let mut sink = LogReader::new(choice).with_sessions(sessions);
     // One file is open at a time; one that is missing is said before any is read.
     for path in &args.files {
         ensure!(path.exists(), "there is no file `{}`", path.display());
@@ -130,7 +137,13 @@ fn exact_counts(path: &Path) -> Result<CountedSource> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let statistics = SourceStatistics::read(file).with_context(|| format!("`{}`", path.display()))?;
     let figures = statistics.figures(identity);
-    ensure!(figures.length_s > 0.0, "`{}` has less than two readings", path.display());
+    if figures.length_s <= 0.0 {
+        bail!(
+            "`{}` has no two readings of pg_stat_statements: {}",
+            path.display(),
+            statistics.why_uncounted()
+        );
+    }
     let begun = statistics.begun;
     Ok(CountedSource { figures, server: begun.server, system_identifier: begun.system_identifier })
 }
@@ -157,6 +170,18 @@ fn name(dir: &Path) -> String {
         last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
     let name = name.trim_matches('-');
     if name.is_empty() { DEFAULT_NAME.to_string() } else { name.to_string() }
+}
+
+/// Fails if the directory that was written is none that a run takes.
+pub(super) fn expect_sound(dir: &Path) -> Result<()> {
+    let place = shown_path(dir);
+    let problems = problems_of_written(&place).unwrap_or_else(|error| format!("{error:#}"));
+    ensure!(
+        problems.is_empty(),
+        "the directory `{place}` was written, and no run takes it:\n{problems}\ncapture less: a shorter --window, or one --database, --user \
+         or --application"
+    );
+    Ok(())
 }
 
 /// The path with a `/`, by which a workload is known as a directory.

@@ -2,11 +2,13 @@
 
 mod asked;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
 use experiment::plan::scripts::directories;
-use generator::{Instance, Problem};
+use generator::{Choice, Instance, Problem};
 use model::text::prose::plural;
 
 use crate::commands::data::workload::found::FoundDirectory;
@@ -37,8 +39,15 @@ pub(super) fn check(args: &ProofArgs) -> Result<Exit> {
     if let Some(instance) = proof.instance.clone()
         && !args.offline
     {
-        let (said, asked) = asked::problems(&found, &instance, args)?;
-        (proof.of_server, proof.asked) = (said, asked);
+        if directories::is_for_existing_data(&instance) {
+            // A server of our own has none of its tables.
+            proof.asked = format!(
+                "no server was asked: its data are elsewhere; `pgdyno plan -w {}` with that server or archive asks it",
+                found.name
+            );
+        } else {
+            (proof.of_server, proof.asked) = asked::problems(&found, &instance, args)?;
+        }
     }
     let is_sound = proof.n_errors() == 0;
     if args.json {
@@ -47,6 +56,21 @@ pub(super) fn check(args: &ProofArgs) -> Result<Exit> {
         print(&text(&found, &proof, args.chosen.scale))?;
     }
     Ok(if is_sound { Exit::Done } else { Exit::Failed })
+}
+
+/// What is wrong with a directory that was just written, in words; empty if nothing is.
+///
+/// # Errors
+/// When it cannot be read, or is beyond the bounds of such directories.
+pub(super) fn of_written(place: &str) -> Result<String> {
+    let files = directories::directory_at(place, Path::new("")).map_err(anyhow::Error::msg)?;
+    let choice = Choice { variant: None, options: BTreeMap::new(), scale: 1, data_seed: None };
+    let mut problems = match Instance::new(&files, &choice) {
+        Ok(instance) => directories::problems_of(&Arc::new(instance), 1),
+        Err(problems) => problems,
+    };
+    problems.retain(|problem| !problem.is_warning);
+    Ok(directories::words(place, &problems))
 }
 
 /// The part that needs no server.
