@@ -73,6 +73,7 @@ mod restore;
 mod results;
 mod resume;
 mod roles;
+mod round_trips;
 mod schemas;
 mod scripts;
 mod search_path;
