@@ -6,7 +6,7 @@
 mod measures;
 mod pairs;
 
-use model::run::fidelity::ReplayRecord;
+use model::run::fidelity::{ReplayRecord, UNKNOWN_TRANSACTIONS};
 use serde::Serialize;
 
 use self::pairs::TwoSidedStatements;
@@ -43,7 +43,8 @@ impl FidelityGrade {
 /// The fidelity of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fidelity {
-    /// The worst measure; at most approximate if one that matters is unknown, and unknown without coverage and mix.
+    /// The worst measure; at most approximate if one that matters is unknown, or which statements belonged together, and unknown without
+    /// coverage and mix.
     pub grade: FidelityGrade,
     /// Each measure.
     pub measures: Vec<FidelityMeasure>,
@@ -121,7 +122,10 @@ pub fn judge(record: &ReplayRecord, outcome: ReplayOutcome) -> Fidelity {
         measures::errors(outcome.transactions),
         measures::arrivals(record.source.dispersion, outcome.dispersion),
     ];
-    let grade = worst(&measures);
+    let mut grade = worst(&measures);
+    if grade == FidelityGrade::Faithful && record.source.unknown.contains_key(UNKNOWN_TRANSACTIONS) {
+        grade = FidelityGrade::Approximate;
+    }
     Fidelity { grade, measures, time_factor, statements: pairs.shown(SHOWN_MAX) }
 }
 

@@ -48,11 +48,15 @@ pub enum OmissionReason {
     Secret,
     /// The text is empty or can be no statement.
     NoStatement,
+    /// Without a log: `BEGIN`, `COMMIT`, `SAVEPOINT` and the like, of transactions that nobody knows.
+    Frame,
+    /// Without a log: the server does not take the statement without its literals, or has no value for it.
+    Unexplained,
 }
 
 impl OmissionReason {
     /// All reasons.
-    pub const ALL: [OmissionReason; 21] = [
+    pub const ALL: [OmissionReason; 23] = [
         OmissionReason::Copy,
         OmissionReason::Ddl,
         OmissionReason::Maintenance,
@@ -74,6 +78,8 @@ impl OmissionReason {
         OmissionReason::Rare,
         OmissionReason::Secret,
         OmissionReason::NoStatement,
+        OmissionReason::Frame,
+        OmissionReason::Unexplained,
     ];
 
     /// The word in files.
@@ -100,6 +106,8 @@ impl OmissionReason {
             OmissionReason::Rare => "rare",
             OmissionReason::Secret => "secret",
             OmissionReason::NoStatement => "no-statement",
+            OmissionReason::Frame => "frame",
+            OmissionReason::Unexplained => "unexplained",
         }
     }
 
@@ -135,6 +143,12 @@ impl OmissionReason {
             OmissionReason::Rare => "one of too many different statements or transactions",
             OmissionReason::Secret => "its text holds a secret",
             OmissionReason::NoStatement => "its text is no statement",
+            OmissionReason::Frame => {
+                "BEGIN, COMMIT and what else frames transactions that were not counted as such"
+            }
+            OmissionReason::Unexplained => {
+                "the server that was asked does not take it without its literals, or knows no value for it"
+            }
         }
     }
 }
@@ -191,6 +205,16 @@ impl Balance {
     /// The share of time that is reproduced, or of calls if the log has no durations.
     pub fn coverage(&self) -> f64 {
         self.fraction(self.reproduced)
+    }
+
+    /// The same without frames of transactions that nobody knows: what is reproduced has frames of its own.
+    pub fn coverage_without_frames(&self) -> f64 {
+        let frames = self.left_out.get(&OmissionReason::Frame).copied().unwrap_or_default();
+        let total = TimeShare {
+            calls: self.total.calls.saturating_sub(frames.calls),
+            time_us: self.total.time_us.saturating_sub(frames.time_us),
+        };
+        Balance { total, ..self.clone() }.coverage()
     }
 
     /// The share of all time, or of all calls if the log has no durations.

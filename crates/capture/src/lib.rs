@@ -1,6 +1,7 @@
 //! A user's own workload, from what a server has logged and counted. Pure: bytes come in as readers, results go out as values and texts.
 
 pub mod balance;
+pub mod counted;
 pub mod directory;
 pub mod forms;
 pub mod log;

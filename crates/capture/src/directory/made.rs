@@ -42,6 +42,7 @@ const SCRIPT_BYTES_MAX: usize = 1 << 20;
 const CORRECTING_SHARE: f64 = 0.005;
 
 /// What a directory is made from, next to the log.
+#[derive(Clone)]
 pub struct Making<'a> {
     /// The name of the workload.
     pub name: &'a str,
@@ -59,6 +60,8 @@ pub struct Making<'a> {
     pub system_identifier: Option<&'a str>,
     /// The form of the log, in words.
     pub log: &'a str,
+    /// Sessions on average, if there is no log but counters alone.
+    pub n_clients: Option<usize>,
 }
 
 /// A directory that is made.
@@ -129,7 +132,11 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     if !rest.is_empty() {
         summary.notes.push(format!("`rest` is {} rare kinds of transactions in one", rest.n_shapes()));
     }
-    summary.notes.extend(notes::of_rates(&summary, &scaled, making.statistics.is_some()));
+    summary.notes.extend(if summary.is_counted {
+        notes::of_counted()
+    } else {
+        notes::of_rates(&summary, &scaled, making.statistics.is_some())
+    });
     summary.notes.extend(notes::of_values(chosen.iter().map(|one| &one.variables)));
     summary.notes.extend(notes::of_log(read));
 
@@ -418,8 +425,12 @@ fn summarize(
         rate: scaled.rates.iter().sum(),
         dispersion: read.arrivals.dispersion(),
         n_sessions: read.sessions.len(),
-        n_clients: read.arrivals.sessions_max(),
-        active: read.arrivals.active(length_s),
+        n_clients: making.n_clients.unwrap_or_else(|| read.arrivals.sessions_max()),
+        active: making
+            .statistics
+            .and_then(|one| one.active_sessions)
+            .unwrap_or_else(|| read.arrivals.active(length_s)),
+        is_counted: making.n_clients.is_some(),
         templates: chosen.iter().zip(&scaled.rates).map(template).collect(),
         balance: read.balance.clone(),
         has_durations: read.has_durations,

@@ -70,19 +70,28 @@ pub(super) fn text(
 }
 
 fn head(summary: &Summary, source: &SourceFacts<'_>) -> String {
-    let mut out = String::from(
-        "# Captured from a server's log; README.md says what it is and what it lacks.\nformat = 1\n",
+    let from = if summary.is_counted { "counters" } else { "log" };
+    let mut out = format!(
+        "# Captured from a server's {from}; README.md says what it is and what it lacks.\nformat = 1\n"
     );
     let mut key = |name: &str, value: &str| out.push_str(&format!("{name} = {}\n", quoted(value)));
     key("name", &summary.name);
     key("title", &format!("Captured: {}", summary.name));
     key(
         "about",
-        &format!(
-            "{} kinds of transactions, drawn whole from {} s of a log.",
-            summary.templates.len(),
-            summary.length_s.round()
-        ),
+        &if summary.is_counted {
+            format!(
+                "{} statements by themselves, as often as they were called in {} s.",
+                summary.templates.len(),
+                summary.length_s.round()
+            )
+        } else {
+            format!(
+                "{} kinds of transactions, drawn whole from {} s of a log.",
+                summary.templates.len(),
+                summary.length_s.round()
+            )
+        },
     );
     key("licence", "of whoever captured it");
     key("data", "existing");

@@ -55,6 +55,19 @@ pub(super) fn of_rates(summary: &Summary, scaled: &Scaled, is_counted: bool) -> 
     notes
 }
 
+/// About a directory of counters alone.
+pub(super) fn of_counted() -> Vec<String> {
+    [
+        "each statement is a transaction of its own, as often as it was called: which ones belonged together, their order and their locks \
+         were not counted",
+        "values are drawn as pg_stats describes each column: values that belong together, and those that are hot for other reasons than \
+         being common, are lost",
+        "statements arrive independently of each other; the sessions and the protocol of the source are not known",
+    ]
+    .map(str::to_string)
+    .to_vec()
+}
+
 /// About the values.
 pub(super) fn of_values<'a>(all: impl Iterator<Item = &'a Variables> + Clone) -> Vec<String> {
     let mut notes = Vec::new();

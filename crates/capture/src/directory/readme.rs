@@ -5,11 +5,7 @@ use crate::directory::summary::Summary;
 /// The text of the file.
 pub(super) fn text(summary: &Summary) -> String {
     let mut out = format!("# {}\n\n", summary.name);
-    out.push_str(&format!(
-        "Transactions of a PostgreSQL server, captured from its log: {:.1} transactions per second over {:.0} s from {}, of {} sessions.\n\
-         Each execution draws one captured transaction, whole, with its values.\n\n",
-        summary.rate, summary.length_s, summary.began, summary.n_sessions
-    ));
+    out.push_str(&if summary.is_counted { of_counters(summary) } else { of_log(summary) });
     out.push_str(&privacy(summary));
     let what = if summary.has_durations { "time" } else { "executions" };
     out.push_str(&format!(
@@ -53,11 +49,31 @@ pub(super) fn text(summary: &Summary) -> String {
     }
     out.push_str(
         "\n## Files\n\n| file | what |\n|---|---|\n| `workload.toml`, `transactions/` | what runs; to be read and edited |\n\
-         | `draws/` | captured values, a row for each execution |\n| `statements.jsonl` | statements without values, and what the source spent on them |\n\
+         | `draws/` | values, a row for each execution |\n| `statements.jsonl` | statements without values, and what the source spent on them |\n\
          | `source.json` | what each statement did at the source, by which a replay is judged |\n\
          | `left-out.jsonl` | what is not reproduced, and why |\n| `capture.json` | what `pgdyno capture show` prints |\n",
     );
     out
+}
+
+fn of_log(summary: &Summary) -> String {
+    format!(
+        "Transactions of a PostgreSQL server, captured from its log: {:.1} transactions per second over {:.0} s from {}, of {} sessions.\n\
+         Each execution draws one captured transaction, whole, with its values.\n\n",
+        summary.rate, summary.length_s, summary.began, summary.n_sessions
+    )
+}
+
+fn of_counters(summary: &Summary) -> String {
+    format!(
+        "Statements of a PostgreSQL server, as pg_stat_statements counted them: {:.1} per second over {:.0} s from {}.\n\n\
+         ## This is no capture of transactions\n\n\
+         Each statement is a transaction of its own. Nobody counted which statements belonged together, in which order, with which values, and \
+         when: locks that transactions held, values that belong together, and keys that are hot are not those of the source. Values are drawn \
+         as pg_stats describes their columns, and ranges are as wide as the rows say that they returned. It is approximate at best; a log \
+         says more (`pgdyno capture plan`).\n\n",
+        summary.rate, summary.length_s, summary.began
+    )
 }
 
 /// What is personal, and what masks mean for a run.

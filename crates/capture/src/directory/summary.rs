@@ -84,6 +84,8 @@ pub struct Summary {
     pub balance: Balance,
     /// Whether there are durations; otherwise shares are of executions.
     pub has_durations: bool,
+    /// Whether there was no log, but counters alone.
+    pub is_counted: bool,
     /// Values that are masked, and those that were secrets.
     pub n_masked: (u64, u64),
     /// Notes for people.
@@ -93,8 +95,8 @@ pub struct Summary {
 impl Summary {
     /// The grade that a replay can reach at best, by the share that is reproduced. Figures alone decide which it reaches.
     pub fn grade(&self) -> &'static str {
-        let coverage = self.balance.coverage();
-        if coverage >= 0.95 {
+        let coverage = self.balance.coverage_without_frames();
+        if coverage >= 0.95 && !self.is_counted {
             "faithful at best"
         } else if coverage >= 0.8 {
             "approximate at best"
@@ -150,6 +152,7 @@ impl Summary {
             "protocol": self.protocol,
             "grade": self.grade(),
             "has_durations": self.has_durations,
+            "is_counted": self.is_counted,
             "total": {"calls": self.balance.total.calls, "time_us": self.balance.total.time_us},
             "reproduced": {
                 "calls": self.balance.reproduced.calls, "time_us": self.balance.reproduced.time_us,

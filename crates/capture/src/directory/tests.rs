@@ -73,6 +73,7 @@ fn made(
         server: None,
         system_identifier: None,
         log: "test",
+        n_clients: None,
     };
     make(read, &making)
 }
@@ -384,6 +385,7 @@ fn literals_of_statements_that_are_replayed_as_they_are_stay_only_in_clear() {
         server: None,
         system_identifier: None,
         log: "test",
+        n_clients: None,
     };
     let made = make(&mut read, &making).unwrap();
     for (name, bytes) in &made.files {

@@ -80,6 +80,7 @@ impl Source {
             server: Some("15.1"),
             system_identifier: None,
             log: "csvlog",
+            n_clients: None,
         };
         make(&mut read, &making)
     }

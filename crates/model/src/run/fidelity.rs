@@ -10,6 +10,8 @@ pub const STATEMENTS_MAX: usize = 1000;
 pub const TEXT_MAX: usize = 240;
 /// Characters of a statement's text that are read from a server. A longer text has no identity.
 pub const TEXT_READ_MAX: usize = 65_536;
+/// The key of what is unknown where nobody knows which statements belonged together: a replay is approximate at best.
+pub const UNKNOWN_TRANSACTIONS: &str = "transactions";
 /// How pgdyno's own questions begin, so that they are not taken for the load.
 pub const OWN_COMMENT: &str = "/* pgdyno */";
 

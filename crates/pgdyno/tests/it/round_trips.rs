@@ -302,3 +302,46 @@ fn skewed_keys_come_back_with_their_exponent() {
     assert_eq!((&key["role"], &key["column"]), (&json!("key"), &json!("pgbench_accounts.aid")));
     source.expect_faithful("3s");
 }
+
+#[test]
+fn counters_alone_give_an_approximation_of_what_each_statement_does() {
+    let source = Source::start("csvlog", |source| fill(source, "tpcb", "1"));
+    load(&source, &["-w", "tpcb", "-s1", "-c2"], "prepared", 150);
+    let copy = source.target("postgres", "replay");
+    let args =
+        ["capture", "statements", "stats.zst", "--privacy", "values", "--server", &copy, "-o", "captured"];
+    let made = source.place.run(&args).expect(0);
+    for part in ["approximate at best", ":aid key of pgbench_accounts.aid", "which ones belonged together"] {
+        assert!(made.stdout.contains(part), "{part}\n{}\n{}", made.stdout, made.stderr);
+    }
+    let shown = source.place.run(&["capture", "show", "captured", "--json"]).expect(0);
+    let summary: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let rate_of = |word: &str| {
+        let is_meant = |one: &&Value| one["statements"][0].as_str().unwrap().starts_with(word);
+        let template = summary["templates"].as_array().unwrap().iter().find(is_meant);
+        template.unwrap_or_else(|| panic!("no {word}: {summary:#}"))["rate"].as_f64().unwrap()
+    };
+    for word in ["UPDATE pgbench_tellers", "UPDATE pgbench_branches", "INSERT INTO pgbench_history"] {
+        // Four seconds.
+        expect_rate((4.0 * rate_of(word)).round() as u64, 150);
+    }
+    let left_out = summary["left_out"].as_array().unwrap();
+    assert!(left_out.iter().any(|one| one["reason"] == "frame"), "{summary:#}");
+    let readme = fs::read_to_string(source.place.path("captured/README.md")).unwrap();
+    assert!(readme.contains("This is no capture of transactions"), "{readme}");
+
+    let (run, fidelity) = source.replayed("3s");
+    expect_sound(&run);
+    for measure in fidelity["measures"].as_array().unwrap() {
+        if ["coverage", "mix", "rows", "errors"].contains(&measure["name"].as_str().unwrap()) {
+            assert_eq!(measure["grade"], "faithful", "{fidelity:#}");
+        }
+    }
+    assert_ne!(
+        fidelity["grade"], "faithful",
+        "nobody knows which statements belonged together: {fidelity:#}"
+    );
+
+    let refused = source.place.run(&["capture", "statements", "log", "--server", &copy, "-o", "x"]).expect(1);
+    assert!(refused.stderr.contains("cannot read `log`"), "{}", refused.stderr);
+}

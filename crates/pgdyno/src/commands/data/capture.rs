@@ -5,6 +5,7 @@ mod fidelity;
 mod log;
 mod plan;
 mod show;
+mod statements;
 mod stats;
 mod window;
 
@@ -19,6 +20,7 @@ pub(crate) fn capture(command: &CaptureCommand) -> Result<Exit> {
         CaptureCommand::Plan(args) => plan::plan(args),
         CaptureCommand::Stats(args) => stats::stats(args),
         CaptureCommand::Log(args) => log::log(args),
+        CaptureCommand::Statements(args) => statements::statements(args),
         CaptureCommand::Show(args) => show::show(args),
         CaptureCommand::Fidelity(args) => fidelity::fidelity(args),
     }

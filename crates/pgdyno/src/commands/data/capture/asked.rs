@@ -1,52 +1,95 @@
 //! What a copy of the source says of the statements of its log.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use ::capture::forms::Forms;
 use ::capture::role::{FormFacts, SlotColumn, SlotFacts};
 use ::capture::statement::StatementRole;
 use ::capture::statement::places::SlotUse;
-use anyhow::{Context, Result};
-use dataset::inquiry::{ColumnUse, Described, Inquiry, InquiryLimits, ParameterFacts};
+use anyhow::{Context, Result, ensure};
+use dataset::inquiry::{ColumnFacts, ColumnUse, Described, Inquiry, InquiryLimits, ParameterFacts};
 use wire::Conninfo;
 use wire::session::Session;
 
 /// Most statements that are asked about, those with the most time first.
 const ASKED_MAX: usize = 2000;
 
+/// Longest time for all statements; each question has a limit of its own.
+const ALL_MAX: Duration = Duration::from_secs(600);
+
 /// What the server says, and how many statements it does not take.
+#[derive(Default)]
 pub(super) struct Asked {
     pub(super) facts: BTreeMap<u32, FormFacts>,
+    /// Types that the server could not infer, by statement and number of the value.
+    pub(super) guessed: BTreeMap<(u32, usize), String>,
+    /// Columns that values meet, with their schemas.
+    pub(super) columns: BTreeMap<(u32, usize), TableColumn>,
     pub(super) n_refused: usize,
     /// The first of them, with the reason.
     pub(super) refused: Option<String>,
 }
 
-/// Asks about all statements that are replayed.
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TableColumn {
+    pub(super) schema: String,
+    pub(super) table: String,
+    pub(super) column: String,
+}
+
+/// The statements that are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those with values.
+    WithValues,
+    /// All that work: whether the server takes them is not known.
+    AllWork,
+}
+
+/// Asks about statements that are replayed.
 ///
 /// # Errors
-/// When the server does not answer.
-pub(super) fn asked(conninfo: &Conninfo, forms: &Forms) -> Result<Asked> {
+/// When the server does not answer, or has taken too long.
+pub(super) fn asked(conninfo: &Conninfo, forms: &Forms, which: Which) -> Result<Asked> {
     let mut session =
         Session::connect(conninfo).with_context(|| format!("cannot connect to `{conninfo}`"))?;
     let mut order: Vec<u32> = (0u32..)
         .zip(&forms.all)
         .filter(|(_, known)| {
-            matches!(known.form.role, StatementRole::Work(_)) && !known.form.slots.is_empty()
+            matches!(known.form.role, StatementRole::Work(_))
+                && (which == Which::AllWork || !known.form.slots.is_empty())
         })
         .map(|(number, _)| number)
         .collect();
     order.sort_by_key(|number| std::cmp::Reverse(forms.all[*number as usize].share.time_us));
     order.truncate(ASKED_MAX);
-    let mut found = Asked { facts: BTreeMap::new(), n_refused: 0, refused: None };
+    let mut found = Asked::default();
+    let began = Instant::now();
     let mut inquiry = Inquiry::begin(&mut session, InquiryLimits::default())?;
-    for number in order {
+    let n_all = order.len();
+    for (n, number) in order.into_iter().enumerate() {
+        ensure!(
+            began.elapsed() < ALL_MAX,
+            "the server has answered about {n} of {n_all} statements in {} s; ask a copy that is not busy, or capture less",
+            ALL_MAX.as_secs()
+        );
         let text = forms.form(number).numbered();
         let described = inquiry.describe(&text)?;
         if let Some(refused) = &described.refused {
             found.n_refused += 1;
             found.refused.get_or_insert_with(|| format!("{} ({})", refused.message, refused.sqlstate));
             continue;
+        }
+        for (slot, parameter) in described.parameters.iter().enumerate() {
+            if parameter.is_guessed {
+                found.guessed.insert((number, slot), parameter.type_name.clone());
+            }
+            if let Some(column) = parameter.column.as_ref().filter(|column| column.is_bare) {
+                let ColumnFacts { schema, table, column, .. } = column.clone();
+                found.columns.insert((number, slot), TableColumn { schema, table, column });
+            }
         }
         found.facts.insert(number, facts(described));
     }

@@ -35,7 +35,7 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     said(&reading);
     let mut facts = BTreeMap::new();
     if let Some(target) = &args.server {
-        let asked = asked::asked(&setup::resolve_to_look(target)?, &read.forms)?;
+        let asked = asked::asked(&setup::resolve_to_look(target)?, &read.forms, asked::Which::WithValues)?;
         if let Some(first) = &asked.refused {
             say(&format!(
                 "note: the server does not take {} statements; the first: {first}",
@@ -47,11 +47,7 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     let formats: Vec<&str> = reading.files.iter().map(|file| file.format.as_str()).collect();
     let making = Making {
         name: &name(&args.output),
-        privacy: match args.privacy {
-            PrivacyChoice::Values => Privacy::Values,
-            PrivacyChoice::Hashed => Privacy::Hashed,
-            PrivacyChoice::Shape => Privacy::Shape,
-        },
+        privacy: privacy(args.privacy),
         key: key()?,
         facts: &facts,
         statistics: source.as_ref().map(|source| &source.figures),
@@ -59,17 +55,32 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
         // That of `--server` is a copy's: what must not be loaded is the source.
         system_identifier: source.as_ref().and_then(|source| source.system_identifier.as_deref()),
         log: formats.first().copied().unwrap_or("log"),
+        n_clients: None,
     };
     let made = make(&mut read, &making)?;
-    written(&args.output, &made)?;
-    expect_sound(&args.output)?;
+    keep(&args.output, &made, args.json)
+}
+
+/// How much of the values is written.
+pub(super) fn privacy(choice: PrivacyChoice) -> Privacy {
+    match choice {
+        PrivacyChoice::Values => Privacy::Values,
+        PrivacyChoice::Hashed => Privacy::Hashed,
+        PrivacyChoice::Shape => Privacy::Shape,
+    }
+}
+
+/// Writes a directory, checks it, and shows what it has.
+pub(super) fn keep(output: &Path, made: &MadeDirectory, is_json: bool) -> Result<Exit> {
+    written(output, made)?;
+    expect_sound(output)?;
     let summary = made.summary.json();
-    if args.json {
+    if is_json {
         print_exact(&format!("{}\n", secret::hide_json(&summary.to_string())))?;
         return Ok(Exit::Done);
     }
     print(&show::text(&summary, false))?;
-    let dir = shell::quoted(&shown_path(&args.output));
+    let dir = shell::quoted(&shown_path(output));
     print(&format!(
         "\nwrote {} files to {dir}\n  pgdyno capture show {dir} --verbose\n  pgdyno run -w {dir}\n",
         made.files.len()
@@ -149,7 +160,7 @@ fn exact_counts(path: &Path) -> Result<CountedSource> {
 }
 
 /// The key of masks: that of this user, so that equal values are equal in all that they capture.
-fn key() -> Result<[u8; 32]> {
+pub(super) fn key() -> Result<[u8; 32]> {
     let text = match secret::seal("masks of captured values", &[]) {
         Some(text) => text,
         // Without a key of the user, equal values are equal in one directory only.
@@ -163,7 +174,7 @@ fn key() -> Result<[u8; 32]> {
 }
 
 /// A name that a workload can have, from that of its directory.
-fn name(dir: &Path) -> String {
+pub(super) fn name(dir: &Path) -> String {
     let last = dir.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let last = last.strip_suffix(".workload").unwrap_or(&last);
     let name: String =
@@ -173,7 +184,7 @@ fn name(dir: &Path) -> String {
 }
 
 /// Fails if the directory that was written is none that a run takes.
-pub(super) fn expect_sound(dir: &Path) -> Result<()> {
+fn expect_sound(dir: &Path) -> Result<()> {
     let place = shown_path(dir);
     let problems = problems_of_written(&place).unwrap_or_else(|error| format!("{error:#}"));
     ensure!(
@@ -190,7 +201,8 @@ fn shown_path(dir: &Path) -> String {
     if text.contains('/') { text } else { format!("./{text}") }
 }
 
-fn expect_empty(dir: &Path) -> Result<()> {
+/// Fails if there is something that a new directory would mix with.
+pub(super) fn expect_empty(dir: &Path) -> Result<()> {
     match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
         Ok(false) => bail!("directory `{}` is not empty; choose another one, or remove it", dir.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {

@@ -3,6 +3,7 @@
 pub(crate) mod fidelity;
 pub(crate) mod log;
 pub(crate) mod plan;
+pub(crate) mod statements;
 pub(crate) mod stats;
 
 use clap::Subcommand;
@@ -10,6 +11,7 @@ use clap::Subcommand;
 use self::fidelity::FidelityArgs;
 use self::log::{CaptureLogArgs, CaptureShowArgs};
 use self::plan::CapturePlanArgs;
+use self::statements::CaptureStatementsArgs;
 use self::stats::CaptureStatsArgs;
 
 /// Subcommands of `pgdyno capture`.
@@ -21,6 +23,9 @@ pub(crate) enum CaptureCommand {
     Stats(CaptureStatsArgs),
     /// Make a workload directory of a server's logs: transactions as they were, with their values, rates, and what is left out.
     Log(CaptureLogArgs),
+    /// Make a workload directory of counters alone, without a log: each statement as a transaction of its own, with values as pg_stats
+    /// describes them. Approximate at best.
+    Statements(CaptureStatementsArgs),
     /// Show what a captured workload directory has: transactions, rates, roles of values, what is left out, what is personal.
     Show(CaptureShowArgs),
     /// Say how faithful a replay is to the source of its workload, measure by measure.
