@@ -19,6 +19,8 @@ const BYTES_MAX: usize = 256 << 20;
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Slots whose hottest values are counted.
 const HOT_SLOTS_MAX: usize = 500;
+/// Slots whose distinct values are counted, of the statements that came first: a full sketch has about 4 KiB.
+const SKETCHED_SLOTS_MAX: usize = 20_000;
 
 /// A form, and what was counted.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub struct KnownForm {
     pub share: TimeShare,
     /// Executions as simple queries, as unnamed statements, and as prepared ones.
     pub by_protocol: [u64; 3],
-    /// Distinct values of each slot.
+    /// Distinct values of each slot, as long as there is room; none of statements that are no work.
     pub distinct: Vec<DistinctSketch>,
     /// The hottest values of each slot, as long as there is room.
     pub hot: Vec<Option<HotValues>>,
@@ -47,6 +49,7 @@ pub struct Forms {
     pub all: Vec<KnownForm>,
     n_bytes: usize,
     n_hot: usize,
+    n_sketched: usize,
     /// What is left out, by reason and form.
     pub left_out: BTreeMap<(OmissionReason, u32), TimeShare>,
 }
@@ -106,10 +109,12 @@ impl Forms {
         let is_work = matches!(form.role, StatementRole::Work(_));
         let n_hot = if is_work { n.min(HOT_SLOTS_MAX.saturating_sub(self.n_hot)) } else { 0 };
         self.n_hot += n_hot;
+        let n_sketched = if is_work { n.min(SKETCHED_SLOTS_MAX.saturating_sub(self.n_sketched)) } else { 0 };
+        self.n_sketched += n_sketched;
         let hot = (0..n).map(|at| if at < n_hot { Some(HotValues::default()) } else { None });
         self.all.push(KnownForm {
             hot: hot.collect(),
-            distinct: if is_work { vec![DistinctSketch::default(); n] } else { Vec::new() },
+            distinct: vec![DistinctSketch::default(); n_sketched],
             form,
             share: TimeShare::default(),
             by_protocol: [0; 3],
@@ -152,5 +157,28 @@ fn rest() -> Form {
         role: StatementRole::Refused(OmissionReason::Rare),
         pieces: Vec::new(),
         slots: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::form::take;
+    use crate::statement::kind::role;
+
+    #[test]
+    fn all_statements_together_have_a_bounded_number_of_sketches() {
+        let mut forms = Forms::default();
+        let values: Vec<String> = (0..250).map(|n| format!("c{n} = {n}")).collect();
+        for n in 0..100 {
+            let text = format!("update t{n} set {}", values.join(", "));
+            let tokens = tokens(&text, Backslash::Plain);
+            let taken = take(&text, &tokens, role(&text, &tokens), &[], Backslash::Plain);
+            let share = TimeShare { calls: 1, time_us: 1 };
+            forms.count(taken.form, &taken.values, &Protocol::Simple, share);
+        }
+        let n_sketched: usize = forms.all.iter().map(|known| known.distinct.len()).sum();
+        assert_eq!((forms.all.len(), n_sketched), (100, SKETCHED_SLOTS_MAX));
+        assert_eq!(forms.all[0].distinct[0].distinct(), 1);
     }
 }
