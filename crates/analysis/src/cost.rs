@@ -262,7 +262,7 @@ impl CostContext<'_> {
         let (from_s, to_s) = (self.from_s, self.to_s);
         let ticks = self.usage.with_metric("database.commits");
         let n_ticks: f64 = ticks.map(|placed| placed.share_within(from_s, to_s)).sum();
-        let own = self.usage.rate("waits.queries", from_s, to_s).unwrap_or(0.0) + n_ticks / (to_s - from_s);
+        let own = self.usage.own_queries(from_s, to_s) + n_ticks / (to_s - from_s);
         let commits = self.usage.rate("database.commits", from_s, to_s)? - own;
         (commits > 0.0).then_some(commits)
     }

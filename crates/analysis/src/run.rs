@@ -9,7 +9,7 @@ pub mod marks;
 pub(crate) mod resources;
 pub(crate) mod scripts;
 pub(crate) mod seconds;
-pub(crate) mod series;
+pub mod series;
 pub(crate) mod settings;
 pub(crate) mod timeline;
 pub(crate) mod top_statements;

@@ -3,6 +3,7 @@
 //! A stage is set up once per (server, data) and gives each run the same initial state.
 
 pub mod adopted;
+pub(crate) mod archive;
 pub(crate) mod connections;
 pub mod copies;
 pub mod directory_data;

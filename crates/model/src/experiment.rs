@@ -38,7 +38,7 @@ pub use keys::run::RunSection;
 pub use keys::server::ServerSection;
 pub use keys::workload::WorkloadSection;
 pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
-pub use topology::TopologySection;
+pub use topology::{ArchiveSection, TopologySection};
 
 /// An experiment file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ pub struct Experiment {
     /// The servers besides the primary.
     #[serde(default, skip_serializing_if = "TopologySection::is_default")]
     pub topology: TopologySection,
+    /// What archives WAL while the load runs.
+    #[serde(default, skip_serializing_if = "ArchiveSection::is_default")]
+    pub archive: ArchiveSection,
     /// Faults that are injected while the load runs; a factor.
     #[serde(default, skip_serializing_if = "Outages::is_empty")]
     pub outage: Outages,

@@ -1,7 +1,8 @@
 //! Gauges, counters and events of host and server in each tick, while a load runs.
 //!
 //! At most four threads: one reads `/proc`, one queries the server over its own connection, one follows the server's
-//! log, and one scrapes an exporter on the machine of a remote server. They send [`Observation`]s to a sink and write
+//! log, and one scrapes an exporter on the machine of a remote server. With standbys, one more for each, and one for the position of their
+//! primary. They send [`Observation`]s to a sink and write
 //! nothing themselves. A metric that cannot be observed is reported once ([`Observation::Unavailable`]); lost samples are
 //! events. Nothing here judges the observations.
 
@@ -15,6 +16,7 @@ mod remote;
 mod schedule;
 mod server;
 mod sink;
+mod standby;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +32,7 @@ use model::telemetry::watch::Backends;
 use wire::Conninfo;
 
 use crate::host::counters::ProcessCounters;
+use crate::host::process::standbys::{LocalStandby, Senders, StandbyProcesses};
 use crate::host::watch::HostWatch;
 pub use crate::remote::exposition::Mapping;
 pub use crate::remote::service::{AskerIdentity, Service};
@@ -40,6 +43,9 @@ use crate::server::statistics;
 use crate::server::tail::LogTail;
 use crate::server::watch::{ServerWatch, WatchedParts};
 use crate::sink::{Out, Sink};
+pub use crate::standby::ObservedStandby;
+use crate::standby::primary::{PrimaryWatch, SharedMarks};
+use crate::standby::watch::StandbyWatch;
 
 /// One observation.
 #[allow(missing_docs, reason = "the names say it")]
@@ -78,6 +84,8 @@ pub struct ObserveSpec {
     pub database: String,
     /// Process id of the postmaster, if the server runs on this machine.
     pub server_pid: Option<i32>,
+    /// Standbys of the server that run on this machine.
+    pub standbys: Vec<ObservedStandby>,
     /// Process id of a pooler or proxy on this machine that the load goes through.
     pub pooler_pid: Option<i32>,
     /// Counters that are attached to the server already, so that none of its later processes escapes them.
@@ -130,6 +138,7 @@ impl ObserveSpec {
             server: None,
             database: String::new(),
             server_pid: None,
+            standbys: Vec::new(),
             pooler_pid: None,
             counters: None,
             driver_pid: None,
@@ -190,18 +199,34 @@ impl Observer {
             return Ok(observer);
         }
         let tick_ns = spec.tick_ns;
+        let (marks, senders) = (SharedMarks::default(), Senders::default());
+        let name = statistics::application_name(&word);
+        let local = |of: &ObservedStandby| LocalStandby { name: of.name.clone(), pid: of.pid };
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone())
             .with_counters(spec.counters)
-            .with_pooler(spec.pooler_pid);
+            .with_pooler(spec.pooler_pid)
+            .with_standbys(StandbyProcesses::new(spec.standbys.iter().map(local), senders.clone()));
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
+        if !spec.standbys.is_empty()
+            && let Some(conninfo) = &spec.server
+        {
+            let watch = PrimaryWatch::new(
+                conninfo.clone(),
+                name.clone(),
+                marks.clone(),
+                senders,
+                observer.out.clone(),
+            );
+            observer.spawn("observe-primary", move |control, _| watch.run(control, tick_ns))?;
+        }
+        for standby in spec.standbys {
+            let watch = StandbyWatch::new(standby, name.clone(), marks.clone(), observer.out.clone());
+            observer.spawn("observe-standby", move |control, _| watch.run(control, tick_ns))?;
+        }
         if let Some(conninfo) = spec.server {
-            let wanted = WatchedParts {
-                database: spec.database,
-                has_log,
-                has_backends: are_known,
-                observer: statistics::application_name(&word),
-            };
+            let wanted =
+                WatchedParts { database: spec.database, has_log, has_backends: are_known, observer: name };
             let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
         }
@@ -295,6 +320,7 @@ impl fmt::Debug for ObserveSpec {
             .field("server", &self.server.as_ref().map(Conninfo::keywords))
             .field("database", &self.database)
             .field("server_pid", &self.server_pid)
+            .field("standbys", &self.standbys.iter().map(|standby| &standby.name).collect::<Vec<_>>())
             .field("counters", &self.counters)
             .field("driver_pid", &self.driver_pid)
             .field("backends", &self.backends)

@@ -1,5 +1,6 @@
 //! The server: its statistics in each tick, and its log.
 
+pub(crate) mod archive;
 pub(crate) mod identity;
 pub(crate) mod log;
 pub(crate) mod log_events;

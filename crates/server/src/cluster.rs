@@ -6,6 +6,7 @@
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
 //! ROOT/pgdyno-left.json      what pgdyno left when it last stopped the server (`others`)
+//! ROOT/archive/              segments of WAL that the server archived in the last run, owned by the server's user
 //! ROOT/restore.log           what the programs said that restored an archive
 //! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
 //! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on another device
@@ -16,6 +17,7 @@
 //! All but `data` and `wal` belongs to the user that runs pgdyno, and nobody else can replace it, because the marker
 //! and the snapshots are trusted. Files in `data` and `wal` are touched only with the rights of the server's user.
 
+pub(crate) mod archived;
 pub mod budget;
 pub mod control;
 pub mod copy;
@@ -540,6 +542,7 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     // Their links are in the data.
     let used = tablespaces::remove_of(&root.join("data"), others::ClusterDigest::read(root).as_ref())?;
     given::remove(&root.join("data"))?;
+    archived::remove_of(root)?;
     // Without its marker nothing but an empty directory is ours.
     HeldDir::open(root)
         .and_then(|held| held.empty_marked(MARKER))

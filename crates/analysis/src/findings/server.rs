@@ -496,8 +496,9 @@ pub(crate) fn foreign_transactions(context: &RunContext, from_s: f64, to_s: f64)
         && !has_parallel_workers(context);
     let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
         let here = rate("database.commits")? + rate("database.rollbacks")?;
-        // Samples of waits are transactions too.
-        let elsewhere = rate("server.transactions")? - here - rate("waits.queries").unwrap_or(0.0);
+        // Samples of waits and of the primary's position are transactions too.
+        let samples = ["waits.queries", "standby.queries"].map(|metric| rate(metric).unwrap_or(0.0));
+        let elsewhere = rate("server.transactions")? - here - samples[0] - samples[1];
         Some(elsewhere + if are_seen { here - rate("driver.server_transactions")? } else { 0.0 })
     };
     // What sessions have not reported of their beginning when the observation begins.

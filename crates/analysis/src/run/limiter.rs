@@ -15,6 +15,7 @@ mod holders;
 mod mixture;
 pub(crate) mod room;
 pub(crate) mod rows;
+mod standby;
 mod unjudged;
 pub(crate) mod utilisation;
 
@@ -66,7 +67,9 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
     let firsts = figures::firsts(facts);
-    let next = holders::advice(facts, judged.name).unwrap_or(judged.next);
+    let of_holder = holders::advice(facts, judged.name);
+    let next = of_holder.or_else(|| standby::advice(facts, judged.name)).unwrap_or(judged.next);
+    let part = if judged.name == Bottleneck::Standby { standby::part(facts) } else { None };
     let is_of_lock = |name| matches!(name, Bottleneck::RowLock | Bottleneck::ClientHeldLock);
     let is_held = is_of_lock(judged.name) || second.is_some_and(is_of_lock);
     let holder = if is_held { holders::owner(facts) } else { None };
@@ -76,6 +79,7 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
         charged,
         next,
         holder,
+        part,
         ..judged
     }
 }
@@ -293,7 +297,10 @@ pub(crate) fn of_run(
         };
         let facts = facts.with(usage, from_s, to_s, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
-        Some(MeasurementFacts { used: utilisation::resource_uses(usage, (from_s, to_s), record), ..facts })
+        let span = (from_s, to_s);
+        let (used, standby) =
+            (utilisation::resource_uses(usage, span, record), standby::stages(usage, span, record));
+        Some(MeasurementFacts { used, standby, ..facts })
     };
     let Some(facts) = facts_of(from_s, to_s) else {
         return unjudged::why(usage, (from_s, to_s), record);

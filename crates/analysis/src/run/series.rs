@@ -4,8 +4,10 @@
 //! read.
 
 mod sessions;
+mod standbys;
 
 pub(crate) use sessions::{KINDS, kind};
+pub use standbys::STANDBY_PANEL;
 
 use std::collections::BTreeMap;
 
@@ -67,6 +69,7 @@ pub(crate) fn series(
     all.push(one("wal_images", "full-page images", "per s", images));
     all.push(one("wal_directory", "WAL kept", "MiB", draw.level("server.wal_directory_bytes", MIB)));
     all.extend(draw.archiver());
+    all.extend(standbys::series(&draw));
     all.extend(draw.memory());
     all.extend(draw.frequency());
     all.extend(draw.counters());
@@ -150,6 +153,7 @@ impl Draw<'_, '_> {
             part("driver", &|split| split.driver),
             part("pgdyno", &|split| Some(split.pgdyno)),
             part("pooler", &|split| split.pooler),
+            part("standbys", &|split| split.standbys),
             part("foreign", &|split| split.foreign),
             part("steal", &|split| Some(split.steal)),
         ]
@@ -213,11 +217,14 @@ impl Draw<'_, '_> {
         ]
     }
 
-    /// Segments of WAL archived, and failed attempts; nothing where there were none.
+    /// Segments of WAL archived, failed attempts, and segments that wait; nothing where there were none.
     fn archiver(&self) -> Vec<TelemetrySeries> {
         let rate = |name: &str, metric: &str| one("archiver", name, "per second", self.rate(metric, 1.0));
-        let mut all =
-            vec![rate("archived", "server.archived"), rate("failed attempts", "server.archive_failures")];
+        let mut all = vec![
+            rate("archived", "server.archived"),
+            rate("failed attempts", "server.archive_failures"),
+            one("archiver", "waiting", "segments", self.level("archive.ready", 1.0)),
+        ];
         if all.iter().all(|series| series.points.iter().all(|(_, n)| *n == 0.0)) {
             all.clear();
         }

@@ -18,7 +18,7 @@ const POOLER_CPU: [&str; 2] = ["pooler.cpu.user", "pooler.cpu.system"];
 const MIN_COVERAGE: f64 = 0.5;
 
 /// So many ticks in a row that begin after a span are followed by no other that overlaps it: as many of each source as may overlap.
-const AFTER_MAX: usize = 5 * OVERLAPS_MAX;
+const AFTER_MAX: usize = 6 * OVERLAPS_MAX;
 
 /// The ticks of a run, placed in time.
 #[derive(Debug, Clone)]
@@ -96,7 +96,9 @@ pub(crate) struct CpuSplit {
     pub(crate) pgdyno: f64,
     /// A pooler or proxy that the load goes through; `None` if there is none on this machine, or it is unknown which process it is.
     pub(crate) pooler: Option<f64>,
-    /// Busy minus server, driver, pooler and pgdyno, and minus those of the other side of a duet; `None` if a part is not
+    /// The processes of standbys on this machine; `None` if there are none.
+    pub(crate) standbys: Option<f64>,
+    /// Busy minus server, driver, pooler, standbys and pgdyno, and minus those of the other side of a duet; `None` if a part is not
     /// known. May be slightly negative: the kernel counts processors and processes separately, in steps of 10 ms.
     pub(crate) foreign: Option<f64>,
 }
@@ -248,10 +250,16 @@ impl<'a> Usage<'a> {
         Some(found)
     }
 
-    /// Transactions of the server per second, without those of pgdyno's samples of waits.
+    /// Transactions of the server per second, without those of pgdyno's samples.
     pub(crate) fn server_transactions(&self, from_s: f64, to_s: f64) -> Option<f64> {
-        let samples = self.rate("waits.queries", from_s, to_s).unwrap_or(0.0);
-        Some((self.rate("server.transactions", from_s, to_s)? - samples).max(0.0))
+        let own = self.own_queries(from_s, to_s);
+        Some((self.rate("server.transactions", from_s, to_s)? - own).max(0.0))
+    }
+
+    /// Statements per second of pgdyno's samples of waits and of the primary's position, each a transaction.
+    pub(crate) fn own_queries(&self, from_s: f64, to_s: f64) -> f64 {
+        let rate = |metric| self.rate(metric, from_s, to_s).unwrap_or(0.0);
+        rate("waits.queries") + rate("standby.queries")
     }
 
     /// Part of a span that a source's ticks cover, 0 to 1.
@@ -290,6 +298,16 @@ impl<'a> Usage<'a> {
         }
     }
 
+    /// Processors that the processes of standbys used; those that send them WAL are of the server.
+    fn standbys(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let all = self.rate("standby.cpu", from_s, to_s)?;
+        let of_senders = self.rate_of(from_s, to_s, "standby.cpu", |placed, _| {
+            let values = placed.tick.values.starting_with("standby.cpu[").iter();
+            values.filter(|(key, _)| key.ends_with("/walsender]")).fold(0.0, |sum, (_, s)| sum + s)
+        });
+        Some(all - of_senders.unwrap_or(0.0))
+    }
+
     /// Users of the processors over a span; `None` if the host was not observed.
     pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
         let busy = self.time_of(HOST_CPU, from_s, to_s)?;
@@ -303,10 +321,11 @@ impl<'a> Usage<'a> {
         };
         let own = self.own((server, driver));
         let pooler = self.time_of(POOLER_CPU, from_s, to_s);
-        let between = pooler.unwrap_or(0.0);
-        let foreign = own.zip(partners).map(|(own, partners)| busy - own - partners - pgdyno - between);
+        let standbys = self.standbys(from_s, to_s);
+        let others = pgdyno + pooler.unwrap_or(0.0) + standbys.unwrap_or(0.0);
+        let foreign = own.zip(partners).map(|(own, partners)| busy - own - partners - others);
         let steal = self.rate("host.cpu.steal", from_s, to_s).unwrap_or(0.0);
-        Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, pooler, foreign })
+        Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, pooler, standbys, foreign })
     }
 
     /// The largest value of `figure` over any `length_s` seconds of consecutive host ticks within a

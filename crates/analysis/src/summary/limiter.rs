@@ -225,6 +225,9 @@ pub struct Limiter {
     /// Whose session held the locks for which most sessions waited, if any did, and if that is known.
     #[serde(skip)]
     pub holder: Option<LockOwner>,
+    /// The part of the wait for a standby that takes most of it, if a standby limits and its stages are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<StandbyPart>,
     /// What was second, and its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<(Bottleneck, String)>,
@@ -247,6 +250,7 @@ impl Limiter {
             firsts: Vec::new(),
             charged: None,
             holder: None,
+            part: None,
             runner_up: None,
             next: name.advice(),
             proofs: Vec::new(),
@@ -267,6 +271,45 @@ pub enum LockOwner {
     Prepared,
 }
 
+/// A part of the wait for a standby, in the order in which a commit passes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StandbyPart {
+    /// Until the standby has written the WAL, and has said so.
+    Way,
+    /// From there on until it is durable.
+    Disk,
+    /// From there on until it is replayed.
+    Replay,
+}
+
+impl StandbyPart {
+    /// The part in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            StandbyPart::Way => "the way to it",
+            StandbyPart::Disk => "its disk",
+            StandbyPart::Replay => "its replay",
+        }
+    }
+
+    /// A change that would show whether it is so.
+    pub fn advice(self) -> &'static str {
+        match self {
+            StandbyPart::Way => {
+                "Try synchronous_commit=local, which lifts it; a shorter way to the standby, or more clients that commit together."
+            }
+            StandbyPart::Disk => {
+                "Try synchronous_commit=remote_write, which does not wait for the standby's disk; a faster disk for its WAL."
+            }
+            StandbyPart::Replay => {
+                "Try synchronous_commit=on, which does not wait for replay; a faster processor for the one process that replays, or no \
+                 queries on the standby that stop it (hot_standby_feedback)."
+            }
+        }
+    }
+}
+
 /// A share that a judgement rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimiterFigure {
@@ -274,7 +317,7 @@ pub struct LimiterFigure {
     pub label: String,
     /// The part's size, 0 to 1.
     pub share: f64,
-    /// The whole: `instants`, `sessions at work`, `waits for locks`, `clients`, `processors`, `time`, `the ceiling`.
+    /// The whole: `instants`, `sessions at work`, `waits for locks`, `the wait for a standby`, `clients`, `processors`, `time`, `the ceiling`.
     pub of: &'static str,
     /// The limiter whose figure it is; none for one that only completes the picture.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -88,3 +88,30 @@ fn archiving_and_frequencies_are_drawn_where_there_are_any() {
     let expected = [("slowest".to_string(), 1200.0), ("fastest".to_string(), 2400.0)];
     assert_eq!(drawn(TickSource::Host, &frequencies, "frequency"), expected);
 }
+
+/// The finding about a queue of segments that has so many more in each second.
+fn queue(begins: f64, grows: f64) -> Option<String> {
+    let mut data = quiet::run(1);
+    let ticks = data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Server);
+    for (n, tick) in ticks.enumerate() {
+        tick.values.extend([("archive.ready".to_string(), (begins + grows * n as f64).max(0.0))]);
+    }
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
+        tick.values.extend([("disk.free_bytes[data]".to_string(), 16.0 * f64::from(1 << 30))]);
+    }
+    let findings = study(&quiet::experiment(1, vec![data])).runs.remove(0).findings;
+    let found = findings.into_iter().find(|finding| finding.id == "archiver-behind")?;
+    assert_eq!(found.severity, Severity::Doubt);
+    Some(found.evidence)
+}
+
+#[test]
+fn an_archiver_is_behind_if_its_queue_is_long_and_grows() {
+    let found = queue(0.0, 1.0).unwrap();
+    assert!(found.contains(" segments waited to be archived at the end"), "{found}");
+    // 1,024 segments of 16 MiB, one a second.
+    assert!(found.contains("; at this rate the disk with WAL is full in 17 min"), "{found}");
+    assert_eq!(queue(10.0, 0.0), None, "it does not grow");
+    assert_eq!(queue(60.0, -1.0), None, "it shrinks");
+    assert_eq!(queue(0.0, 0.02), None, "it is short");
+}

@@ -1,4 +1,4 @@
-//! A standby that commits wait for is part of the number.
+//! A standby that commits wait for is part of the number, and one that stands still is found.
 
 use analysis::finding::{Finding, Severity};
 use model::run::node::{NodeAfter, NodeRecord};
@@ -107,4 +107,33 @@ fn standbys_that_are_not_waited_for_although_they_should_be_void_the_run() {
     assert_eq!(state("2 (s1, s2)", [sync, ("sync", None)]), Some((Severity::Void, words.to_string())));
     let (severity, words) = state("FIRST 2 (s1, s2)", [sync, potential]).unwrap();
     assert!(severity == Severity::Void && words.starts_with("before the load"), "{words}");
+#[test]
+fn replay_that_stands_still_is_doubted_with_its_conflicts() {
+    let stalled =
+        |s: f64| [("standby.replay_stall[s1]", s), ("standby.replay_lag_bytes[s1]", 12.0 * 1_048_576.0)];
+    check(
+        TickSource::Server,
+        &stalled(2.9),
+        Some(("replay-stalled", Severity::Doubt, "`s1` replayed nothing for 2.9 s up to ")),
+    );
+    check(TickSource::Server, &stalled(0.9), None);
+    let more = [("standby.conflicts[s1/snapshot]", 0.1), ("standby.conflicts[s2/lock]", 1.0)];
+    let words = ", and up to 12.0 MiB were behind; 3 conflicts with queries (snapshot)";
+    let values = [&stalled(2.9)[..], &more].concat();
+    check(TickSource::Server, &values, Some(("replay-stalled", Severity::Doubt, words)));
+    let paused = [&stalled(2.9)[..], &[("standby.replay_paused[s1]", 1.0)]].concat();
+    check(TickSource::Server, &paused, Some(("replay-stalled", Severity::Doubt, "; its replay was paused")));
+}
+
+#[test]
+fn replay_that_is_delayed_on_purpose_is_not_doubted() {
+    let mut data = quiet::run(1);
+    data.ticks
+        .iter_mut()
+        .filter(|tick| tick.source == TickSource::Server)
+        .for_each(|tick| tick.values.extend([("standby.replay_stall[s1]".to_string(), 2.0)]));
+    let delay = ("recovery_min_apply_delay".to_string(), "2s".to_string());
+    data.record.case.server.settings.extend([delay]);
+    let found = findings_of(data);
+    assert!(!found.iter().any(|finding| finding.id == "replay-stalled"), "{found:#?}");
 }

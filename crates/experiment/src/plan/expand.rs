@@ -1,6 +1,7 @@
 //! Expands an experiment to its plan: every combination of levels, in randomized blocks.
 
 mod apply;
+mod archive;
 mod creation;
 mod directory;
 pub(crate) mod figures;
@@ -120,6 +121,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     topology::check_use(&cases, problems);
     for case in &cases {
         topology::check(case, problems);
+        archive::check(case, problems);
         outage::check(case, problems);
         problems.take(ledger::of_case(case));
     }

@@ -23,7 +23,7 @@ use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::ServerRecord;
 use observe::host::counters::ProcessCounters;
-use observe::{ObserveSpec, Observer, OurBackends};
+use observe::{ObserveSpec, ObservedStandby, Observer, OurBackends};
 use wire::session::Session;
 use wire::{Conninfo, Host};
 
@@ -45,6 +45,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::reach;
 use crate::site::wal::{Meter, Sizing};
 use crate::stage::Stage;
+use crate::stage::nodes::Standby;
 
 /// Limit for clients to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -77,6 +78,7 @@ impl OneRun<'_> {
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
+            standbys: stage.standbys().iter().filter_map(observed).collect(),
             pooler_pid: record.server.as_ref().and_then(|server| pooler(server, conninfo, place)),
             ..self.observe(place, conninfo)?
         };
@@ -286,6 +288,13 @@ impl OneRun<'_> {
             ..ObserveSpec::of_host()
         })
     }
+}
+
+/// A standby to observe, if it runs.
+fn observed(standby: &Standby) -> Option<ObservedStandby> {
+    let server = standby.server()?;
+    let name = standby.name().to_string();
+    Some(ObservedStandby { name, conninfo: server.conninfo(), pid: server.pid() as i32 })
 }
 
 /// The process of this machine that answers before the server, if one does.

@@ -55,6 +55,7 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && case.os == next.os
         && case.factors == next.factors
         && case.carried.are_same(&next.carried, "topology.")
+        && case.carried.are_same(&next.carried, "archive.")
         && wal(case) == wal(next)
 }
 

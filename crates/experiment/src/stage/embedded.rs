@@ -24,6 +24,7 @@ use wire::conninfo::{LoadBalanceHosts, TargetSessionAttrs};
 use super::{LOADED, MADE_UNDER, data_words, labels, made_under, nodes, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
+use crate::stage::archive::ArchivedWal;
 use crate::stage::directory_data::DirectoryCase;
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::nodes::node::NodeAccess;
@@ -50,9 +51,10 @@ const N_STARTS: u32 = 4;
 
 /// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
-    // Declared first, so that standbys end before their primary, and the server before the claim on its cluster.
+    // Declared first, so that standbys end before their primary, and the server before what it archived and the claim on its cluster.
     pub(super) standbys: Standbys,
     pub(super) server: Option<OwnServer>,
+    archived: ArchivedWal,
     pub(super) cluster: Cluster,
     pub(super) key: ClusterKey,
     /// How the server was started.
@@ -76,6 +78,7 @@ impl Embedded {
         Embedded {
             standbys: Standbys::default(),
             server: None,
+            archived: ArchivedWal::default(),
             cluster,
             key,
             options,
@@ -263,6 +266,7 @@ impl Embedded {
         settings.extend(wal::settings(case.wal, case.window));
         settings.extend(nodes::settings_of_primary(case));
         nodes::expect_memory(case, &settings, site.environment.memory_bytes)?;
+        settings.extend(self.archived.begin(case, &self.cluster)?);
         let applied = os::apply(case, site.changes.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;

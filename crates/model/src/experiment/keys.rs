@@ -143,11 +143,12 @@ const FREE: &[KeyRow] = &[KeyRow {
 }];
 
 /// The table of keys, section by section.
-pub const KEYS: [&[KeyRow]; 12] = [
+pub const KEYS: [&[KeyRow]; 13] = [
     header::ROWS,
     TARGETS,
     server::ROWS,
     topology::ROWS,
+    topology::archive::ROWS,
     OUTAGES,
     workload::ROWS,
     run::ROWS,

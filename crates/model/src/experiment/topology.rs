@@ -1,4 +1,4 @@
-//! The servers besides the primary: how many standbys, and which of them a commit waits for.
+//! What is besides the primary: how many standbys, which of them a commit waits for, and what archives its WAL.
 
 mod standbys;
 mod way;
@@ -11,12 +11,26 @@ use serde::{Deserialize, Serialize};
 pub use self::standbys::{SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 pub use self::way::{ByteRate, RoundTrip};
 pub use crate::experiment::keys::topology::TopologySection;
+pub use crate::experiment::keys::topology::archive::ArchiveSection;
 use crate::text::word_enum::words;
 
 impl TopologySection {
     /// Whether it is that of an experiment that says nothing.
     pub fn is_default(&self) -> bool {
         *self == TopologySection::default()
+    }
+}
+
+words! {
+    /// What archives the WAL of a server that pgdyno runs.
+    ArchiveKind, "a way to archive" {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// A durable copy of each segment on this machine.
+        Copy = "copy",
+        /// A command of the user's.
+        Command = "command",
     }
 }
 

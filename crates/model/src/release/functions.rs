@@ -10,6 +10,8 @@ pub const SETTINGS_MAY_BE_MISSING: Feature = since(90_600);
 pub const CONTROL_SYSTEM: Feature = since(90_600);
 /// `pg_ls_waldir()`: the files of WAL for whoever may see statistics (10).
 pub const LIST_OF_WAL: Feature = since(100_000);
+/// `pg_ls_archive_statusdir()`: which segments of WAL wait to be archived (12).
+pub const LIST_OF_ARCHIVING: Feature = since(120_000);
 /// `hashtextextended`: a hash of 64 bits (11).
 pub const HASHES_OF_64_BITS: Feature = since(110_000);
 /// MD5 is OpenSSL's, which refuses it in FIPS mode (14).
@@ -27,6 +29,11 @@ pub const WAL_DIRECTORY: Renamed = renamed(100_000, "pg_xlog", "pg_wal");
 pub const WAL_DIFFERENCE: Renamed = renamed(100_000, "pg_xlog_location_diff", "pg_wal_lsn_diff");
 /// The last position that a standby has replayed (10).
 pub const WAL_REPLAYED: Renamed = renamed(100_000, "pg_last_xlog_replay_location", "pg_last_wal_replay_lsn");
+/// The last position that a standby has received and made durable (10).
+pub const WAL_RECEIVED: Renamed =
+    renamed(100_000, "pg_last_xlog_receive_location", "pg_last_wal_receive_lsn");
+/// Whether replay is paused (10).
+pub const REPLAY_PAUSED: Renamed = renamed(100_000, "pg_is_xlog_replay_paused", "pg_is_wal_replay_paused");
 /// The position up to which WAL is written (10).
 pub const WAL_WRITTEN: Renamed = renamed(100_000, "pg_current_xlog_location", "pg_current_wal_lsn");
 /// The position up to which WAL is inserted (10).

@@ -19,6 +19,8 @@ pub const PARALLEL_WORKER_TYPE: Feature = since(110_000);
 pub const REPLICATION_LAGS: Feature = since(100_000);
 /// `pg_stat_activity.leader_pid` (13).
 pub const LEADERS: Feature = since(130_000);
+/// `pg_stat_wal_receiver` (9.6).
+pub const WAL_RECEIVER: Feature = since(90_600);
 /// `pg_stat_slru` (13).
 pub const SLRU: Feature = since(130_000);
 /// `pg_stat_activity.query_id` (14).
@@ -46,6 +48,16 @@ pub const UNKNOWN_WITHOUT: [(&str, Feature, &str); 2] = [
 
 /// A metric, its instance and the expression over the view's columns that it is.
 pub type Column = (&'static str, &'static str, &'static str);
+
+/// `pg_stat_database_conflicts c`: the kind of a conflict, and the column that counts it.
+pub const CONFLICT_COLUMNS: [Given<(&str, &str)>; 6] = [
+    given(Feature::ALWAYS, ("tablespace", "c.confl_tablespace")),
+    given(Feature::ALWAYS, ("lock", "c.confl_lock")),
+    given(Feature::ALWAYS, ("snapshot", "c.confl_snapshot")),
+    given(Feature::ALWAYS, ("buffer pin", "c.confl_bufferpin")),
+    given(Feature::ALWAYS, ("deadlock", "c.confl_deadlock")),
+    given(IO, ("logical slot", "c.confl_active_logicalslot")),
+];
 
 /// `pg_stat_bgwriter b`, and since 17 `pg_stat_checkpointer c` and backends' operations in `pg_stat_io` as `o`.
 pub const CHECKPOINT_COLUMNS: [Given<Column>; 17] = [

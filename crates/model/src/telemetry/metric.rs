@@ -67,7 +67,7 @@ pub const VALUE_MAX: f64 = 1e18;
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.
-pub const OPTIONAL: [&str; 8] = [
+pub const OPTIONAL: [&str; 9] = [
     "statements.",
     "database.read_time",
     "server.wal_write_time",
@@ -76,6 +76,7 @@ pub const OPTIONAL: [&str; 8] = [
     "host.cpu.frequency",
     "counters.",
     "server.wal_directory_bytes",
+    "archive.",
 ];
 
 #[cfg(test)]

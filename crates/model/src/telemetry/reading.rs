@@ -23,6 +23,8 @@ pub enum TickSource {
     Remote,
     /// The machine of pgdyno and its driver, where `Host` is the server's: the same metrics as of `Host`.
     DriverHost,
+    /// A standby, against its primary.
+    Standby,
 }
 
 /// One tick of one source: a line of `readings.jsonl`.

@@ -7,6 +7,7 @@
 //! wrong by 10 ms for each living process, but sums over ticks are right.
 
 pub(crate) mod affinity;
+pub(crate) mod standbys;
 pub(crate) mod strangers;
 
 use std::collections::HashMap;
@@ -167,6 +168,11 @@ fn add(used: &mut TreeUsage, stat: &Stat) {
     used.user_s += (stat.utime as f64 + stat.cutime as f64) / ticks_per_s;
     used.system_s += (stat.stime as f64 + stat.cstime as f64) / ticks_per_s;
     used.n_processes += 1;
+}
+
+/// A process by its id.
+fn of_pid(pid: i32) -> Option<Process> {
+    stat(pid).as_ref().map(Process::from_stat)
 }
 
 fn stat(pid: i32) -> Option<Stat> {

@@ -17,6 +17,7 @@ use crate::host::counters::ProcessCounters;
 use crate::host::device::{self, Space};
 use crate::host::network::Network;
 use crate::host::process::affinity;
+use crate::host::process::standbys::StandbyProcesses;
 use crate::host::process::strangers::Strangers;
 use crate::host::process::{self, IoBytes, Process, ProcessTree, RunDelays};
 use crate::host::provisioned::Provisioned;
@@ -35,6 +36,7 @@ pub(crate) struct HostWatch {
     tree: Option<ProcessTree>,
     /// The pooler or proxy that the load goes through.
     pooler: Option<ProcessTree>,
+    standbys: StandbyProcesses,
     strangers: Strangers,
     times: BackendTimes,
     run_delays: RunDelays,
@@ -106,6 +108,7 @@ impl HostWatch {
             nearly_full: BTreeSet::new(),
             tree: None,
             pooler: None,
+            standbys: StandbyProcesses::default(),
             strangers: Strangers::default(),
             times: BackendTimes::default(),
             run_delays: RunDelays::default(),
@@ -138,6 +141,11 @@ impl HostWatch {
         HostWatch { pooler: pid.and_then(|pid| ProcessTree::new(pid).ok()), ..self }
     }
 
+    /// Reads the processor time of the processes of standbys, too, which belong to the server.
+    pub(crate) fn with_standbys(self, standbys: StandbyProcesses) -> HostWatch {
+        HostWatch { standbys, ..self }
+    }
+
     /// Observes until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
         let mut last = self.read(control).at;
@@ -167,6 +175,7 @@ impl HostWatch {
         system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
         let processes = self.read_server();
         let of_pooler = self.read_pooler();
+        let of_standbys = self.standbys.read(&mut self.gather);
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
             self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
@@ -182,7 +191,8 @@ impl HostWatch {
         if let Some(processes) = &processes {
             self.read_processes(control, processes);
         }
-        self.read_strangers(processes.iter().flatten().chain(&of_pooler).map(|process| process.pid));
+        let known = processes.iter().flatten().chain(&of_pooler).chain(&of_standbys);
+        self.read_strangers(known.map(|process| process.pid));
         if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
             self.gather.put("driver.run_delay", "", delay_s);
         }

@@ -9,6 +9,7 @@
 use model::release::{Release, functions, privileges, settings, statistics};
 use wire::quote_literal;
 
+use crate::server::archive;
 use crate::server::sessions;
 use crate::server::statements::{self, StatExtension};
 
@@ -136,6 +137,7 @@ pub(crate) fn parts(version_num: u32, scope: StatisticsScope) -> Vec<StatementPa
         ),
     ];
     parts.push(part("server.archived", archiver()));
+    parts.push(part("archive.ready", archive::queue(release)));
     parts.push(part("server.replication_lag_bytes", replication(version_num)));
     if release.has(statistics::SLRU) {
         parts.push(part("server.slru.reads", slru()));

@@ -58,6 +58,7 @@ fn name(source: TickSource) -> &'static str {
         TickSource::Driver => "driver",
         TickSource::Remote => "remote",
         TickSource::DriverHost => "driver_host",
+        TickSource::Standby => "standby",
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use analysis::run::imports::PANEL;
+use analysis::run::series::STANDBY_PANEL;
 use analysis::summary::{ResourceUsage, RunSummary, Second, TelemetrySeries};
 use serde::Serialize;
 
@@ -19,13 +20,15 @@ const MAX_RESOURCES: usize = 8;
 const LIMITS: [&str; 2] = ["sessions", "ceilings"];
 
 /// The other panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 21] = [
+const PANELS: [&str; 23] = [
     "cpu",
     "disk",
     "wal",
     "wal_images",
     "wal_directory",
     "archiver",
+    STANDBY_PANEL,
+    "standby_cpu",
     "waits",
     "server",
     "psi",
@@ -160,7 +163,11 @@ fn telemetry(series: &[TelemetrySeries], guides: &[Guide]) -> Vec<Panel> {
             keys.push((&s.panel, &s.unit));
         }
     }
-    let place = |panel: &str| PANELS.iter().position(|known| *known == panel).unwrap_or(usize::MAX);
+    // A standby has panels of its own.
+    let place = |panel: &str| {
+        let wanted = if panel.starts_with(STANDBY_PANEL) { STANDBY_PANEL } else { panel };
+        PANELS.iter().position(|known| *known == wanted).unwrap_or(usize::MAX)
+    };
     keys.sort_by_key(|(panel, _)| place(panel));
     let of_key = |(panel, unit): &(&str, &str)| {
         let lines = others.iter().filter(|s| (s.panel.as_str(), s.unit.as_str()) == (*panel, *unit));
@@ -228,6 +235,10 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
     if let Some(name) = panel.strip_prefix(PANEL) {
         return (format!("{} (imported)", phrases::capital(name)), "plain");
     }
+    if let Some(name) = panel.strip_prefix(STANDBY_PANEL) {
+        let what = if unit == "s" { "age of the WAL" } else { "WAL" };
+        return (format!("Standby {name}: {what} that it has not yet"), "plain");
+    }
     match (panel, unit) {
         ("sessions", _) => ("Sessions by what they do".to_string(), "share"),
         ("ceilings", _) => ("Use of ceilings".to_string(), "plain"),
@@ -248,6 +259,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("wal", _) => ("WAL written".to_string(), "plain"),
         ("wal_images", _) => ("Full-page images in the WAL".to_string(), "plain"),
         ("wal_directory", _) => ("WAL kept on disk".to_string(), "plain"),
+        ("archiver", "segments") => ("Segments of WAL that wait to be archived".to_string(), "plain"),
+        ("standby_cpu", _) => ("Processes of standbys, of one processor".to_string(), "plain"),
         ("archiver", _) => ("Archiving of WAL".to_string(), "plain"),
         ("frequency", _) => ("Frequency of processors".to_string(), "plain"),
         ("ipc", _) => ("Instructions of the server per cycle".to_string(), "plain"),

@@ -1,9 +1,16 @@
-//! The finding about WAL that could not be archived.
+//! The findings about WAL that could not be archived, or not fast enough.
 
-use model::text::prose::plural;
+use model::run::server::ServerRecord;
+use model::text::prose::{duration, plural};
+use model::text::units::size_bytes;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::{Rule, RuleCheck, RunContext};
+
+/// Segments that may wait at the end: one that was just filled, and one at work.
+const READY_MAX: f64 = 2.0;
+/// Size of a segment where the server does not say it (PostgreSQL's default).
+const SEGMENT_BYTES: u64 = 16 << 20;
 
 pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     id: "archiving-failed",
@@ -30,4 +37,54 @@ fn archiving_failed(context: &RunContext) -> Option<Finding> {
         plural(archived, "segment")
     );
     Some(ARCHIVING_FAILED.finds(Severity::Doubt, evidence))
+}
+
+pub(in crate::findings) const ARCHIVER_BEHIND: Rule = Rule {
+    id: "archiver-behind",
+    title: "WAL is written faster than it is archived",
+    severity: "Doubt when more than 2 segments wait to be archived at the end of the measurement, and more than in its middle and at its \
+               beginning",
+    source: "PostgreSQL documentation, continuous archiving: the archiver must keep up with the rate at which WAL is written; 2 is our \
+             convention: one that was just filled, and one at work",
+    advice: "Make the command faster (several segments at a time, asynchronously), write less WAL (wal_compression, fewer checkpoints), or \
+             offer a lower rate; the rate that it sustains is what was archived, not what was written.",
+    evidence: "Files `.ready` in archive_status each second (pg_ls_archive_statusdir), and free space of the device with WAL.",
+    why: "The number is that of a server which goes on until the disk with its WAL is full, and then stops.",
+    tested: "On a server that pgdyno runs with archive.command = \"false\".",
+    check: RuleCheck::Run(archiver_behind),
+};
+
+fn archiver_behind(context: &RunContext) -> Option<Finding> {
+    let (from_s, to_s) = context.line.measured_span()?;
+    let within =
+        context.usage.with_key("archive.ready").filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
+    let ready: Vec<(f64, f64)> = within.map(|(placed, n)| (placed.to_s, n)).collect();
+    let ((first_s, first), (_, middle), (last_s, last)) =
+        (*ready.first()?, *ready.get(ready.len() / 2)?, *ready.last()?);
+    if last <= READY_MAX || last <= first || last <= middle {
+        return None;
+    }
+    let archived = context.usage.rate("server.archived", from_s, to_s).unwrap_or(0.0) * (to_s - from_s);
+    let per_s = (last - first) / (last_s - first_s);
+    let full = until_full_s(context, per_s);
+    let evidence = format!(
+        "{} waited to be archived at the end, {first:.0} at the beginning, and {} archived meanwhile{}",
+        plural(format!("{last:.0}"), "segment"),
+        if archived.round() == 1.0 { "1 was".to_string() } else { format!("{archived:.0} were") },
+        full.map_or(String::new(), |s| format!(
+            "; at this rate the disk with WAL is full in {}",
+            duration(s)
+        ))
+    );
+    Some(ARCHIVER_BEHIND.finds(Severity::Doubt, evidence))
+}
+
+/// When the disk with WAL is full if so many segments more are kept each second.
+fn until_full_s(context: &RunContext, segments_per_s: f64) -> Option<f64> {
+    let free = |key: &str| context.usage.with_key(key).last().map(|(_, bytes)| bytes);
+    let free_bytes = free("disk.free_bytes[wal]").or_else(|| free("disk.free_bytes[data]"))?;
+    let server = context.data.record.server.as_ref();
+    let size = server.and_then(|server: &ServerRecord| server.setting("wal_segment_size"));
+    let segment_bytes = size.and_then(|size| size_bytes(size, 1)).unwrap_or(SEGMENT_BYTES);
+    (segments_per_s > 0.0).then(|| free_bytes / (segments_per_s * segment_bytes as f64))
 }

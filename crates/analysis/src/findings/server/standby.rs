@@ -1,12 +1,14 @@
-//! Findings about standbys: those that commits wait for, and those that pgdyno runs.
+//! Findings about standbys: those that commits wait for, those that pgdyno runs, and one whose replay stands still.
 
+use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::plan::RunState;
 use model::run::node::{NodeRecord, is_waited_for};
 use model::telemetry::reading::key;
 use model::telemetry::wait::WaitStage;
 
 use crate::finding::{Finding, Severity};
-use crate::findings::format::{bytes, figure, list, percent, plural};
+use crate::findings::format::{bytes, figure, list, moment, percent, plural};
 use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
 
 /// Share of the instants in which some session waits for a standby, from which on the standby is part of the number.
@@ -146,4 +148,85 @@ fn same_machine(context: &RunContext) -> Option<Finding> {
     let evidence =
         || format!("{} and the primary share {processors} and the devices of one machine", list(&names, 9));
     (!names.is_empty()).then(|| SAME_MACHINE.finds(Severity::Doubt, evidence()))
+/// How long replay may stand still, seconds: our convention, far longer than a record takes.
+const STALLED_S_MIN: f64 = 1.0;
+/// The setting with which replay stands still on purpose.
+const DELAY: &str = "recovery_min_apply_delay";
+
+pub(in crate::findings) const REPLAY_STALLED: Rule = Rule {
+    id: "replay-stalled",
+    title: "A standby stopped replaying",
+    severity: "Doubt when a standby replayed nothing for 1 s or longer while WAL that it had received waited, unless it delays replay on purpose",
+    source: "PostgreSQL documentation, hot standby, handling query conflicts: replay waits for queries up to max_standby_streaming_delay; 1 s \
+             is our convention",
+    advice: "Look at what the standby did then: a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused replay, \
+             or a disk or processor that it did not get.",
+    evidence: "Positions of the standby ten times a second (pg_last_wal_receive_lsn, pg_last_wal_replay_lsn), pg_stat_database_conflicts.",
+    why: "Reads on the standby were stale, commits with remote_apply waited, and a failover then would have taken longer.",
+    tested: "On a server with a standby that pgdyno runs, the startup process stopped by a signal for 3 s.",
+    check: RuleCheck::Run(replay_stalled),
+};
+
+fn replay_stalled(context: &RunContext) -> Option<Finding> {
+    let (from_s, to_s) = context.line.measured_span()?;
+    if delays_replay(&context.data.record.case) {
+        return None;
+    }
+    let standbys = context.usage.instances("standby.replay_stall");
+    let stalled: Vec<String> =
+        standbys.iter().filter_map(|name| stall_words(context, name, (from_s, to_s))).collect();
+    (!stalled.is_empty()).then(|| REPLAY_STALLED.finds(Severity::Doubt, list(&stalled, 3)))
+}
+
+/// `s1 replayed nothing for 2.9 s up to 7 s, and 12 MiB were behind; 1 conflict (snapshot)`.
+fn stall_words(context: &RunContext, name: &str, span: (f64, f64)) -> Option<String> {
+    let (from_s, to_s) = span;
+    let usage = context.usage;
+    let within = |key: &str| -> Vec<(f64, f64)> {
+        let readings = usage.with_key(key).filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
+        readings.map(|(placed, value)| (placed.to_s, value)).collect()
+    };
+    let most = |key: &str| within(key).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (end_s, stalled_s) = most(&key("standby.replay_stall", name))?;
+    if stalled_s < STALLED_S_MIN {
+        return None;
+    }
+    let behind = most(&key("standby.replay_lag_bytes", name)).map_or(String::new(), |(_, bytes)| {
+        format!(", and up to {} were behind", model::text::prose::bytes(bytes))
+    });
+    let is_paused = within(&key("standby.replay_paused", name)).iter().any(|(_, paused)| *paused > 0.0);
+    let paused = if is_paused { "; its replay was paused" } else { "" };
+    let until = moment(end_s);
+    Some(format!(
+        "`{name}` replayed nothing for {stalled_s:.1} s up to {until}{behind}{paused}{}",
+        conflicts(context, name, span)
+    ))
+}
+
+/// The queries that a standby's replay cancelled, by kind.
+fn conflicts(context: &RunContext, name: &str, span: (f64, f64)) -> String {
+    let (from_s, to_s) = span;
+    let mut by_kind: Vec<(String, f64)> = Vec::new();
+    for instance in context.usage.instances("standby.conflicts") {
+        let kind = instance.strip_prefix(name).and_then(|rest| rest.strip_prefix('/'));
+        let Some(kind) = kind else { continue };
+        let key = key("standby.conflicts", &instance);
+        let n = context.usage.rate_of_key(&key, from_s, to_s).unwrap_or(0.0) * (to_s - from_s);
+        if n.round() > 0.0 {
+            by_kind.push((kind.to_string(), n.round()));
+        }
+    }
+    if by_kind.is_empty() {
+        return String::new();
+    }
+    let n: f64 = by_kind.iter().map(|(_, n)| n).sum();
+    let kinds: Vec<&str> = by_kind.iter().map(|(kind, _)| kind.as_str()).collect();
+    format!("; {} with queries ({})", plural(n, "conflict"), kinds.join(", "))
+}
+
+/// Whether the case asks for a delay of replay.
+fn delays_replay(case: &Case) -> bool {
+    let of_standbys = case.get(keys::topology::STANDBY_SETTINGS);
+    let mut settings = of_standbys.iter().chain(&case.server.settings);
+    settings.any(|(name, value)| name.eq_ignore_ascii_case(DELAY) && !value.trim().starts_with('0'))
 }

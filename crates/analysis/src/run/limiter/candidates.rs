@@ -6,7 +6,7 @@ use crate::run::limiter::CANDIDATE;
 use crate::run::limiter::facts::MeasurementFacts;
 use crate::run::limiter::room::Limited;
 use crate::run::limiter::utilisation::ResourceUse;
-use crate::run::limiter::{charged, holders};
+use crate::run::limiter::{charged, holders, standby};
 use crate::summary::limiter::Bottleneck;
 
 /// From here on, something is at its limit.
@@ -229,9 +229,10 @@ fn stages(facts: &MeasurementFacts) -> Vec<Candidate> {
         let holds = share + facts.roots_in(stage) * facts.share_in(WaitStage::Lock);
         (is_for_all && holds >= SHARE_MIN || holds >= 0.4).then(|| {
             let evidence = format!(
-                "at {:.0} % of the instants somebody was {words}, and {:.0} % of the sessions at work waited for it",
+                "at {:.0} % of the instants somebody was {words}, and {:.0} % of the sessions at work waited for it{}",
                 100.0 * occupied,
-                100.0 * holds.min(1.0)
+                100.0 * holds.min(1.0),
+                if stage == WaitStage::Standby { standby::words(facts) } else { String::new() }
             );
             (name, occupied, evidence)
         })

@@ -8,6 +8,7 @@ use model::telemetry::wait::{self, WaitStage};
 use crate::run::limiter::candidates::{AT_LIMIT, UNSEEN_MIN};
 use crate::run::limiter::holders;
 use crate::run::limiter::room::{self, Limited, Room};
+use crate::run::limiter::standby::StandbyStages;
 use crate::run::limiter::utilisation::ResourceUse;
 use crate::run::resources::{busiest_thread, busy_threads};
 use crate::run::timeline::Placed;
@@ -101,6 +102,8 @@ pub(crate) struct MeasurementFacts {
     pub(crate) is_local: bool,
     /// Sessions of the load.
     pub(crate) n_clients: f64,
+    /// The stages of the standby that commits wait for.
+    pub(crate) standby: Option<StandbyStages>,
     /// Devices and the network against their ceilings.
     pub(crate) used: Vec<ResourceUse>,
 }
@@ -206,7 +209,8 @@ impl MeasurementFacts {
             // Of what is not bound to these processors, all may have been there.
             Some((_, (busy, _))) => {
                 let by_driver = if is_apart { 0.0 } else { split.driver.unwrap_or(0.0) };
-                let others = by_driver + split.pgdyno + split.pooler.unwrap_or(0.0);
+                let others =
+                    by_driver + split.pgdyno + split.pooler.unwrap_or(0.0) + split.standbys.unwrap_or(0.0);
                 split.foreign.map(|_| (busy - split.server.unwrap_or(0.0) - others).max(0.0))
             }
             None => split.foreign,

@@ -3,6 +3,7 @@
 use model::telemetry::wait::WaitStage;
 
 use crate::run::limiter::facts::MeasurementFacts;
+use crate::run::limiter::standby;
 use crate::run::limiter::utilisation::ResourceUse;
 use crate::summary::limiter::{Bottleneck, LimiterFigure};
 
@@ -60,7 +61,11 @@ fn behind(facts: &MeasurementFacts, name: Bottleneck) -> Vec<LimiterFigure> {
         Bottleneck::Driver => driver(facts).into_iter().chain([for_client(facts)]).collect(),
         Bottleneck::WalSync => stage(facts, WaitStage::WalFlush, "writing or syncing WAL"),
         Bottleneck::WalVolume => stage(facts, WaitStage::WalInit, "creating a segment of WAL"),
-        Bottleneck::Standby => stage(facts, WaitStage::Standby, "waiting for a standby"),
+        Bottleneck::Standby => {
+            let of_wait = |(words, share)| figure(words, share, "the wait for a standby");
+            let parts = standby::shares(facts).into_iter().map(of_wait);
+            stage(facts, WaitStage::Standby, "waiting for a standby").into_iter().chain(parts).collect()
+        }
         Bottleneck::DataRead => stage(facts, WaitStage::DataRead, "reading data"),
         Bottleneck::DataWrite => stage(facts, WaitStage::DataWrite, "writing data in a session"),
         Bottleneck::Memory => stage(facts, WaitStage::Spill, "using a temporary file"),

@@ -15,6 +15,7 @@ mod idle;
 mod lacking;
 mod locks;
 mod mixture;
+mod standby;
 
 fn facts(
     sessions: &[(&str, f64)],

@@ -158,19 +158,15 @@ mod tests {
 
     #[test]
     fn all_cases_with_standbys_have_a_relay_if_one_has() {
-        let outages = "outage = [\"kill-primary\", \"cut s1\"]\nworkload.pace = \"100/s\"\nworkload.clients = 4\nrun.measure = \"60s\"\n";
-        let outages = |n: u32| format!("{outages}topology.standbys = {n}\n");
+        let one = "[workload]\nclients = 1\n[topology]\nstandbys = 1\n";
+        let outages = "[[outage]]\ndo = [\"kill-primary\", \"cut s1\"]\n[workload]\npace = \"100/s\"\nclients = 4\n\
+                       [run]\nmeasure = \"60s\"\n[topology]\nstandbys = 1\n";
+        let factor = "[workload]\nclients = 1\n[topology]\nstandbys = [0, 1]\ndelay = \"5ms\"\n";
         for (text, expected) in [
-            ("topology.standbys = 1\nworkload.clients = 1".to_string(), vec![None]),
-            (
-                "topology.standbys = [0, 1]\ntopology.delay = \"5ms\"\nworkload.clients = 1".to_string(),
-                vec![None, Some("5ms")],
-            ),
-            (
-                "topology.standbys = 1\ntopology.rate = \"1MB/s\"\nworkload.clients = 1".to_string(),
-                vec![Some("0ms")],
-            ),
-            (outages(1), vec![Some("0ms"), Some("0ms")]),
+            (one.to_string(), vec![None]),
+            (factor.to_string(), vec![None, Some("5ms")]),
+            (format!("{one}rate = \"1MB/s\"\n"), vec![Some("0ms")]),
+            (outages.to_string(), vec![Some("0ms"), Some("0ms")]),
         ] {
             let expected: Vec<Option<String>> =
                 expected.into_iter().map(|ms| ms.map(str::to_string)).collect();

@@ -24,7 +24,7 @@ pub struct Carried(BTreeMap<&'static str, Value>);
 static SILENT: LazyLock<Experiment> = LazyLock::new(Experiment::default);
 
 /// Sections whose keys cases carry by their whole names: `kind`, `mode` and `size` alone would not say of what.
-const BY_WHOLE_NAME: [&str; 2] = ["topology", "pooler"];
+const BY_WHOLE_NAME: [&str; 3] = ["topology", "pooler", "archive"];
 
 /// The rows whose values cases carry, each with its name in a case and what it changes for comparisons.
 pub fn rows() -> impl Iterator<Item = (&'static KeyRow, &'static str, Differs)> {

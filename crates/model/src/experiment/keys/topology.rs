@@ -1,5 +1,7 @@
 //! `[topology]`: the servers besides the primary.
 
+pub mod archive;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::option::KeyOption;
 use super::row::{Differs, KeyKind, SETTING, of_place, row};
 use super::section;
+// What the rows of the section below need.
+use super::{default_of, key, row, value};
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::topology::{ByteRate, RoundTrip, STANDBYS_MAX, Synchronous};
 use crate::text::units::SettingValue;

@@ -19,7 +19,7 @@ use crate::experiment::prepare::RestoreBy;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
-use crate::experiment::topology::{ByteRate, Reads, RoundTrip, Synchronous};
+use crate::experiment::topology::{ArchiveKind, ByteRate, Reads, RoundTrip, Synchronous};
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::text::share::Share;
@@ -193,6 +193,7 @@ displayed!(
     TransparentHugePages,
     Numa,
     Reads,
+    ArchiveKind,
 );
 
 /// Types of levels that files may write in several forms.

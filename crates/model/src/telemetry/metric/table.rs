@@ -1,9 +1,27 @@
 //! The table of metrics: a metric exists if and only if it is one row here.
 
+mod nodes;
+
 use super::{Metric, counter, gauge};
 
 /// Every metric that pgdyno records.
-pub const METRICS: &[Metric] = &[
+pub const METRICS: &[Metric] = &joined();
+
+const N_METRICS: usize = OF_ONE_SERVER.len() + nodes::OF_NODES.len();
+
+/// The rows of all files, in order.
+const fn joined() -> [Metric; N_METRICS] {
+    let mut all = [OF_ONE_SERVER[0]; N_METRICS];
+    let mut n = 0;
+    while n < N_METRICS {
+        let is_first = n < OF_ONE_SERVER.len();
+        all[n] = if is_first { OF_ONE_SERVER[n] } else { nodes::OF_NODES[n - OF_ONE_SERVER.len()] };
+        n += 1;
+    }
+    all
+}
+
+const OF_ONE_SERVER: &[Metric] = &[
     counter("host.cpu.user", "cpu", "s", "time in user code, niced or not (/proc/stat)"),
     counter("host.cpu.system", "cpu", "s", "time in the kernel, interrupts included (/proc/stat)"),
     counter("host.cpu.iowait", "cpu", "s", "idle with I/O outstanding (/proc/stat)"),
@@ -225,21 +243,6 @@ pub const METRICS: &[Metric] = &[
         "",
         "bytes",
         "size of the files of WAL that the server keeps, recycled ones included (pg_ls_waldir, 10 and later; before that pg_stat_file)",
-    ),
-    counter("server.archived", "", "1", "segments of WAL archived (pg_stat_archiver)"),
-    counter("server.archive_failures", "", "1", "failed attempts to archive one (pg_stat_archiver)"),
-    gauge(
-        "server.replication_lag_bytes",
-        "standby/stage",
-        "bytes",
-        "WAL that a receiver has not yet written (`write`), made durable (`flush`) or replayed (`replay`), by application_name \
-         (pg_stat_replication)",
-    ),
-    gauge(
-        "server.replication_lag",
-        "standby/stage",
-        "s",
-        "the same as time, from 10 on (write_lag, flush_lag, replay_lag)",
     ),
     counter("server.slru.reads", "cache", "1", "blocks read (pg_stat_slru, 13 and later); absent is 0"),
     counter("server.slru.writes", "cache", "1", "blocks written (pg_stat_slru); absent is 0"),
@@ -554,13 +557,6 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge("database.bytes", "", "bytes", "size of the database, once a minute (pg_database_size)"),
     counter("pgdyno.cpu", "", "s", "CPU time of pgdyno's own process, without the driver (getrusage)"),
-    counter(
-        "pooler.cpu.user",
-        "",
-        "s",
-        "user time of the process on the observed machine that holds the other end of the load's connections, a pooler or a proxy (/proc/PID/stat)",
-    ),
-    counter("pooler.cpu.system", "", "s", "kernel time of that process (/proc/PID/stat)"),
     counter(
         "host.process_cpu",
         "process",

@@ -27,6 +27,7 @@ const NEEDS: &[(&str, &str, &str)] = &[
     (keys::topology::SLOTS.name, "", "topology.standbys = 1"),
     (keys::topology::DELAY.name, r#"["0ms", "10ms"]"#, "topology.standbys = 1"),
     (keys::topology::RATE.name, r#"["1MB/s", "10MB/s"]"#, "topology.standbys = 1"),
+    (keys::topology::archive::KIND.name, r#"["none", "copy"]"#, ""),
     (keys::OUTAGE, r#"["kill-primary", "stop-primary"]"#, "workload.pace = \"100/s\""),
     (keys::workload::THREADS.name, "", "workload.clients = 8"),
     (

@@ -20,6 +20,7 @@ pub(super) enum Thing {
     Scripts,
     Data,
     Apply,
+    Archive,
     Source,
     BinDir,
     Settings,
@@ -44,6 +45,7 @@ pub(super) const THINGS: [Thing; 20] = [
     Thing::Scripts,
     Thing::Data,
     Thing::Apply,
+    Thing::Archive,
     Thing::Source,
     Thing::BinDir,
     Thing::Settings,
@@ -70,6 +72,7 @@ impl Thing {
             Thing::Scripts => keys::workload::SCRIPTS.name,
             Thing::Data => keys::workload::DATA.name,
             Thing::Apply => keys::workload::APPLY.name,
+            Thing::Archive => keys::topology::archive::COMMAND.name,
             Thing::Source => keys::server::SOURCE.name,
             Thing::BinDir => keys::server::BIN_DIR.name,
             Thing::Settings => keys::server::SETTINGS.name,
@@ -103,9 +106,10 @@ impl Thing {
                 keys::workload::DIRECTORIES.name,
             ],
             Thing::Apply => &[keys::workload::APPLY.name],
+            Thing::Archive => &[keys::topology::archive::COMMAND.name],
             Thing::Source => &[keys::server::SOURCE.name, keys::server::REVISION.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
-            Thing::Settings => &[keys::server::SETTINGS.name, "topology.standby_settings"],
+            Thing::Settings => &[keys::server::SETTINGS.name, keys::topology::STANDBY_SETTINGS.name],
             Thing::Drivers => &["driver", "agents", keys::workload::DRIVERS.name, "target.driver"],
             Thing::Eyes => &[keys::server::HOST.name, "target.host"],
             Thing::Tablespace => &[keys::workload::TABLESPACE.name],
@@ -130,6 +134,7 @@ impl Thing {
                 | Thing::Scripts
                 | Thing::Data
                 | Thing::Apply
+                | Thing::Archive
                 | Thing::Source
                 | Thing::BinDir
                 | Thing::Settings
@@ -146,9 +151,10 @@ impl Thing {
             Thing::Scripts => &[keys::workload::SCRIPTS.name],
             Thing::Data => &[keys::workload::DATA.name],
             Thing::Apply => &[keys::workload::APPLY.name],
+            Thing::Archive => &[keys::topology::archive::COMMAND.name],
             Thing::Source => &[keys::server::SOURCE.name],
             Thing::BinDir => &[keys::server::BIN_DIR.name],
-            Thing::Settings => &[keys::server::SETTINGS.name],
+            Thing::Settings => &[keys::server::SETTINGS.name, keys::topology::STANDBY_SETTINGS.name],
             Thing::Drivers => &["driver", keys::workload::DRIVERS.name],
             Thing::Eyes => &[keys::server::HOST.name],
             Thing::Tablespace => &[keys::workload::TABLESPACE.name],
@@ -175,6 +181,7 @@ impl Thing {
             | Thing::Scripts
             | Thing::Data
             | Thing::Apply
+            | Thing::Archive
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages
@@ -204,6 +211,7 @@ impl Thing {
             Thing::Scripts => found::scripts(case),
             Thing::Data => found::data(&case.workload),
             Thing::Apply => found::applied(case),
+            Thing::Archive => case.get(keys::topology::archive::COMMAND).into_iter().collect(),
             Thing::Source => found::source(case).into_iter().collect(),
             Thing::BinDir => match &case.server.source {
                 ServerSource::BinDir(dir) => vec![dir.display().to_string()],
@@ -274,6 +282,7 @@ impl Thing {
             | Thing::Scripts
             | Thing::Data
             | Thing::Apply
+            | Thing::Archive
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages
@@ -324,6 +333,7 @@ impl Thing {
             }
             Thing::Servers
             | Thing::Apply
+            | Thing::Archive
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages

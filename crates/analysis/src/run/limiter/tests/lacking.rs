@@ -48,7 +48,7 @@ fn sessions_that_write_to_a_slow_log_are_named_as_what_they_are() {
 }
 
 /// A run of which these could not be read.
-fn record(unavailable: &[(&str, &str)]) -> RunRecord {
+pub(super) fn record(unavailable: &[(&str, &str)]) -> RunRecord {
     use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
     use model::experiment::plan::RunSpec;
     use model::load::Window;

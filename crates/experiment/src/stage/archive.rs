@@ -1,0 +1,88 @@
+//! What archives the WAL of our own server while the load runs.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use model::experiment::case::Case;
+use model::experiment::keys;
+use model::experiment::topology::ArchiveKind;
+use server::Cluster;
+
+/// Settings that the key decides.
+pub(crate) const SETTINGS: [&str; 4] =
+    ["archive_mode", "archive_command", "archive_library", "archive_timeout"];
+
+/// Archived WAL of a cluster, which goes with this value.
+#[derive(Debug, Default)]
+pub(super) struct ArchivedWal(Option<Cluster>);
+
+impl Drop for ArchivedWal {
+    fn drop(&mut self) {
+        // What stays is emptied before the next run.
+        self.0.take().map(|cluster| cluster.remove_archive().ok());
+    }
+}
+
+/// What archives, as the case says or as its command implies.
+pub(crate) fn kind(case: &Case) -> ArchiveKind {
+    let implied = match case.get(keys::topology::archive::COMMAND) {
+        Some(_) => ArchiveKind::Command,
+        None => ArchiveKind::None,
+    };
+    case.get(keys::topology::archive::KIND).unwrap_or(implied)
+}
+
+impl ArchivedWal {
+    /// Removes what the last server has archived, and returns the settings with which that of a case archives.
+    ///
+    /// # Errors
+    /// When the directory of copies cannot be made or emptied.
+    pub(super) fn begin(&mut self, case: &Case, cluster: &Cluster) -> Result<Vec<(String, String)>> {
+        *self = ArchivedWal::default();
+        let command = match kind(case) {
+            ArchiveKind::None => return Ok(Vec::new()),
+            ArchiveKind::Copy => {
+                let directory = cluster.empty_archive().context(keys::topology::archive::KIND.name)?;
+                *self = ArchivedWal(Some(cluster.clone()));
+                copy_to(&directory)
+            }
+            ArchiveKind::Command => case.get(keys::topology::archive::COMMAND).unwrap_or_default(),
+        };
+        let of_case = [("archive_mode", "on".to_string()), ("archive_command", command)];
+        Ok(of_case.map(|(name, value)| (name.to_string(), value)).into())
+    }
+}
+
+/// A command that makes a durable copy of a segment: under another name until it is whole, never over another one, and synced with its
+/// directory (PostgreSQL documentation, continuous archiving).
+fn copy_to(directory: &Path) -> String {
+    let directory = quoted(directory);
+    format!(
+        "test ! -f {directory}/%f && dd if=%p of={directory}/%f.part bs=1048576 conv=fsync status=none && \
+         mv {directory}/%f.part {directory}/%f && sync {directory}"
+    )
+}
+
+/// A path as one word of a shell, in a setting in which `%` begins a placeholder.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('%', "%%");
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_path_is_one_word_of_the_command() {
+        for (path, word) in [
+            ("/a/b", "'/a/b'"),
+            ("/a b/c", "'/a b/c'"),
+            ("/100%f/x", "'/100%%f/x'"),
+            ("/it's", "'/it'\\''s'"),
+            ("/$(id)", "'/$(id)'"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), word, "{path}");
+        }
+    }
+}
