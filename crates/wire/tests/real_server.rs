@@ -196,9 +196,8 @@ fn refusals_say_what_happened_and_what_to_do() {
     check(
         &cluster.tcp("scrammer", ""),
         &format!(
-            "server `{at}` requires a password for user `scrammer`, but none was given: \
-             set `PGPASSWORD`, or add a line HOST:PORT:DATABASE:USER:PASSWORD with exactly these names to `~/.pgpass` \
-             (mode 0600)"
+            "server `{at}` requires a password for user `scrammer`, but none was given: set `PGPASSWORD`, or \
+             add a line HOST:PORT:DATABASE:USER:PASSWORD with exactly these names to `~/.pgpass` (mode 0600)"
         ),
     );
     check(

@@ -78,7 +78,7 @@ impl Repeats {
     }
 }
 
-/// The last number that the attempt of a run has taken: those of a pair follow each other, and the second may not have begun.
+/// The last number that the attempt of a run has taken: those of a pair follow each other, although the second has perhaps not begun.
 fn last_number(turns: &[Vec<RunSpec>], made: &RunRecord) -> u32 {
     let of = made.repeat.map_or(made.spec.run, |repeat| repeat.of);
     let after = |turn: &Vec<RunSpec>| {

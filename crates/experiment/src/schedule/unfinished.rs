@@ -14,7 +14,7 @@ use crate::schedule::agenda::NextRun;
 /// A turn that is not finished.
 #[derive(Debug, PartialEq)]
 pub(crate) struct UnfinishedTurn {
-    /// Its planned runs.
+    /// Runs of the plan.
     pub(crate) planned: Vec<RunSpec>,
     /// The records of each attempt that was made completely, the planned one first.
     pub(crate) made: Vec<Vec<RunRecord>>,
