@@ -34,7 +34,7 @@ use server::binaries::installed;
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::database::facts;
 use server::running::listen::LOAD_ROLE;
-use server::{Binaries, Cluster, CopyReport, OwnServer, StopMode};
+use server::{Binaries, Cluster, CopyReport, OwnPooler, OwnServer, StopMode};
 use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
@@ -233,6 +233,27 @@ error
                 stage.load_conninfo()?.map_or_else(local, Ok)
             }
             Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
+        }
+    }
+
+    /// Where the load of a case would connect without a pooler: where pgdyno itself does what the load does.
+    ///
+    /// # Errors
+    /// When no server is running.
+    pub(crate) fn direct_conninfo(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
+        match self {
+            Stage::Embedded(stage) if stage.pooler.is_some() => {
+                Ok(directory_data::conninfo_of_load(stage.conninfo()?, workload))
+            }
+            Stage::Embedded(_) | Stage::Adopted(_) => self.load_conninfo(workload),
+        }
+    }
+
+    /// The pooler in front of our own server, if the case has one.
+    pub(crate) fn pooler(&self) -> Option<&OwnPooler> {
+        match self {
+            Stage::Embedded(stage) => stage.pooler.as_ref(),
+            Stage::Adopted(_) => None,
         }
     }
 

@@ -38,6 +38,7 @@ pub use keys::run::RunSection;
 pub use keys::server::ServerSection;
 pub use keys::workload::WorkloadSection;
 pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
+pub use topology::pooler::PoolerSection;
 pub use topology::{ArchiveSection, TopologySection};
 
 /// An experiment file.
@@ -64,6 +65,9 @@ pub struct Experiment {
     /// What archives WAL while the load runs.
     #[serde(default, skip_serializing_if = "ArchiveSection::is_default")]
     pub archive: ArchiveSection,
+    /// A pooler between the load and the server.
+    #[serde(default, skip_serializing_if = "PoolerSection::is_default")]
+    pub pooler: PoolerSection,
     /// Faults that are injected while the load runs; a factor.
     #[serde(default, skip_serializing_if = "Outages::is_empty")]
     pub outage: Outages,

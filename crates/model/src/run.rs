@@ -39,7 +39,7 @@ use crate::run::fidelity::ReplayRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
-use crate::run::node::NodeRecord;
+use crate::run::node::{NodeRecord, PoolerRecord};
 use crate::run::outage::OutageRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::residency::Residency;
@@ -77,6 +77,9 @@ pub struct RunRecord {
     /// The standbys that pgdyno ran, `s1` first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeRecord>,
+    /// The pooler that pgdyno ran, which the load went through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<PoolerRecord>,
     /// The machine: the server's if there were eyes on it or it is this one, otherwise this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostRecord>,
@@ -187,6 +190,7 @@ impl RunRecord {
             load: None,
             server: None,
             nodes: Vec::new(),
+            pooler: None,
             host: None,
             driver_host: None,
             eyes: None,

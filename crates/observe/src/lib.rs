@@ -1,8 +1,8 @@
 //! Gauges, counters and events of host and server in each tick, while a load runs.
 //!
-//! At most four threads: one reads `/proc`, one queries the server over its own connection, one follows the server's
-//! log, and one scrapes an exporter on the machine of a remote server. With standbys, one more for each, and one for the position of their
-//! primary. They send [`Observation`]s to a sink and write
+//! At most five threads: one reads `/proc`, one queries the server over its own connection, one follows the server's
+//! log, one asks the console of our own pooler, and one scrapes an exporter on the machine of a remote server. With standbys, one more for
+//! each, and one for the position of their primary. They send [`Observation`]s to a sink and write
 //! nothing themselves. A metric that cannot be observed is reported once ([`Observation::Unavailable`]); lost samples are
 //! events. Nothing here judges the observations.
 
@@ -11,6 +11,7 @@ mod gather;
 pub mod host;
 pub mod http;
 pub mod peer;
+mod pooler;
 pub mod profile;
 mod remote;
 mod schedule;
@@ -34,6 +35,7 @@ use wire::Conninfo;
 use crate::host::counters::ProcessCounters;
 use crate::host::process::standbys::{LocalStandby, Senders, StandbyProcesses};
 use crate::host::watch::HostWatch;
+use crate::pooler::PoolerWatch;
 pub use crate::remote::exposition::Mapping;
 pub use crate::remote::service::{AskerIdentity, Service};
 pub use crate::remote::watch::Exporter;
@@ -86,8 +88,10 @@ pub struct ObserveSpec {
     pub server_pid: Option<i32>,
     /// Standbys of the server that run on this machine.
     pub standbys: Vec<ObservedStandby>,
-    /// Process id of a pooler or proxy on this machine that the load goes through.
-    pub pooler_pid: Option<i32>,
+    /// Process ids of a pooler or proxy on this machine that the load goes through.
+    pub pooler_pids: Vec<i32>,
+    /// The console of each process of our own pooler.
+    pub consoles: Vec<Conninfo>,
     /// Counters that are attached to the server already, so that none of its later processes escapes them.
     pub counters: Option<ProcessCounters>,
     /// Process id of the load driver, once it runs.
@@ -139,7 +143,8 @@ impl ObserveSpec {
             database: String::new(),
             server_pid: None,
             standbys: Vec::new(),
-            pooler_pid: None,
+            pooler_pids: Vec::new(),
+            consoles: Vec::new(),
             counters: None,
             driver_pid: None,
             backends: None,
@@ -204,7 +209,7 @@ impl Observer {
         let local = |of: &ObservedStandby| LocalStandby { name: of.name.clone(), pid: of.pid };
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone())
             .with_counters(spec.counters)
-            .with_pooler(spec.pooler_pid)
+            .with_pooler(&spec.pooler_pids)
             .with_standbys(StandbyProcesses::new(spec.standbys.iter().map(local), senders.clone()));
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
@@ -229,6 +234,10 @@ impl Observer {
                 WatchedParts { database: spec.database, has_log, has_backends: are_known, observer: name };
             let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
+        }
+        if !spec.consoles.is_empty() {
+            let pooler = PoolerWatch::new(spec.consoles, observer.out.clone());
+            observer.spawn("observe-pooler", move |control, _| pooler.run(control, tick_ns))?;
         }
         if let Some(exporter) = spec.telemetry {
             let remote = RemoteWatch::new(exporter, observer.out.clone());

@@ -126,7 +126,10 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     refuse_os(&plan, server_place(&servers, all_here))?;
     let is_build_asked = experiment.server.build.is_some();
     let is_asked = AskedFor { protocol: experiment.workload.protocol.is_some(), build: is_build_asked };
+    let of_pooler = protocol::of_own_poolers(&mut plan, is_asked.protocol)?;
+    of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
     let (notes, failed) = decided(&mut plan, &servers, is_asked);
+    let notes = of_pooler.into_iter().chain(notes).collect();
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =

@@ -95,9 +95,11 @@ pub mod names {
     pub const PLANS: &str = "plans.jsonl";
     /// The server's log during a run.
     pub const SERVER_LOG: &str = "server.log";
+    /// The log of the pooler that pgdyno ran.
+    pub const POOLER_LOG: &str = "pooler.log";
 
     /// What is measured in a run: all its files but the record.
-    pub const MEASUREMENTS: [&str; 13] = [
+    pub const MEASUREMENTS: [&str; 14] = [
         INTERVALS,
         LATENCY,
         LATENCY_ZST,
@@ -111,6 +113,7 @@ pub mod names {
         EXECUTIONS,
         PLANS,
         SERVER_LOG,
+        POOLER_LOG,
     ];
 
     /// Directory name of a run.

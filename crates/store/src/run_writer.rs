@@ -111,6 +111,17 @@ impl RunWriter {
             .with_context(|| format!("cannot write `{}`", path.display()))
     }
 
+    /// Stores the log of the pooler that pgdyno ran, with secrets masked.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the directory is not writable.
+    pub fn keep_pooler_log(&self, log: impl Read) -> Result<()> {
+        let path = self.files.dir.join(names::POOLER_LOG);
+        let write = |file| server_log::copy(log, file);
+        files::replace_by(&path, files::PRIVATE, write)
+            .with_context(|| format!("cannot write `{}`", path.display()))
+    }
+
     /// Replaces `run.json`; it is on disk when this returns. Also allowed after `finish`.
     pub fn write_record(&self, record: &RunRecord) -> Result<()> {
         let _one_at_a_time = locked(&self.files.record);

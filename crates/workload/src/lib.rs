@@ -33,7 +33,7 @@ pub use script::declared::draws::Drawer;
 pub use script::eval::DebugLine;
 pub use script::interpreter::{Interpreter, RunError, Unsendable};
 pub use script::program::{Delay, Program, ScriptCommand, ScriptError, ScriptStep, ShellWord};
-pub use script::sqlscan::{first_words, leading_words};
+pub use script::sqlscan::{first_words, leading_words, statements as sql_statements};
 pub use script::statement::{Fetch, Statement, TextPiece};
 pub use script::value::{BoundParameter, Dialect, Value};
 pub use script::variables::{VariableId, VariableTable};

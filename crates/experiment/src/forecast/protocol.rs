@@ -2,15 +2,19 @@
 
 use std::sync::atomic::AtomicBool;
 
+use anyhow::{Result, ensure};
 use dataset::session::limit;
-use model::experiment::case::ServerSource;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::keys;
 use model::experiment::plan::Plan;
+use model::experiment::topology::pooler::{PoolerKind, PoolerSpec};
 use model::load::Protocol;
 use wire::Conninfo;
 
 use crate::forecast::preflight::Failed;
 use crate::site::{conninfo, phase_limit};
 use crate::stage::adopted;
+use crate::stage::pooler::own;
 
 /// What was found out about the servers of a plan.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +53,62 @@ pub fn fall_back(plan: &mut Plan, servers: &[Conninfo], stop: &'static AtomicBoo
         }
     }
     FellBack { note: (!places.is_empty()).then(|| words(&places.join(", "))), failed }
+}
+
+/// Checks that the poolers of a plan can be started on this machine, and gives all loads the extended protocol if one of them loses
+/// prepared statements, so that cases are compared over one protocol. Returns what to say about that.
+///
+/// # Errors
+/// When a program is not there, or prepared statements were asked for through a pooler that loses them.
+pub fn of_own_poolers(plan: &mut Plan, is_asked: bool) -> Result<Option<String>> {
+    let mut why: Option<String> = None;
+    for case in &plan.cases {
+        let Some(spec) = PoolerSpec::from_case(case) else { continue };
+        if let Some(reason) = losing(case, &spec)?
+            && case.workload.protocol == Protocol::Prepared
+        {
+            ensure!(
+                !is_asked,
+                "{} = \"prepared\": {reason}, and prepared statements are lost between transactions; use --protocol simple or extended, \
+                 {} = \"session\", or PgBouncer 1.21 or later",
+                keys::workload::PROTOCOL,
+                keys::pooler::MODE
+            );
+            why.get_or_insert(reason);
+        }
+    }
+    let Some(reason) = why else { return Ok(None) };
+
+    for case in &mut plan.cases {
+        if case.workload.protocol == Protocol::Prepared {
+            case.workload.protocol = Protocol::Extended;
+        }
+    }
+    let of_all = if plan.cases.len() > 1 { " in all cases" } else { "" };
+    Ok(Some(format!("Protocol: extended instead of prepared{of_all}, as nobody chose one: {reason}.")))
+}
+
+/// Why the pooler of a case loses statements that a client has prepared, if it does.
+fn losing(case: &Case, spec: &PoolerSpec) -> Result<Option<String>> {
+    const PREPARED: &str = "max_prepared_statements";
+    if spec.kind == PoolerKind::Command {
+        return Ok(spec.shares_sessions().then(|| {
+            "the pooler that pooler.command starts need not keep prepared statements of clients that share connections".to_string()
+        }));
+    }
+    let program = own::program(case)?;
+    if !spec.shares_sessions() {
+        return Ok(None);
+    }
+    let settings = case.get(keys::pooler::SETTINGS);
+    let is_off =
+        settings.iter().any(|(name, value)| name.eq_ignore_ascii_case(PREPARED) && value.trim() == "0");
+    if !program.can_keep_prepared() {
+        return Ok(Some(format!("PgBouncer {} keeps none in {} mode", program.version, spec.mode)));
+    }
+    Ok((is_off || case.get(keys::pooler::CONFIG).is_some()).then(|| {
+        format!("PgBouncer {} keeps none in {} mode without {PREPARED}", program.version, spec.mode)
+    }))
 }
 
 fn words(places: &str) -> String {

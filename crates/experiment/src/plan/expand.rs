@@ -7,6 +7,7 @@ mod directory;
 pub(crate) mod figures;
 mod grid;
 mod outage;
+mod pooler;
 #[cfg(test)]
 mod tests;
 pub(super) mod topology;
@@ -122,6 +123,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     for case in &cases {
         topology::check(case, problems);
         archive::check(case, problems);
+        pooler::check(case, problems);
         outage::check(case, problems);
         problems.take(ledger::of_case(case));
     }

@@ -10,6 +10,7 @@ const NAME_MAX: usize = 60;
 const LEVELS_MAX: usize = 4;
 const CLIENTS: &str = keys::workload::CLIENTS.name;
 const KIND: &str = keys::workload::KIND.name;
+const POOLER: &str = keys::pooler::KIND.name;
 const VARIANT: &str = keys::workload::VARIANT.name;
 const VERSION: &str = keys::server::VERSION.name;
 
@@ -47,6 +48,7 @@ fn of_factor(plan: &Plan, key: &str) -> String {
     match key {
         VERSION => format!("versions{listed}"),
         KIND => format!("workloads{listed}"),
+        POOLER => format!("poolers{listed}"),
         keys::TARGET => format!("targets{listed}"),
         CLIENTS => format!("clients{listed}"),
         _ => match key.split_once(".settings.") {

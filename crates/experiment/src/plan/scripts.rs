@@ -3,6 +3,7 @@
 
 pub mod directories;
 pub(crate) mod ledger;
+pub(crate) mod session_state;
 pub(crate) mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};

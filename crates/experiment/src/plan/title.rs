@@ -27,10 +27,12 @@ fn factor(key: &str) -> &str {
     const BIN_DIR: &str = keys::server::BIN_DIR.name;
     const URL: &str = keys::server::URL.name;
     const KIND: &str = keys::workload::KIND.name;
+    const POOLER: &str = keys::pooler::KIND.name;
     match key {
         BIN_DIR => "binaries",
         URL => "server",
         KIND => "workload",
+        POOLER => "pooler",
         _ => key.rsplit('.').next().unwrap_or(key),
     }
 }

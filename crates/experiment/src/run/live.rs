@@ -49,6 +49,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::connections::HoldingSession;
+use crate::stage::pooler::own;
 use crate::stage::{Stage, Standby, connections};
 use crate::survey;
 
@@ -487,6 +488,7 @@ impl Ground for Live<'_> {
         let counted = replayed::Before::read(case, self.session()?)?;
         let before = self.touched_before(&names);
         self.session = None;
+        record.pooler = own::record(self.run.case)?;
         record.nodes = self.stage.prove_standbys(self.run.case, self.run.site)?;
         self.run.load(self, record, watch)?;
         self.look_at_nodes(record)?;
@@ -559,6 +561,10 @@ impl Ground for Live<'_> {
         if let Some(cluster) = self.stage.cluster() {
             let log = server::user::untrusted::open(&cluster.log_path()).context("open the server's log")?;
             self.writer.keep_server_log(log)?;
+        }
+        if let Some(pooler) = self.stage.pooler() {
+            let log = server::user::untrusted::open(pooler.log_path()).context("open the pooler's log")?;
+            self.writer.keep_pooler_log(log)?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::outage::OutageSpec;
 use model::experiment::plan::RunState;
+use model::experiment::topology::pooler::PoolerSpec;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
 use model::load::sessions::SessionSettings;
@@ -72,14 +73,17 @@ impl OneRun<'_> {
         writer.write_record(record)?;
 
         let telemetry = Telemetry::default();
+        let backends = OurBackends { load: load_backends, others, word: word()?.to_string() };
         let spec = ObserveSpec {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
-            backends: Some(OurBackends { load: load_backends, others, word: word()?.to_string() }),
+            // Connections of a pool come and go, under process ids that clients do not see.
+            backends: stage.pooler().is_none().then_some(backends),
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
             standbys: stage.standbys().iter().filter_map(observed).collect(),
-            pooler_pid: record.server.as_ref().and_then(|server| pooler(server, conninfo, place)),
+            pooler_pids: pooler_pids(stage, record, conninfo, place),
+            consoles: consoles(stage, self.case),
             ..self.observe(place, conninfo)?
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
@@ -295,6 +299,21 @@ fn observed(standby: &Standby) -> Option<ObservedStandby> {
     let server = standby.server()?;
     let name = standby.name().to_string();
     Some(ObservedStandby { name, conninfo: server.conninfo(), pid: server.pid() as i32 })
+}
+
+/// The processes of this machine that answer before the server: those of our own pooler, or one that is found.
+fn pooler_pids(stage: &Stage, record: &RunRecord, conninfo: &Conninfo, place: &LocalParts) -> Vec<i32> {
+    match stage.pooler() {
+        Some(pooler) => pooler.pids(),
+        None => record.server.iter().filter_map(|server| pooler(server, conninfo, place)).collect(),
+    }
+}
+
+/// The consoles of our own pooler, if the case asks for what they say.
+fn consoles(stage: &Stage, case: &Case) -> Vec<Conninfo> {
+    let is_asked = PoolerSpec::from_case(case).is_some_and(|spec| spec.is_asked);
+    let pooler = if is_asked { stage.pooler() } else { None };
+    pooler.map_or(Vec::new(), |pooler| pooler.consoles().to_vec())
 }
 
 /// The process of this machine that answers before the server, if one does.

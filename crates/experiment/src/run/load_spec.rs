@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::case::{OnLostConnection, WorkloadSpec};
+use model::experiment::topology::pooler::PoolerSpec;
 use model::load::{
     LoadSpec, MESSAGE_BYTES_MAX, OUTAGE_CONNECT_TIMEOUT_S, OUTAGE_REPLY_TIMEOUT_MS, OnDisconnect, Profiles,
     ScriptSpec,
@@ -18,7 +19,7 @@ use crate::plan::scripts::ledger::{self, LedgerPlace};
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
 use crate::stage::connections::options_with;
-use crate::stage::directory_data;
+use crate::stage::pooler::own;
 
 impl OneRun<'_> {
     pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &LocalParts, record: &RunRecord) -> LoadSpec {
@@ -38,15 +39,14 @@ impl OneRun<'_> {
         match row.programs {
             Programs::Native(profiles) => {
                 let builtins = Builtins::of_case(profiles, workload, place.c_load, self.spec.seed);
-                native_load(common, workload, profiles, builtins, &schema)
+                native_load(common, profiles, builtins, &schema)
             }
             Programs::Own | Programs::Scripts => LoadSpec {
-                target: with_options(common.target.clone(), &session_settings(workload)),
                 only_reads: workload.only_reads,
                 scripts: ledger::with_tokens(&place_of_tokens, scripts::for_driver(workload, &schema)),
                 ledger: !matches!(place_of_tokens, LedgerPlace::None(_)),
                 defines: scripts::variables(workload),
-                connect_each: connects_each(workload),
+                connect_each: own::connects_each(workload),
                 directory: workload.directory.clone().map(without_answers),
                 each_execution: analytical.is_some() || common.each_execution,
                 // Parameters and orders of queries belong to the workload, as its rows do.
@@ -56,11 +56,19 @@ impl OneRun<'_> {
         }
     }
 
+    /// Connection keywords by which sessions of the load begin with their settings. The connections of our own pooler have them already.
+    fn target(&self, conninfo: &Conninfo) -> BTreeMap<String, String> {
+        if PoolerSpec::from_case(self.case).is_some() {
+            return conninfo.keywords();
+        }
+        with_options(conninfo.keywords(), &own::session_settings(&self.case.workload))
+    }
+
     /// The part of the load that all workloads share.
     fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         let has_outage = self.case.outage.is_some();
-        let mut target = with_options(conninfo.keywords(), &workload.session_settings);
+        let mut target = self.target(conninfo);
         if has_outage {
             // A frozen server takes connections, and says nothing on them.
             target
@@ -97,22 +105,6 @@ impl OneRun<'_> {
     }
 }
 
-/// Settings with which sessions of the load begin.
-fn session_settings(workload: &WorkloadSpec) -> BTreeMap<String, String> {
-    let mut settings = directory_data::settings_of(workload);
-    if workload.only_reads {
-        settings.insert("default_transaction_read_only".to_string(), "on".to_string());
-    }
-    settings
-}
-
-/// Whether each transaction of a workload directory has a session of its own.
-fn connects_each(workload: &WorkloadSpec) -> bool {
-    let manifest = workload.directory.as_deref().and_then(workload::directories::manifest);
-    let sessions = manifest.map_or(Vec::new(), |manifest| manifest.sessions);
-    !sessions.is_empty() && sessions.iter().all(|session| session.reconnect)
-}
-
 /// A workload directory as drivers need it, which compare no answers.
 fn without_answers(mut directory: Box<WorkloadDirectory>) -> Box<WorkloadDirectory> {
     directory.texts.retain(|name, _| !name.starts_with("answers/"));
@@ -120,20 +112,11 @@ fn without_answers(mut directory: Box<WorkloadDirectory>) -> Box<WorkloadDirecto
 }
 
 /// The load of built-in transactions: their texts and their parameters.
-fn native_load(
-    common: LoadSpec,
-    workload: &WorkloadSpec,
-    profiles: Profiles,
-    builtins: Builtins,
-    schema: &Schema,
-) -> LoadSpec {
-    let isolation = workload.tpcc.map(|spec| spec.isolation.as_str().to_string());
-    let settings = isolation.map(|level| ("default_transaction_isolation".to_string(), level));
-    let target = with_options(common.target, &settings.into_iter().collect());
+fn native_load(common: LoadSpec, profiles: Profiles, builtins: Builtins, schema: &Schema) -> LoadSpec {
     let mut defines = builtins.defines();
     schema.define(&mut defines);
     let scripts = scripts_of(&builtins, schema);
-    LoadSpec { target, scripts, profiles: Some(profiles), defines, ..common }
+    LoadSpec { scripts, profiles: Some(profiles), defines, ..common }
 }
 
 /// Connection keywords by which a session begins with these settings, after those that its `options` have.

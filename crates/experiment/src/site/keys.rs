@@ -8,6 +8,7 @@ use dataset::layout;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use model::experiment::script::CaseData;
+use model::experiment::topology::pooler::PoolerSpec;
 use model::workload::Dataset;
 use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
@@ -56,7 +57,19 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && case.factors == next.factors
         && case.carried.are_same(&next.carried, "topology.")
         && case.carried.are_same(&next.carried, "archive.")
+        && case.carried.are_same(&next.carried, "pooler.")
+        && has_same_pool(case, next)
         && wal(case) == wal(next)
+}
+
+/// Whether both cases can share a pooler, which is started for a number of clients and for how their sessions begin.
+fn has_same_pool(case: &Case, next: &Case) -> bool {
+    let needs = |case: &Case| {
+        let WorkloadSpec { n_clients, session_settings, tpcc, schema, only_reads, .. } =
+            case.workload.clone();
+        (n_clients, session_settings, tpcc, schema, only_reads)
+    };
+    PoolerSpec::from_case(case).is_none() || needs(case) == needs(next)
 }
 
 /// Directory of that workspace, which need not exist yet.

@@ -16,7 +16,7 @@ use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
 use server::running::restorer::Restorer;
 use server::settings::effect;
-use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnServer, StartOptions, StopMode};
+use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnPooler, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
 use wire::Host;
 use wire::conninfo::{LoadBalanceHosts, TargetSessionAttrs};
@@ -31,6 +31,7 @@ use crate::stage::nodes::node::NodeAccess;
 use crate::stage::nodes::{Standby, Standbys};
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::{ArchiveRestore, Whose};
+use crate::stage::pooler::own;
 use crate::stage::{directory_data, os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
@@ -51,7 +52,9 @@ const N_STARTS: u32 = 4;
 
 /// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
-    // Declared first, so that standbys end before their primary, and the server before what it archived and the claim on its cluster.
+    // Declared first, so that the pooler and standbys end before their primary, and the server before what it archived and the claim on its
+    // cluster.
+    pub(super) pooler: Option<OwnPooler>,
     pub(super) standbys: Standbys,
     pub(super) server: Option<OwnServer>,
     archived: ArchivedWal,
@@ -76,6 +79,7 @@ impl Embedded {
         let options = StartOptions::default();
         let wal_needs = WalNeeds::default();
         Embedded {
+            pooler: None,
             standbys: Standbys::default(),
             server: None,
             archived: ArchivedWal::default(),
@@ -282,6 +286,8 @@ impl Embedded {
             self.expect_whole(case, &site.environment)?;
         }
         self.make_statement_statistics(case, site)?;
+        let behind = named(directory_data::conninfo_of_load(self.running()?.conninfo(), &case.workload));
+        self.pooler = own::start(case, &behind)?;
         Ok(detail)
     }
 
@@ -476,6 +482,7 @@ impl Embedded {
     }
 
     pub(super) fn stop(&mut self, mode: StopMode) -> Result<()> {
+        self.pooler.take().map_or(Ok(()), OwnPooler::stop)?;
         // A primary that is stopped waits for its standbys.
         self.standbys.stop(mode)?;
         match self.server.take() {
@@ -530,7 +537,8 @@ impl Embedded {
 
     /// How the load connects, if not as pgdyno itself does.
     pub(super) fn load_conninfo(&self) -> Result<Option<Conninfo>> {
-        Ok(self.running()?.load_conninfo().map(named))
+        let through = self.pooler.as_ref().map(|pooler| pooler.conninfo().clone());
+        Ok(through.or(self.running()?.load_conninfo()).map(named))
     }
 
     pub(super) fn running(&self) -> Result<&OwnServer> {

@@ -1,6 +1,8 @@
 //! How many clients a pooler lets in and works for: read from PgBouncer's console, where our role may see it. What the pooler
 //! does not show is unknown, and no reason to refuse anything.
 
+pub(crate) mod own;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 

@@ -15,6 +15,7 @@ use crate::directory::{AnalyticalSpec, WorkloadDirectory};
 use crate::experiment::case::carried::Carried;
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
+use crate::experiment::keys;
 use crate::experiment::keys::key::Key;
 use crate::experiment::keys::value::KeyValue;
 use crate::experiment::os::limits::Limits;
@@ -162,6 +163,8 @@ impl Case {
         let is_shared = |key: &str| self.levels.keys().filter(|other| last(other) == last(key)).count() > 1;
         let levels = self.levels.iter().map(|(key, level)| (key, shown(level)));
         let part = |(key, level): (&String, &str)| match key.rsplit('.').next().unwrap_or(key) {
+            // `kind` alone would not say of what.
+            _ if key == keys::pooler::KIND.name => format!("pooler {level}"),
             _ if is_shared(key) => format!("{key} {level}"),
             // As people say it.
             "clients" => plural(level, "client"),

@@ -24,6 +24,7 @@ use crate::experiment::keys::key::Key;
 use crate::experiment::keys::option::KeyOption;
 use crate::experiment::keys::row::{KeyRow, NAME};
 use crate::experiment::keys::value::{KeyValue, Named};
+pub use topology::pooler;
 
 /// Declares a section: its type, a name for each row, and the rows.
 macro_rules! section {
@@ -149,6 +150,7 @@ pub const KEYS: [&[KeyRow]; 13] = [
     server::ROWS,
     topology::ROWS,
     topology::archive::ROWS,
+    pooler::ROWS,
     OUTAGES,
     workload::ROWS,
     run::ROWS,

@@ -3,6 +3,8 @@
 mod standbys;
 mod way;
 
+pub mod pooler;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,6 +1,8 @@
-//! A standby of the run's primary, before the load and after it.
+//! The nodes of a run besides its primary: standbys, before the load and after it, and the pooler that the load went through.
 
 use serde::{Deserialize, Serialize};
+
+use crate::experiment::topology::pooler::{PoolMode, PoolerKind};
 
 /// A standby that pgdyno ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +45,44 @@ pub struct NodeAfter {
     /// Bytes that the relay has swallowed while it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swallowed_bytes: Option<u64>,
+}
+
+/// The pooler that pgdyno ran between the load and the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoolerRecord {
+    /// Kind of pooler.
+    pub kind: PoolerKind,
+    /// Its release; unknown of what a command of the user's starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// For how long a client had a connection of the pool.
+    pub mode: PoolMode,
+    /// Connections of each process to the server, at most.
+    pub size: u32,
+    /// Number of processes.
+    pub n_processes: u32,
+}
+
+impl PoolerRecord {
+    /// Describes it: `pgbouncer 1.18.0 in transaction mode with 20 connections`.
+    pub fn words(&self) -> String {
+        let what = match self.kind {
+            PoolerKind::Command => "the pooler of pooler.command",
+            PoolerKind::None | PoolerKind::Pgbouncer => self.kind.as_str(),
+        };
+        let version = self.version.iter().map(|version| format!(" {version}")).collect::<String>();
+        let each = if self.n_processes > 1 {
+            format!(" in each of {} processes", self.n_processes)
+        } else {
+            String::new()
+        };
+        format!("{what}{version} in {} mode with {} connections{each}", self.mode, self.size)
+    }
+
+    /// Connections to the server that all of its processes have at most.
+    pub fn n_connections(&self) -> u32 {
+        self.size.saturating_mul(self.n_processes)
+    }
 }
 
 /// Whether commits wait for a standby with this `sync_state`.

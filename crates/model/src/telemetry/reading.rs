@@ -25,6 +25,8 @@ pub enum TickSource {
     DriverHost,
     /// A standby, against its primary.
     Standby,
+    /// The console of the pooler that pgdyno runs.
+    Pooler,
 }
 
 /// One tick of one source: a line of `readings.jsonl`.

@@ -34,8 +34,8 @@ pub(crate) struct HostWatch {
     /// Device numbers of the file systems that were reported as nearly full.
     nearly_full: BTreeSet<u64>,
     tree: Option<ProcessTree>,
-    /// The pooler or proxy that the load goes through.
-    pooler: Option<ProcessTree>,
+    /// The pooler or proxy that the load goes through, by its processes.
+    pooler: Vec<ProcessTree>,
     standbys: StandbyProcesses,
     strangers: Strangers,
     times: BackendTimes,
@@ -107,7 +107,7 @@ impl HostWatch {
             devices,
             nearly_full: BTreeSet::new(),
             tree: None,
-            pooler: None,
+            pooler: Vec::new(),
             standbys: StandbyProcesses::default(),
             strangers: Strangers::default(),
             times: BackendTimes::default(),
@@ -136,9 +136,9 @@ impl HostWatch {
         HostWatch { counters, ..self }
     }
 
-    /// Reads the processor time of this process, too, which is between the driver and the server.
-    pub(crate) fn with_pooler(self, pid: Option<i32>) -> HostWatch {
-        HostWatch { pooler: pid.and_then(|pid| ProcessTree::new(pid).ok()), ..self }
+    /// Reads the processor time of these processes, too, which are between the driver and the server.
+    pub(crate) fn with_pooler(self, pids: &[i32]) -> HostWatch {
+        HostWatch { pooler: pids.iter().filter_map(|pid| ProcessTree::new(*pid).ok()).collect(), ..self }
     }
 
     /// Reads the processor time of the processes of standbys, too, which belong to the server.
@@ -268,17 +268,20 @@ impl HostWatch {
 
     /// The processor time of a pooler; returns its processes. Of one that ends, nothing more is read.
     fn read_pooler(&mut self) -> Vec<Process> {
-        match self.pooler.as_mut().map(ProcessTree::used) {
-            Some(Ok((used, processes))) => {
-                self.gather.put("pooler.cpu.user", "", used.user_s);
-                self.gather.put("pooler.cpu.system", "", used.system_s);
-                processes
-            }
-            Some(Err(_)) | None => {
-                self.pooler = None;
-                Vec::new()
-            }
+        let (mut user_s, mut system_s, mut all) = (0.0, 0.0, Vec::new());
+        for tree in &mut self.pooler {
+            let Ok((used, processes)) = tree.used() else {
+                self.pooler.clear();
+                return Vec::new();
+            };
+            (user_s, system_s) = (user_s + used.user_s, system_s + used.system_s);
+            all.extend(processes);
         }
+        if !self.pooler.is_empty() {
+            self.gather.put("pooler.cpu.user", "", user_s);
+            self.gather.put("pooler.cpu.system", "", system_s);
+        }
+        all
     }
 
     /// Names who else uses the processors.

@@ -59,6 +59,7 @@ fn name(source: TickSource) -> &'static str {
         TickSource::Remote => "remote",
         TickSource::DriverHost => "driver_host",
         TickSource::Standby => "standby",
+        TickSource::Pooler => "pooler",
     }
 }
 

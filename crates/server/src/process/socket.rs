@@ -23,7 +23,7 @@ pub(crate) const NAME_BEGIN: &str = "pgdyno-";
 #[derive(Debug)]
 pub(crate) struct SocketDir {
     pub(crate) path: PathBuf,
-    _scratch: ScratchDir,
+    scratch: ScratchDir,
 }
 
 impl SocketDir {
@@ -37,7 +37,12 @@ impl SocketDir {
         let scratch = scratch_where(account, is_short).map_err(|tried| {
             anyhow!("no place for the server's socket: {tried}; set TMPDIR to a short writable path")
         })?;
-        Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch })
+        Ok(SocketDir { path: scratch.given.clone(), scratch: scratch })
+    }
+
+    /// The directory around it, where only this process's user can change anything.
+    pub(crate) fn outer(&self) -> &Path {
+        &self.scratch.outer
     }
 }
 

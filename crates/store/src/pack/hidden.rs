@@ -28,7 +28,7 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
         names::REMOTE_ZST => compressed(path, to, hide_text, n_kept_bytes_max(path)),
         names::LATENCY => lines(files::open(path)?, to, hide_tag),
         // A statement with a secret may have several lines.
-        names::SERVER_LOG => copy_entries(files::open(path)?, to),
+        names::SERVER_LOG | names::POOLER_LOG => copy_entries(files::open(path)?, to),
         names::REMOTE | names::STACKS => lines(files::open(path)?, to, hide_text),
         _ => lines(files::open(path)?, to, hide_json),
     }

@@ -26,7 +26,8 @@ const OF_RUN: [&str; 10] = [
     names::PLANS,
 ];
 /// Files of a run that no report needs.
-const BESIDE: [&str; 4] = [names::STATEMENTS_ZST, names::REMOTE, names::REMOTE_ZST, names::SERVER_LOG];
+const BESIDE: [&str; 5] =
+    [names::STATEMENTS_ZST, names::REMOTE, names::REMOTE_ZST, names::SERVER_LOG, names::POOLER_LOG];
 const OF_PROFILE: [&str; 2] = [names::PROFILE, names::STACKS];
 /// Most digits of a run's number in the name of its directory.
 const DIGITS_MAX: usize = 10;

@@ -249,7 +249,8 @@ pub fn leading_words(sql: &str, n: usize) -> Vec<String> {
 }
 
 /// The statements of a text, without those that are empty.
-pub(crate) fn statements(sql: &str) -> Vec<String> {
+#[must_use]
+pub fn statements(sql: &str) -> Vec<String> {
     let mut scanner = SqlScanner::new(sql);
     let mut all = Vec::new();
     loop {

@@ -1,6 +1,7 @@
 //! `[topology]`: the servers besides the primary.
 
 pub mod archive;
+pub mod pooler;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ section! {
         /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, each on this machine, started from the same
         /// snapshot as the primary, and streaming from it before the load
         STANDBYS = standbys: Levels<u32> = Levels::one(0),
-            row(KeyKind::Whole(0, STANDBYS_MAX as u64), "0")
+            row::row(KeyKind::Whole(0, STANDBYS_MAX as u64), "0")
                 .given_by(KeyOption::number("standbys", "N,...", "0,1", "Physical standbys of the server that pgdyno runs; several make a factor: 0,1,2").both("Physical standbys of both sides' servers"))
                 .carried(Differs::Question).whole();
 
@@ -37,7 +38,7 @@ section! {
         /// that the case has, so that their number can vary
         #[serde(skip_serializing_if = "Option::is_none")]
         SYNCHRONOUS = synchronous: Option<Levels<Synchronous>>,
-            row(KeyKind::Pattern(SYNCHRONOUS_FORM), "`all` if `server.settings.synchronous_commit` is given, else `none`")
+            row::row(KeyKind::Pattern(SYNCHRONOUS_FORM), "`all` if `server.settings.synchronous_commit` is given, else `none`")
                 .carried(Differs::Question).whole();
 
         /// a setting of the standbys alone, such as `hot_standby_feedback`, `max_standby_streaming_delay` or `recovery_min_apply_delay`

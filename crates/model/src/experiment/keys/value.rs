@@ -19,6 +19,7 @@ use crate::experiment::prepare::RestoreBy;
 use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
+use crate::experiment::topology::pooler::{PoolMode, PoolerAdmin, PoolerKind};
 use crate::experiment::topology::{ArchiveKind, ByteRate, Reads, RoundTrip, Synchronous};
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
@@ -186,6 +187,8 @@ displayed!(
     Think,
     Isolation,
     PartitionMethod,
+    PoolerKind,
+    PoolMode,
     WorkloadName,
     WalPolicy,
     RestoreBy,
@@ -268,6 +271,7 @@ single!(
     Build,
     DriverSpec,
     OnLostConnection,
+    PoolerAdmin,
     DataChoice,
     RestoreFrom,
     DirectoryTexts,

@@ -28,6 +28,11 @@ const NEEDS: &[(&str, &str, &str)] = &[
     (keys::topology::DELAY.name, r#"["0ms", "10ms"]"#, "topology.standbys = 1"),
     (keys::topology::RATE.name, r#"["1MB/s", "10MB/s"]"#, "topology.standbys = 1"),
     (keys::topology::archive::KIND.name, r#"["none", "copy"]"#, ""),
+    (keys::pooler::MODE.name, "", "pooler.kind = \"pgbouncer\"\nworkload.kind = \"tpcb-select\""),
+    (keys::pooler::SIZE.name, "", "pooler.kind = \"pgbouncer\""),
+    (keys::pooler::PROCESSES.name, "", "pooler.kind = \"pgbouncer\""),
+    ("pooler.settings.NAME", r#"["1", "2"]"#, "pooler.kind = \"pgbouncer\""),
+    (keys::pooler::PROGRAM.name, r#"["/a/pgbouncer", "/b/pgbouncer"]"#, "pooler.kind = \"pgbouncer\""),
     (keys::OUTAGE, r#"["kill-primary", "stop-primary"]"#, "workload.pace = \"100/s\""),
     (keys::workload::THREADS.name, "", "workload.clients = 8"),
     (

@@ -1,6 +1,6 @@
 //! What a case of an experiment would execute or use, in words that show all of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use experiment::run::hooks::levels_for_hooks;
 use fleet::run_there;
@@ -109,6 +109,17 @@ pub(super) fn settings(case: &Case) -> Vec<String> {
     let of_standbys = case.get(keys::topology::STANDBY_SETTINGS);
     let all = case.server.settings.iter().chain(&case.workload.session_settings).chain(&of_standbys);
     shown_settings(all.map(|(name, value)| (name.as_str(), value.as_str())).collect())
+}
+
+/// What a pooler of the case executes and reads.
+pub(super) fn pooler(case: &Case) -> Vec<String> {
+    let path = |path: PathBuf| named::command(&[path.display().to_string()]);
+    let (program, config) = (case.get(keys::pooler::PROGRAM), case.get(keys::pooler::CONFIG));
+    let command = case.get(keys::pooler::COMMAND);
+    let command = if command.is_empty() { None } else { Some(named::command(&command)) };
+    let settings =
+        case.get(keys::pooler::SETTINGS).into_iter().map(|(name, value)| format!("{name} = {value}"));
+    program.into_iter().chain(config).map(path).chain(command).chain(settings).collect()
 }
 
 /// The same of each level in the text of an experiment.

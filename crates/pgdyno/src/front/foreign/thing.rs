@@ -27,6 +27,7 @@ pub(super) enum Thing {
     Drivers,
     Eyes,
     Tablespace,
+    Pooler,
     WalDirectory,
     SnapshotDirectory,
     TargetDirectory,
@@ -52,6 +53,7 @@ pub(super) const THINGS: [Thing; 20] = [
     Thing::Drivers,
     Thing::Eyes,
     Thing::Tablespace,
+    Thing::Pooler,
     Thing::WalDirectory,
     Thing::SnapshotDirectory,
     Thing::TargetDirectory,
@@ -79,6 +81,7 @@ impl Thing {
             Thing::Drivers => "driver",
             Thing::Eyes => keys::server::HOST.name,
             Thing::Tablespace => keys::workload::TABLESPACE.name,
+            Thing::Pooler => keys::pooler::PROGRAM.name,
             Thing::WalDirectory => keys::server::WAL_DIRECTORY.name,
             Thing::SnapshotDirectory => keys::prepare::SNAPSHOT_DIRECTORY.name,
             Thing::TargetDirectory => "target.directory",
@@ -113,6 +116,12 @@ impl Thing {
             Thing::Drivers => &["driver", "agents", keys::workload::DRIVERS.name, "target.driver"],
             Thing::Eyes => &[keys::server::HOST.name, "target.host"],
             Thing::Tablespace => &[keys::workload::TABLESPACE.name],
+            Thing::Pooler => &[
+                keys::pooler::PROGRAM.name,
+                keys::pooler::SETTINGS.name,
+                keys::pooler::CONFIG.name,
+                keys::pooler::COMMAND.name,
+            ],
             Thing::WalDirectory => &[keys::server::WAL_DIRECTORY.name],
             Thing::SnapshotDirectory => &[keys::prepare::SNAPSHOT_DIRECTORY.name],
             Thing::TargetDirectory => &["target.directory"],
@@ -138,6 +147,7 @@ impl Thing {
                 | Thing::Source
                 | Thing::BinDir
                 | Thing::Settings
+                | Thing::Pooler
         )
     }
 
@@ -158,6 +168,7 @@ impl Thing {
             Thing::Drivers => &["driver", keys::workload::DRIVERS.name],
             Thing::Eyes => &[keys::server::HOST.name],
             Thing::Tablespace => &[keys::workload::TABLESPACE.name],
+            Thing::Pooler => &["pooler."],
             Thing::WalDirectory => &[keys::server::WAL_DIRECTORY.name],
             Thing::SnapshotDirectory => &[keys::prepare::SNAPSHOT_DIRECTORY.name],
             // Targets that pgdyno runs differ by the disk that they stand for.
@@ -185,7 +196,8 @@ impl Thing {
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages
-            | Thing::Settings => true,
+            | Thing::Settings
+            | Thing::Pooler => true,
             _ => false,
         };
         !is_factor && !is_part
@@ -221,6 +233,7 @@ impl Thing {
             Thing::Drivers => case.workload.drivers.iter().map(found::way).collect(),
             Thing::Eyes => case.server.host.iter().map(found::way).collect(),
             Thing::Tablespace => case.workload.tablespace.iter().cloned().collect(),
+            Thing::Pooler => found::pooler(case),
             Thing::WalDirectory => path(&case.server.wal_directory),
             Thing::SnapshotDirectory => path(&case.space.snapshot_directory),
             Thing::TargetDirectory => target.map_or_else(Vec::new, |target| path(&target.directory)),
@@ -286,7 +299,8 @@ impl Thing {
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages
-            | Thing::Settings => {}
+            | Thing::Settings
+            | Thing::Pooler => {}
         }
     }
 
@@ -337,7 +351,8 @@ impl Thing {
             | Thing::Source
             | Thing::BinDir
             | Thing::Outages
-            | Thing::Settings => {}
+            | Thing::Settings
+            | Thing::Pooler => {}
         }
     }
 }

@@ -1,0 +1,382 @@
+//! A pooler from its start to its stop.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use model::experiment::topology::pooler::PoolMode;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use wire::conninfo::{PasswordSource, SslMode};
+use wire::session::Session;
+use wire::{Conninfo, Secret};
+
+use super::config::{self, ADMIN, Places, Pool};
+use super::program::Pgbouncer;
+use crate::process::command::{ending, server_command, wait_until};
+use crate::process::socket::SocketDir;
+use crate::process::spawn::spawn;
+use crate::user::account::Account;
+use crate::user::untrusted;
+
+/// The port in the name of its socket: pgbouncer's usual one.
+const PORT: u16 = 6432;
+/// How long a start may take.
+const START_DEADLINE: Duration = Duration::from_secs(20);
+/// How long an end may take before it is a kill.
+const STOP_DEADLINE: Duration = Duration::from_secs(3);
+/// Pause between two attempts to connect during a start.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
+/// The database of the console (PgBouncer's manual, "Admin console").
+const CONSOLE: &str = "pgbouncer";
+/// Random bytes of a password.
+const PASSWORD_BYTES: usize = 18;
+const LOG: &str = "pooler.log";
+
+/// A pooler to start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolerOptions {
+    /// The program.
+    pub start: PoolerStart,
+    /// For how long a client has a connection of the pool.
+    pub mode: PoolMode,
+    /// Connections of each process to the server.
+    pub size: u32,
+    /// Number of processes.
+    pub n_processes: u32,
+    /// Settings of pgbouncer.
+    pub settings: BTreeMap<String, String>,
+    /// Clients that must fit.
+    pub n_clients: u32,
+    /// Settings of PostgreSQL that sessions of the load begin with.
+    pub session_settings: BTreeMap<String, String>,
+}
+
+/// How a pooler is started.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PoolerStart {
+    /// PgBouncer with the configuration that pgdyno writes.
+    Pgbouncer(Pgbouncer),
+    /// PgBouncer with the user's own, in which words in braces are filled in.
+    Configured {
+        /// The program.
+        program: Pgbouncer,
+        /// The configuration.
+        config: String,
+    },
+    /// The user's command and its arguments, in which words in braces are filled in.
+    Command(Vec<String>),
+}
+
+/// A running pooler in front of our own server. Dropping it ends it at once.
+#[derive(Debug)]
+pub struct OwnPooler {
+    processes: Vec<PoolerProcess>,
+    /// Where the load connects.
+    conninfo: Conninfo,
+    /// The console of each process, if there is one.
+    consoles: Vec<Conninfo>,
+    log_path: PathBuf,
+    // Removed after the processes have ended.
+    dir: SocketDir,
+}
+
+#[derive(Debug)]
+struct PoolerProcess {
+    child: Child,
+}
+
+impl OwnPooler {
+    /// Starts a pooler for a load that would connect to our server at `server`, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not start, or does not answer in time; says what its log says.
+    pub fn start(options: &PoolerOptions, server: &Conninfo) -> Result<OwnPooler> {
+        let account = Account::choose()?;
+        let dir = SocketDir::create(&account)?;
+        let log_path = dir.outer().join(LOG);
+        let log = untrusted::create(&log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+        let access = Access::new(options, server, &dir, &account)?;
+        let mut pooler = OwnPooler {
+            processes: Vec::new(),
+            conninfo: access.conninfo(server),
+            consoles: access.consoles(options),
+            log_path,
+            dir,
+        };
+        for number in 0..options.n_processes {
+            let places = access.places(server, number);
+            let command = command(options, &places, &pooler.dir, &account, number)?;
+            pooler.processes.push(PoolerProcess::start(command, log.try_clone()?)?);
+        }
+        pooler.wait_until_ready()?;
+        Ok(pooler)
+    }
+
+    /// Where the load connects.
+    pub fn conninfo(&self) -> &Conninfo {
+        &self.conninfo
+    }
+
+    /// The console of each process of pgbouncer.
+    pub fn consoles(&self) -> &[Conninfo] {
+        &self.consoles
+    }
+
+    /// Ids of its processes.
+    pub fn pids(&self) -> Vec<i32> {
+        self.processes.iter().map(|process| process.child.id() as i32).collect()
+    }
+
+    /// The log of this start.
+    pub fn log_path(&self) -> &Path {
+        &self.log_path
+    }
+
+    /// Whether all processes are running; if not, the error says how one ended.
+    ///
+    /// # Errors
+    /// With its last words.
+    pub fn check_running(&mut self) -> Result<()> {
+        for process in &mut self.processes {
+            if let Some(status) = process.child.try_wait()? {
+                bail!("the pooler has ended: {}; {}", ending(status), last_words(&self.log_path));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all its processes.
+    ///
+    /// # Errors
+    /// When one does not end.
+    pub fn stop(mut self) -> Result<()> {
+        self.processes.iter_mut().try_for_each(PoolerProcess::stop)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let end = Instant::now() + START_DEADLINE;
+        let places: Vec<Conninfo> = self.consoles.iter().chain([&self.conninfo]).cloned().collect();
+        for place in places {
+            loop {
+                self.check_running()?;
+                let Err(error) = Session::connect(&place) else { break };
+                ensure!(
+                    Instant::now() < end,
+                    "the pooler did not answer within {} s; last: {error}; {}",
+                    START_DEADLINE.as_secs(),
+                    last_words(&self.log_path)
+                );
+                thread::sleep(ATTEMPT_PAUSE);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PoolerProcess {
+    fn start(mut command: Command, log: File) -> Result<PoolerProcess> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdout(log.try_clone()?).stderr(log);
+        // It keeps nothing that an orderly end would save.
+        let child =
+            spawn(command, Signal::SIGKILL).with_context(|| format!("pooler: cannot start `{name}`"))?;
+        allow_connections(&child);
+        Ok(PoolerProcess { child })
+    }
+
+    /// Ends the process and those that it has started: it leads their group.
+    fn stop(&mut self) -> Result<()> {
+        let group = Pid::from_raw(self.child.id() as i32);
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            // The child has not been reaped, so that the id is that of its group alone.
+            if self.child.try_wait()?.is_none() {
+                killpg(group, signal).context("signal the pooler")?;
+            }
+            if wait_until(&mut self.child, Instant::now() + STOP_DEADLINE)?.is_some() {
+                return Ok(());
+            }
+        }
+        bail!("pooler process {} cannot be ended", self.child.id())
+    }
+}
+
+impl Drop for PoolerProcess {
+    fn drop(&mut self) {
+        // There is nobody to report an error to; the kernel kills it again when we end.
+        self.stop().ok();
+    }
+}
+
+/// Lets a process have as many connections as it can be allowed; what it says about too few is in its log.
+fn allow_connections(child: &Child) {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let pid = rustix::process::Pid::from_raw(child.id() as i32);
+    prlimit(pid, Resource::Nofile, Rlimit { current: most, maximum: most }).ok();
+}
+
+/// Where a pooler listens, and whom it lets in.
+struct Access {
+    dir: PathBuf,
+    outer: PathBuf,
+    listen: String,
+    port: u16,
+    user: String,
+    name: String,
+    /// Clients over TCP have one, because every user of the machine can connect.
+    password: Option<Secret>,
+    auth_file: Option<String>,
+    is_shared: bool,
+}
+
+impl Access {
+    fn new(options: &PoolerOptions, server: &Conninfo, dir: &SocketDir, account: &Account) -> Result<Access> {
+        let is_shared = options.n_processes > 1;
+        let is_tcp = is_shared || matches!(options.start, PoolerStart::Command(_));
+        let mut access = Access {
+            dir: dir.path.clone(),
+            outer: dir.outer().to_path_buf(),
+            listen: dir.path.display().to_string(),
+            port: PORT,
+            user: server.user.clone(),
+            name: server.dbname.clone(),
+            password: None,
+            auth_file: None,
+            is_shared,
+        };
+        if is_tcp {
+            access.listen = "127.0.0.1".to_string();
+            access.port = free_port()?;
+        }
+        if is_shared {
+            let password = files::random_hex(PASSWORD_BYTES)?;
+            let users = [access.user.as_str(), ADMIN].map(|user| format!("\"{user}\" \"{password}\"\n"));
+            let path = access.outer.join("users");
+            write_for(account, &path, &users.concat())?;
+            access.auth_file = Some(path.display().to_string());
+            access.password = Some(Secret::new(password));
+            for number in 0..options.n_processes {
+                let dir = access.socket_dir(number);
+                let make = || DirBuilder::new().mode(0o700).create(&dir);
+                account.act(make).with_context(|| format!("create `{}`", dir.display()))?;
+            }
+        }
+        Ok(access)
+    }
+
+    /// The directory of the socket of a process: several cannot have the same.
+    fn socket_dir(&self, number: u32) -> PathBuf {
+        if self.is_shared { self.dir.join(number.to_string()) } else { self.dir.clone() }
+    }
+
+    fn places(&self, server: &Conninfo, number: u32) -> Places {
+        let host = server.hosts.first();
+        Places {
+            host: host.map_or_else(String::new, |host| host.host.clone()),
+            port: host.map_or(5432, |host| host.port),
+            name: self.name.clone(),
+            user: self.user.clone(),
+            listen: self.listen.clone(),
+            listen_port: self.port,
+            dir: self.dir.display().to_string(),
+            socket_dir: self.socket_dir(number).display().to_string(),
+            auth_file: self.auth_file.clone(),
+        }
+    }
+
+    fn conninfo(&self, server: &Conninfo) -> Conninfo {
+        let place = Conninfo::new(&self.listen, self.port, &self.user, &self.name);
+        let application_name = server.application_name.clone();
+        self.with_password(Conninfo { application_name, sslmode: SslMode::Disable, ..place })
+    }
+
+    fn consoles(&self, options: &PoolerOptions) -> Vec<Conninfo> {
+        if matches!(options.start, PoolerStart::Command(_)) {
+            return Vec::new();
+        }
+        let user = if self.is_shared { ADMIN } else { &self.user };
+        let console = |number| {
+            let dir = self.socket_dir(number).display().to_string();
+            self.with_password(Conninfo::new(&dir, self.port, user, CONSOLE))
+        };
+        (0..options.n_processes).map(console).collect()
+    }
+
+    fn with_password(&self, conninfo: Conninfo) -> Conninfo {
+        match &self.password {
+            None => conninfo,
+            Some(password) => Conninfo {
+                password: Some(password.clone()),
+                password_source: PasswordSource::Given,
+                ..conninfo
+            },
+        }
+    }
+}
+
+/// The command of a process, whose configuration is written.
+fn command(
+    options: &PoolerOptions,
+    places: &Places,
+    dir: &SocketDir,
+    account: &Account,
+    number: u32,
+) -> Result<Command> {
+    let (program, text) = match &options.start {
+        PoolerStart::Command(words) => {
+            let mut words = words.iter().map(|word| config::filled(word, places));
+            let program = words.next().context("pooler.command is empty")?;
+            let mut command = server_command(Path::new(&program), account, &dir.path);
+            command.args(words);
+            return Ok(command);
+        }
+        PoolerStart::Configured { program, config } => (program, config::filled(config, places)),
+        PoolerStart::Pgbouncer(program) => {
+            let pool = Pool {
+                mode: options.mode,
+                size: options.size,
+                n_clients: options.n_clients,
+                keeps_prepared: options.mode != PoolMode::Session && program.can_keep_prepared(),
+                settings: &options.settings,
+                session_settings: &options.session_settings,
+            };
+            (program, config::text(&pool, places))
+        }
+    };
+    let path = dir.outer().join(format!("{number}.ini"));
+    write_for(account, &path, &text)?;
+    let mut command = server_command(&program.path, account, &dir.path);
+    command.arg(&path);
+    Ok(command)
+}
+
+/// Writes our file, which only the pooler's user can read.
+fn write_for(account: &Account, path: &Path, text: &str) -> Result<()> {
+    fs::write(path, "").with_context(|| format!("create `{}`", path.display()))?;
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    fs::write(path, text).with_context(|| format!("write `{}`", path.display()))?;
+    account.own(path)
+}
+
+/// A port of 127.0.0.1 that nobody listens at now.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port for the pooler")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// The end of a log, for a message.
+fn last_words(log_path: &Path) -> String {
+    let text = untrusted::read_output(log_path).unwrap_or_default();
+    let line = text.lines().rev().find(|line| !line.trim().is_empty());
+    line.map_or_else(
+        || "its log says nothing".to_string(),
+        |line| format!("its log ends with: {}", line.chars().take(300).collect::<String>()),
+    )
+}
