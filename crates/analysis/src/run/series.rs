@@ -76,6 +76,7 @@ pub(crate) fn series(
     all.extend(draw.networks("net", "net."));
     all.extend(draw.ceilings(line.measured_span(), data));
     all.extend(draw.sessions());
+    all.extend(draw.pooler());
     all.extend(draw.server());
     all.extend(draw.pressure());
     all.extend(draw.driver());
@@ -156,6 +157,24 @@ impl Draw<'_, '_> {
             part("standbys", &|split| split.standbys),
             part("foreign", &|split| split.foreign),
             part("steal", &|split| Some(split.steal)),
+        ]
+    }
+
+    /// The queue of our own pooler: clients that wait, connections in use, and how long a transaction waits.
+    fn pooler(&self) -> Vec<TelemetrySeries> {
+        let level = |name: &str, metric: &str, state: &str| {
+            one("pooler", name, "1", self.level(&key(metric, state), 1.0))
+        };
+        let wait_ms = self.each("pooler.wait", |placed| {
+            let n = placed.value("pooler.transactions").filter(|n| *n > 0.0)?;
+            Some(1e3 * placed.value("pooler.wait")? / n)
+        });
+        vec![
+            level("clients waiting", "pooler.clients", "waiting"),
+            level("clients served", "pooler.clients", "active"),
+            level("connections in use", "pooler.servers", "active"),
+            level("connections idle", "pooler.servers", "idle"),
+            one("pooler", "wait of a transaction", "ms", wait_ms),
         ]
     }
 

@@ -44,6 +44,10 @@ pub enum Bottleneck {
     Lwlock,
     /// The way between driver and server, statement by statement.
     Network,
+    /// A process of the pooler that pgdyno runs, which has no processor time left.
+    PoolerCpu,
+    /// The connections of that pooler to the server, all of which are in use.
+    PoolerSize,
     /// Nothing of the server: few clients, think time, or the rate that was asked for.
     OfferedLoad,
     /// One thing at first, and another one later.
@@ -54,7 +58,7 @@ pub enum Bottleneck {
 
 impl Bottleneck {
     /// All of them.
-    pub const ALL: [Bottleneck; 21] = [
+    pub const ALL: [Bottleneck; 23] = [
         Bottleneck::Quota,
         Bottleneck::Steal,
         Bottleneck::ForeignCpu,
@@ -73,6 +77,8 @@ impl Bottleneck {
         Bottleneck::ClientHeldLock,
         Bottleneck::Lwlock,
         Bottleneck::Network,
+        Bottleneck::PoolerCpu,
+        Bottleneck::PoolerSize,
         Bottleneck::OfferedLoad,
         Bottleneck::Mixed,
         Bottleneck::Unknown,
@@ -99,6 +105,8 @@ impl Bottleneck {
             Bottleneck::ClientHeldLock => "client-held-lock",
             Bottleneck::Lwlock => "lwlock",
             Bottleneck::Network => "network",
+            Bottleneck::PoolerCpu => "pooler-cpu",
+            Bottleneck::PoolerSize => "pooler-size",
             Bottleneck::OfferedLoad => "offered-load",
             Bottleneck::Mixed => "mixed",
             Bottleneck::Unknown => "unknown",
@@ -128,6 +136,8 @@ impl Bottleneck {
             Bottleneck::ClientHeldLock => "locks whose holder waits for its client",
             Bottleneck::Lwlock => "one lightweight lock",
             Bottleneck::Network => "the way between driver and server",
+            Bottleneck::PoolerCpu => "the processor time of the pooler",
+            Bottleneck::PoolerSize => "the connections of the pooler to the server",
             Bottleneck::OfferedLoad => "few clients, think time, or the rate that was asked for",
             Bottleneck::Mixed => "not the same all the time",
             Bottleneck::Unknown => "nothing stands out",
@@ -171,6 +181,8 @@ impl Bottleneck {
             Bottleneck::Network => {
                 "Try more clients, fewer statements per transaction, or a shorter way to the server."
             }
+            Bottleneck::PoolerCpu => "Try more pooler.processes, or processors of their own for them.",
+            Bottleneck::PoolerSize => "Raise pooler.size.",
             Bottleneck::OfferedLoad => "Try more clients, a higher rate, or no think time.",
             Bottleneck::Mixed => "Look at the time line, and measure the parts apart.",
             Bottleneck::Unknown => "Measure longer, or as a role with pg_read_all_stats.",

@@ -138,6 +138,8 @@ impl Circumstances<'_> {
             }
             Bottleneck::Driver => vec![self.more_threads(), self.driver_apart()],
             Bottleneck::Quota => cannot("raise the quota, and measure again"),
+            Bottleneck::PoolerCpu => cannot("raise pooler.processes, and measure again"),
+            Bottleneck::PoolerSize => cannot("raise pooler.size, and measure again"),
             Bottleneck::Steal => cannot("nothing here can give back what the hypervisor took"),
             Bottleneck::ForeignCpu => cannot("stop what else runs there, and measure again"),
             Bottleneck::Mixed => cannot("its parts have limits of their own"),

@@ -1,12 +1,14 @@
 //! Changes to the records of a quiet run: what disturbed it, or what was unusual about it.
 
 use model::experiment::script::ScriptSurvey;
+use model::experiment::topology::pooler::{PoolMode, PoolerKind};
 use model::load::Pace;
 use model::load::interval::Counts;
 use model::load::sessions::{SessionSetting, SessionSettings};
 use model::run::RunData;
 use model::run::fingerprint::Fingerprint;
 use model::run::host::MountRecord;
+use model::run::node::PoolerRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::Route;
 use model::run::touched::Touched;
@@ -37,6 +39,13 @@ pub(crate) fn route(data: &mut RunData, answered: &str, pooler: Option<&str>) {
     let pooler = pooler.map(str::to_string);
     let route = Route { reached: "a:1".to_string(), answered: answered.to_string(), pooler };
     data.record.server.as_mut().unwrap().route = Some(route);
+}
+
+/// The load went through our pooler with so many connections.
+pub(crate) fn pooler(data: &mut RunData, size: u32) {
+    let (kind, version) = (PoolerKind::Pgbouncer, Some("1.18.0".to_string()));
+    let pooler = PoolerRecord { kind, version, mode: PoolMode::Transaction, size, n_processes: 1 };
+    data.record.pooler = Some(pooler);
 }
 
 /// The user's script writes table `t`, with this effect.

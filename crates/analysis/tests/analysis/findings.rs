@@ -19,8 +19,8 @@ use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
     built, busy_compilers, catalog_vacuumed, catalogs_analyzed, cflags, checkpoint, clock, end_otherwise,
-    fact, fail_each_second, in_sessions, more_commits, mount, namesake_analyzed, neighbour, pace, quota,
-    restore_says, route, script, setting, settled, spread, tellers_vacuumed, touch, unlogged, update,
+    fact, fail_each_second, in_sessions, more_commits, mount, namesake_analyzed, neighbour, pace, pooler,
+    quota, restore_says, route, script, setting, settled, spread, tellers_vacuumed, touch, unlogged, update,
     worker_seen, workers,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
@@ -364,6 +364,10 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         route(data, "b:2", Some("session"))
     }),
     ("in-between", Severity::Note, "the server accepts at b:2", |data| route(data, "b:2", None)),
+    ("behind-pooler", Severity::Note, "pgbouncer 1.18.0 in transaction mode with 5 connections", |data| {
+        pooler(data, 5)
+    }),
+    ("pooler-idle-pool", Severity::Note, "up to 500 connections to the server for", |data| pooler(data, 500)),
     ("spread-load", Severity::Note, "(a:1, b:2); observed was a:1 alone", spread),
     ("no-statements", Severity::Void, "no statement in `tpcb`", |data| {
         data.record.ready.as_mut().unwrap().statements = vec![Vec::new()];

@@ -107,6 +107,8 @@ fn standbys_that_are_not_waited_for_although_they_should_be_void_the_run() {
     assert_eq!(state("2 (s1, s2)", [sync, ("sync", None)]), Some((Severity::Void, words.to_string())));
     let (severity, words) = state("FIRST 2 (s1, s2)", [sync, potential]).unwrap();
     assert!(severity == Severity::Void && words.starts_with("before the load"), "{words}");
+}
+
 #[test]
 fn replay_that_stands_still_is_doubted_with_its_conflicts() {
     let stalled =

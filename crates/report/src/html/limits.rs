@@ -216,7 +216,12 @@ fn colour(name: Bottleneck) -> usize {
         | Bottleneck::Steal
         | Bottleneck::ForeignCpu => 2,
         Bottleneck::RowLock => 3,
-        Bottleneck::ClientHeldLock | Bottleneck::Driver | Bottleneck::Network | Bottleneck::OfferedLoad => 4,
+        Bottleneck::ClientHeldLock
+        | Bottleneck::Driver
+        | Bottleneck::Network
+        | Bottleneck::PoolerCpu
+        | Bottleneck::PoolerSize
+        | Bottleneck::OfferedLoad => 4,
         Bottleneck::Lwlock => 5,
         Bottleneck::Autovacuum => 6,
         Bottleneck::Mixed | Bottleneck::Unknown => 7,

@@ -20,7 +20,8 @@ const MAX_RESOURCES: usize = 8;
 const LIMITS: [&str; 2] = ["sessions", "ceilings"];
 
 /// The other panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 23] = [
+const PANELS: [&str; 24] = [
+    "pooler",
     "cpu",
     "disk",
     "wal",
@@ -245,6 +246,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("cpu", _) => ("CPU by user".to_string(), "share"),
         ("remote_cpu", _) => ("CPU by mode (exporter)".to_string(), "share"),
         ("driver_host_cpu", _) => ("Driver's host: CPU by user".to_string(), "share"),
+        ("pooler", "ms") => ("Pooler: wait for a connection".to_string(), "plain"),
+        ("pooler", _) => ("Pooler: clients and connections".to_string(), "plain"),
         ("net", _) => ("Network".to_string(), "plain"),
         ("remote_net", _) => ("Network (exporter)".to_string(), "plain"),
         ("driver_host_net", _) => ("Driver's host: network".to_string(), "plain"),

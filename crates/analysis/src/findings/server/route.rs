@@ -49,6 +49,61 @@ fn in_between(context: &RunContext) -> Option<Finding> {
     Some(IN_BETWEEN.finds(Severity::Note, evidence))
 }
 
+pub(in crate::findings) const BEHIND_POOLER: Rule = Rule {
+    id: "behind-pooler",
+    title: "The load went through a pooler that pgdyno ran",
+    severity: "Note in each run of a case that has `pooler.kind`",
+    source: "PgBouncer's console (SHOW STATS): total_wait_time, total_xact_count; /proc of its processes",
+    advice: "Compare poolers by transactions per second and processor, too: one process cannot use more than one.",
+    evidence: "The pooler, the processors that its processes used, transactions per second for each processor, and for how long a \
+               transaction waited for a connection, on average.",
+    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
+    tested: "PgBouncer with 5 connections and 50 clients whose transactions take 10 ms.",
+    check: RuleCheck::Run(behind_pooler),
+};
+
+fn behind_pooler(context: &RunContext) -> Option<Finding> {
+    let pooler = context.data.record.pooler.as_ref()?;
+    let (from_s, to_s) = context.line.measured_span()?;
+    let rate = |metric: &str| context.usage.rate(metric, from_s, to_s);
+    let tps = rate("pooler.transactions").filter(|tps| *tps > 0.0);
+    let mut evidence = pooler.words();
+    if let Some(used) = pooler_cpu(context) {
+        evidence.push_str(&format!("; it used {} processors", figure(used)));
+        if let Some(tps) = tps
+            && used > 0.0
+        {
+            evidence.push_str(&format!(", which makes {} tps for each", figure(tps / used)));
+        }
+    }
+    if let Some((waited, tps)) = rate("pooler.wait").zip(tps) {
+        evidence
+            .push_str(&format!("; a transaction waited {} ms for a connection", figure(1e3 * waited / tps)));
+    }
+    Some(BEHIND_POOLER.finds(Severity::Note, evidence))
+}
+
+pub(in crate::findings) const POOLER_IDLE_POOL: Rule = Rule {
+    id: "pooler-idle-pool",
+    title: "The pool has a connection for each client",
+    severity: "Note when the pooler that pgdyno ran had as many connections to the server as there were clients, or more",
+    source: "PgBouncer's issue 671: with as many connections as clients, nothing is pooled",
+    advice: "Lower pooler.size, or measure with more clients: a pooler is for more clients than connections.",
+    evidence: "The connections of the pooler and the clients of the load.",
+    why: "Such a pooler only adds its own work to each message, and says nothing about what pooling gives.",
+    tested: "PgBouncer with 20 connections and 4 clients.",
+    check: RuleCheck::Run(pooler_idle_pool),
+};
+
+fn pooler_idle_pool(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let pooler = record.pooler.as_ref()?;
+    let (n_connections, n_clients) = (pooler.n_connections(), record.case.workload.n_clients);
+    let evidence =
+        || format!("the pooler had up to {n_connections} connections to the server for {n_clients} clients");
+    (n_connections >= n_clients).then(|| POOLER_IDLE_POOL.finds(Severity::Note, evidence()))
+}
+
 pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     id: "spread-load",
     title: "The load went to several servers",

@@ -148,6 +148,8 @@ fn same_machine(context: &RunContext) -> Option<Finding> {
     let evidence =
         || format!("{} and the primary share {processors} and the devices of one machine", list(&names, 9));
     (!names.is_empty()).then(|| SAME_MACHINE.finds(Severity::Doubt, evidence()))
+}
+
 /// How long replay may stand still, seconds: our convention, far longer than a record takes.
 const STALLED_S_MIN: f64 = 1.0;
 /// The setting with which replay stands still on purpose.

@@ -35,6 +35,11 @@ pub(super) const UNSEEN_MIN: f64 = 0.9;
 /// Part of its ceiling from which on it confirms what sessions wait for.
 const CONFIRMS: f64 = 0.7;
 
+/// Clients in the queue of a pooler from which on it is one, on average: our convention.
+const QUEUE_MIN: f64 = 1.0;
+/// Part of a pooler's connections that are in use where it has none left: a console shows those that change hands as idle.
+const POOL_FULL: f64 = 0.9;
+
 /// A candidate: how near it is to its limit, 0 to 1, and its figures.
 pub(super) type Candidate = (Bottleneck, f64, String);
 
@@ -115,6 +120,9 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
         );
         return Some((Bottleneck::Driver, 1.0, evidence));
     }
+    if let Some(of_pooler) = pooler(facts) {
+        return Some(of_pooler);
+    }
     if let Some(room) = facts.pooler.filter(is_used_up) {
         let evidence = format!(
             "the pooler or proxy in between used {} that it can use, and {waiting:.1} sessions waited for the driver or for it",
@@ -123,6 +131,35 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
         return Some((Bottleneck::Network, 1.0, evidence));
     }
     None
+}
+
+/// What keeps clients in the queue of our own pooler while the server has room: its processor time, or the number of its connections.
+fn pooler(facts: &MeasurementFacts) -> Option<Candidate> {
+    let queue = facts.queue.filter(|queue| queue.waiting >= QUEUE_MIN)?;
+    let server = facts.server_cpu.zip(facts.n_cpus).map_or(0.0, |(used, n)| used / n.max(1.0));
+    let has_device = facts.used.iter().filter_map(ResourceUse::share).all(|share| share < CONFIRMS);
+    if server >= CONFIRMS || !has_device {
+        return None;
+    }
+    let waiting = format!("{:.1} clients waited for a connection of the pooler on average", queue.waiting);
+    if let Some(room) = facts.pooler.filter(|room| room.share() >= UNSEEN_MIN) {
+        let evidence = format!("the pooler used {} that it can use, and {waiting}", room.words());
+        return Some((Bottleneck::PoolerCpu, 1.0, evidence));
+    }
+    // Who waits for a lock, or for the flush of a commit, is not served sooner over more connections.
+    let is_held = || {
+        [stages(facts), locks(facts), lwlock(facts)].concat().iter().any(|(_, score, _)| *score >= AT_LIMIT)
+    };
+    let is_full = queue.active >= POOL_FULL * queue.n_connections;
+    (is_full && !is_held()).then(|| {
+        let evidence = format!(
+            "{waiting}, and {:.1} of its {:.1} connections to the server were in use, which used {:.0} % of its processors",
+            queue.active,
+            queue.n_connections,
+            100.0 * server
+        );
+        (Bottleneck::PoolerSize, 1.0, evidence)
+    })
 }
 
 /// What a quota did to the server's processes.

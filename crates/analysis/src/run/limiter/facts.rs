@@ -68,6 +68,8 @@ pub(crate) struct MeasurementFacts {
     pub(crate) driver_room: Option<Limited>,
     /// What a pooler used of what it can use.
     pub(crate) pooler: Option<Limited>,
+    /// The queue of the pooler that pgdyno ran, as its console shows it.
+    pub(crate) queue: Option<PoolerQueue>,
     /// Processors that the server used.
     pub(crate) server_cpu: Option<f64>,
     /// Processors that the server's processes waited for, on average.
@@ -106,6 +108,17 @@ pub(crate) struct MeasurementFacts {
     pub(crate) standby: Option<StandbyStages>,
     /// Devices and the network against their ceilings.
     pub(crate) used: Vec<ResourceUse>,
+}
+
+/// Clients and connections of a pooler, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PoolerQueue {
+    /// Clients that wait for a connection.
+    pub(crate) waiting: f64,
+    /// Connections to the server that a client has.
+    pub(crate) active: f64,
+    /// Connections to the server.
+    pub(crate) n_connections: f64,
 }
 
 /// Properties of the load that a judgement needs.
@@ -223,6 +236,7 @@ impl MeasurementFacts {
             quota: quota.map(|(limited, _)| limited),
             is_quota_shared: quota.is_some_and(|(_, is_shared)| is_shared),
             driver_room: driver.own(driver_cpu, near_driver, n_of_driver),
+            queue: queue(usage, span),
             pooler: pooler.own(split.and_then(|split| split.pooler), &server, None),
             deadlocks_per_s: usage.rate("database.deadlocks", from_s, to_s).unwrap_or(0.0),
             server_cpu,
@@ -416,6 +430,14 @@ impl MeasurementFacts {
     fn roots_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
         self.roots.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, share)| sum + share)
     }
+}
+
+/// The queue of our own pooler over a span.
+fn queue(usage: &Usage, span: (f64, f64)) -> Option<PoolerQueue> {
+    let level = |metric: &str, state: &str| room::level(usage, &key(metric, state), span);
+    let active = level("pooler.servers", "active")?;
+    let n_connections = active + level("pooler.servers", "idle")?;
+    Some(PoolerQueue { waiting: level("pooler.clients", "waiting")?, active, n_connections })
 }
 
 /// Takes a part of one kind as pauses before a flush.

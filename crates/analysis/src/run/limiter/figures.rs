@@ -46,6 +46,16 @@ fn figure(label: impl Into<String>, share: f64, of: &'static str) -> LimiterFigu
     LimiterFigure { label: label.into(), share: share.clamp(0.0, 1.0), of, speaks_for: None }
 }
 
+/// The queue of our own pooler.
+fn queue(facts: &MeasurementFacts) -> Vec<LimiterFigure> {
+    let Some(queue) = facts.queue else { return Vec::new() };
+    let of = |n: f64, whole: f64| if whole > 0.0 { n / whole } else { 0.0 };
+    vec![
+        figure("waiting for a connection of the pooler", of(queue.waiting, facts.n_clients), "clients"),
+        figure("in use", of(queue.active, queue.n_connections), "connections of the pooler"),
+    ]
+}
+
 /// The figures that speak for one of them.
 fn behind(facts: &MeasurementFacts, name: Bottleneck) -> Vec<LimiterFigure> {
     let of_processors = |label, share: Option<f64>| share.map(|share| figure(label, share, "processors"));
@@ -88,6 +98,7 @@ fn behind(facts: &MeasurementFacts, name: Bottleneck) -> Vec<LimiterFigure> {
         Bottleneck::ClientHeldLock => locks(facts, "held while the client pauses", facts.roots_at_client()),
         Bottleneck::Lwlock => lwlock(facts).into_iter().collect(),
         Bottleneck::Network | Bottleneck::OfferedLoad => vec![for_client(facts), working(facts)],
+        Bottleneck::PoolerCpu | Bottleneck::PoolerSize => queue(facts),
         Bottleneck::Mixed | Bottleneck::Unknown => Vec::new(),
     };
     let figures =

@@ -124,7 +124,7 @@ fn count(usage: &Usage, key: &str, span: (f64, f64)) -> usize {
 }
 
 /// The mean of a level.
-fn level(usage: &Usage, key: &str, span: (f64, f64)) -> Option<f64> {
+pub(super) fn level(usage: &Usage, key: &str, span: (f64, f64)) -> Option<f64> {
     let values = within(usage, key, span);
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
