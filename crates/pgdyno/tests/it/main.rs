@@ -63,6 +63,7 @@ mod pace;
 mod packed;
 mod pages;
 mod phases;
+mod pooled;
 mod poolers;
 mod preflight;
 mod provenance;
