@@ -240,12 +240,12 @@ error
     ///
     /// # Errors
     /// When no server is running.
-    pub(crate) fn direct_conninfo(&self, workload: &WorkloadSpec) -> Result<Conninfo> {
+    pub(crate) fn direct_conninfo(&self, case: &Case) -> Result<Conninfo> {
         match self {
             Stage::Embedded(stage) if stage.pooler.is_some() => {
-                Ok(directory_data::conninfo_of_load(stage.conninfo()?, workload))
+                Ok(directory_data::conninfo_of_load(stage.conninfo()?, &case.workload))
             }
-            Stage::Embedded(_) | Stage::Adopted(_) => self.load_conninfo(workload),
+            Stage::Embedded(_) | Stage::Adopted(_) => self.load_conninfo(case),
         }
     }
 

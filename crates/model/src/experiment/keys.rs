@@ -144,7 +144,7 @@ const FREE: &[KeyRow] = &[KeyRow {
 }];
 
 /// The table of keys, section by section.
-pub const KEYS: [&[KeyRow]; 13] = [
+pub const KEYS: [&[KeyRow]; 14] = [
     header::ROWS,
     TARGETS,
     server::ROWS,

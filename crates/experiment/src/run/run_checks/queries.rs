@@ -113,7 +113,7 @@ fn open(case: &Case, stage: &Stage, stop: &'static AtomicBool) -> Result<Session
     let mut settings = workload.session_settings.clone();
     settings.extend(directory_data::settings_of(workload));
     settings.extend(classes.into_iter().flat_map(|classes| classes.all).flat_map(|class| class.settings));
-    let mut conninfo = stage.direct_conninfo(workload)?;
+    let mut conninfo = stage.direct_conninfo(case)?;
     conninfo.options = options_with(conninfo.options, &settings);
     let session = Session::connect_unless(&conninfo, stop)?;
     let mut session = session.context(dataset::session::STOPPED)?;
