@@ -82,6 +82,16 @@ fn a_single_second_has_a_mark_in_its_chart_and_in_the_picture_of_its_run() {
 }
 
 #[test]
+fn outages_are_drawn_without_scripts() {
+    let (mut study, data) = synthetic::make(&Shape { clients: vec![8], repeats: 3, ..Shape::default() });
+    synthetic::add_outages(&mut study, true);
+    let document = draws("outages", &study, &data);
+    let section = document.split("id=\"outages\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(section.matches("<svg class=\"outage\"").count(), 3, "{section}");
+    assert_eq!(section.matches(" open=\"\"><summary>").count(), 1, "the others are folded: {section}");
+}
+
+#[test]
 fn transactions_of_a_workload_directory_are_drawn() {
     let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
     synthetic::add_scripts(&mut study);
