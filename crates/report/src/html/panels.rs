@@ -237,8 +237,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         return (format!("{} (imported)", phrases::capital(name)), "plain");
     }
     if let Some(name) = panel.strip_prefix(STANDBY_PANEL) {
-        let what = if unit == "s" { "age of the WAL" } else { "WAL" };
-        return (format!("Standby {name}: {what} that it has not yet"), "plain");
+        let what = if unit == "s" { "lag in time" } else { "lag in bytes" };
+        return (format!("Standby {name}: {what}"), "plain");
     }
     match (panel, unit) {
         ("sessions", _) => ("Sessions by what they do".to_string(), "share"),
