@@ -22,6 +22,7 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .chain(["new-errors", "draws-reused", "left-out-by-reading", "not-your-workload"])
         .chain(["query-failed", "query-stopped", "answer-wrong", "plans-vary"])
         .chain(["condition-unmet", "waits-for-standby", "archiving-failed", "allowance-exceeded"])
+        .chain(["replay-stalled", "archiver-behind"])
         .chain(["not-interleaved", "took-turns", "turns-weigh", "too-few-rounds", "runs-repeated"])
         .chain(["target-unreachable", "target-not-limiting", "capacity-unsure"])
         .chain(["not-synchronous", "standby-falls-behind", "same-machine"])
