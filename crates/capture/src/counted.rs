@@ -40,7 +40,7 @@ const CLIENTS_MAX: f64 = 1000.0;
 /// The answer of a copy of the source about a statement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CountedAnswer {
-    /// Its values.
+    /// Types and columns of its values.
     pub facts: FormFacts,
     /// The types that the server could not infer, by the number of the value from 0: the script has to name them.
     pub guessed: BTreeMap<usize, String>,

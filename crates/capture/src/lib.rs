@@ -15,4 +15,3 @@ pub mod statistics;
 pub mod template;
 pub mod transaction;
 pub mod value;
-pub mod weight;

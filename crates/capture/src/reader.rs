@@ -85,7 +85,7 @@ pub struct ReadLog {
     pub n_outside: u64,
     /// Statements of sessions that are not read, and those of pgdyno itself.
     pub n_unwanted: u64,
-    /// Whether sessions of the same database are not read: what a server counts of them cannot be told apart.
+    /// Whether sessions of the same database are not read: what a server counts of them cannot be distinguished.
     pub has_other_sessions: bool,
     /// Fetches of rows of a statement that went before; their time counts, they are no execution.
     pub n_fetches: u64,

@@ -3,5 +3,6 @@
 pub mod fold;
 pub mod hot;
 pub mod reservoir;
+pub mod scaling;
 pub mod sketch;
 pub mod store;

@@ -24,9 +24,9 @@ use crate::role::view::View;
 use crate::role::{FormFacts, ValueRole};
 use crate::session::classes::classes;
 use crate::statistics::source::{self, SOURCE_FILE};
+use crate::template::scaling::{Scaled, Weighed, scale};
 use crate::template::store::Template;
 use crate::value::times::shown;
-use crate::weight::scaling::{Scaled, Weighed, scale};
 
 /// Most transactions of a directory: pgbench takes 128 scripts, and a directory 256 files.
 const TEMPLATES_MAX: usize = 100;

@@ -6,7 +6,7 @@ use crate::directory::summary::Summary;
 use crate::reader::ReadLog;
 use crate::role::ValueRole;
 use crate::role::variables::{Variable, Variables};
-use crate::weight::scaling::Scaled;
+use crate::template::scaling::Scaled;
 
 /// A correction of a rate that is shown as a warning.
 const CORRECTION_MAX: f64 = 2.0;

@@ -1,3 +1,0 @@
-//! Rates of templates that meet exact counts of statements.
-
-pub mod scaling;
