@@ -29,7 +29,7 @@ pub(crate) fn sections() -> String {
 }
 
 /// Sections that the table of keys does not list.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 6] = [
     ("target", "Servers in different places: [targets](../targets.md)."),
     ("driver", "Drivers on other machines: [drivers](../drivers.md)."),
     ("agents", "Drivers that wait at a NATS server: [agents](../agents.md)."),
@@ -49,6 +49,7 @@ const MANUALS: [(&str, &str); 11] = [
     ("Hosts", "hosts.md"),
     ("Settings by URL", "hosts.md#settings-of-the-server"),
     ("Drivers", "drivers.md"),
+    ("Poolers", "poolers.md"),
     ("Hooks", "hooks.md"),
 ];
 
