@@ -8,7 +8,6 @@ pub(crate) mod follow;
 pub mod hooks;
 pub(crate) mod live;
 pub(crate) mod load;
-pub(crate) mod load_spec;
 pub mod outage;
 pub(crate) mod outcome;
 pub mod phases;

@@ -8,7 +8,6 @@ pub mod hooks;
 pub mod keys;
 pub mod origin;
 pub mod os;
-pub mod outage;
 pub mod plan;
 pub mod prepare;
 pub mod repeat;
@@ -16,7 +15,6 @@ pub mod script;
 pub mod selector;
 pub mod target;
 pub mod topology;
-pub mod wal;
 
 use std::collections::BTreeMap;
 
@@ -28,9 +26,9 @@ use crate::experiment::hooks::HooksSection;
 use crate::experiment::keys::levels::Levels;
 use crate::experiment::os::OsSection;
 use crate::experiment::os::limits::Limits;
-use crate::experiment::outage::Outages;
 use crate::experiment::plan::figure::FigureSection;
 use crate::experiment::target::TargetSection;
+use crate::experiment::topology::outage::Outages;
 use crate::telemetry::import::Import;
 use crate::text::units::SettingValue;
 pub use keys::header::Header;

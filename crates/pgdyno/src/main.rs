@@ -13,7 +13,6 @@ mod planning;
 mod restore_report;
 mod signals;
 mod spot;
-mod thaw;
 mod watch;
 mod watchdog;
 
@@ -108,7 +107,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Pages => Ok(crate::commands::serve::far::pages()),
         Command::Draw => crate::commands::serve::drawn::draw(),
         Command::Undo => watchdog::undo(),
-        Command::Thaw(args) => thaw::thaw(&args),
+        Command::Thaw(args) => watchdog::thaw::thaw(&args),
         Command::Null(args) => null(&args),
     };
     match exit {

@@ -3,6 +3,8 @@
 //! It is this program (`pgdyno undo`) in a session of its own, and reads a pipe whose other end only pgdyno has. A pgdyno
 //! that ends in order says so. The end of the pipe without that word means that it was killed.
 
+pub(crate) mod thaw;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;

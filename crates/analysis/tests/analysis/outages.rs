@@ -5,12 +5,12 @@ use analysis::finding::Severity;
 use analysis::study;
 use analysis::summary::{OutageSummary, RunSummary};
 use model::experiment::case::OnLostConnection;
-use model::experiment::outage::{Fault, OutageSpec, Then};
+use model::experiment::topology::outage::{Fault, OutageSpec, Then};
 use model::load::Pace;
 use model::load::execution::{Execution, ExecutionEnd};
 use model::run::RunData;
-use model::run::node::NodeRecord;
-use model::run::outage::{LedgerRecord, OutageRecord, OutageStep};
+use model::run::server::node::NodeRecord;
+use model::run::server::outage::{LedgerRecord, OutageRecord, OutageStep};
 use model::telemetry::event::EventKind;
 
 use crate::comparison::{compare_cases, pairs};

@@ -1,7 +1,7 @@
 //! A standby that commits wait for is part of the number, and one that stands still is found.
 
 use analysis::finding::{Finding, Severity};
-use model::run::node::{NodeAfter, NodeRecord};
+use model::run::server::node::{NodeAfter, NodeRecord};
 use model::telemetry::reading::TickSource;
 
 use crate::findings::findings_of;

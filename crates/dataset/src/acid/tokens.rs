@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::load::execution::{Execution, ExecutionEnd, TRANSACTIONS_MAX};
-use model::run::outage::LedgerRecord;
+use model::run::server::outage::LedgerRecord;
 use wire::session::Session;
 use workload::{Schema, ledger};
 

@@ -1,5 +1,6 @@
 //! Ramp-up, measurement and drain of a run, with telemetry from before to after.
 
+pub(crate) mod load_spec;
 pub(crate) mod profile;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +14,8 @@ use dataset::acid::tokens;
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::outage::OutageSpec;
 use model::experiment::plan::RunState;
+use model::experiment::topology::outage::OutageSpec;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};

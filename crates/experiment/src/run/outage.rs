@@ -11,9 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use model::experiment::outage::{Fault, OutageSpec, PRIMARY, Then};
+use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
 use model::release::functions;
-use model::run::outage::{OutageRecord, OutageStep};
+use model::run::server::outage::{OutageRecord, OutageStep};
 use wire::{Conninfo, Session};
 
 use self::harm::Harm;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::experiment::os::WalPolicy;
-use model::experiment::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkpoints};
+use model::experiment::os::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkpoints};
 use model::load::Window;
 use model::run::server::ServerRecord;
 use model::telemetry::reading::Tick;

@@ -15,7 +15,7 @@ use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::topology::{SYNCHRONOUS_NAMES, n_standbys, standby_name, synchronous};
 use model::release::{Release, functions};
-use model::run::node::{NodeRecord, is_waited_for};
+use model::run::server::node::{NodeRecord, is_waited_for};
 use model::text::prose::bytes;
 use model::text::units::size_bytes;
 use server::cluster::workspace::{Claim, ClusterKey, Workspace};

@@ -1,6 +1,7 @@
 //! What an experiment sets in the operating system of the server's machine, and the WAL policy of its runs.
 
 pub mod limits;
+pub mod wal;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,6 +3,7 @@
 mod standbys;
 mod way;
 
+pub mod outage;
 pub mod pooler;
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! The server of a run.
 
+pub mod node;
+pub mod outage;
 pub mod plans;
 
 use std::collections::BTreeMap;

@@ -177,7 +177,7 @@ pub(crate) enum Command {
     Undo,
     /// Let processes that an outage has stopped go on, if the pgdyno that stopped them is killed.
     #[command(hide = true)]
-    Thaw(crate::thaw::ThawArgs),
+    Thaw(crate::watchdog::thaw::ThawArgs),
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),

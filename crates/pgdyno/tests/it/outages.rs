@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use model::run::RunData;
-use model::run::outage::OutageRecord;
+use model::run::server::outage::OutageRecord;
 use nix::sys::signal::Signal;
 use testbed::{ClusterOptions, TestServer};
 

@@ -1,9 +1,9 @@
 //! Findings about an injected outage: whether it happened, whether its end was seen, and what became of the load's commits.
 
-use model::experiment::outage::{Fault, PRIMARY};
 use model::experiment::plan::RunState;
+use model::experiment::topology::outage::{Fault, PRIMARY};
 use model::run::RunRecord;
-use model::run::node::is_waited_for;
+use model::run::server::node::is_waited_for;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::{figure, percent, plural};

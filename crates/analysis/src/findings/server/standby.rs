@@ -3,7 +3,7 @@
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
-use model::run::node::{NodeRecord, is_waited_for};
+use model::run::server::node::{NodeRecord, is_waited_for};
 use model::telemetry::reading::key;
 use model::telemetry::wait::WaitStage;
 

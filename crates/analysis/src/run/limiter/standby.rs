@@ -6,7 +6,7 @@
 use model::experiment::keys;
 use model::experiment::topology::Synchronous;
 use model::run::RunRecord;
-use model::run::node::is_waited_for;
+use model::run::server::node::is_waited_for;
 use model::telemetry::reading::key;
 
 use crate::run::limiter::facts::MeasurementFacts;

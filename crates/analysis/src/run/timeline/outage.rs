@@ -9,7 +9,7 @@ mod schedule;
 
 use model::load::Pace;
 use model::load::capacity::LatencyTarget;
-use model::run::outage::OutageRecord;
+use model::run::server::outage::OutageRecord;
 use model::run::{RunData, RunRecord};
 
 use crate::summary::{CaseOutages, LossOfCommits, OutageFigure, OutageLength, OutageMark, OutageParts};

@@ -8,8 +8,8 @@ use model::experiment::keys::key::Key;
 use model::experiment::keys::row::KeyRow;
 use model::experiment::keys::value::KeyValue;
 use model::experiment::keys::{OUTAGE, TARGET};
-use model::experiment::outage::OutageLevel;
 use model::experiment::target::TargetSection;
+use model::experiment::topology::outage::OutageLevel;
 
 use crate::plan::design::Dimension;
 

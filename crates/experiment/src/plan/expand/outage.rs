@@ -2,8 +2,8 @@
 
 use model::experiment::case::{Case, OnLostConnection, WorkloadSpec};
 use model::experiment::keys;
-use model::experiment::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
 use model::experiment::topology::n_standbys;
+use model::experiment::topology::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 

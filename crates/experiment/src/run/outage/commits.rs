@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dataset::acid::tokens::{self, NodeTokens, Takeover, TokenPlace};
 use model::experiment::case::Case;
-use model::experiment::outage::PRIMARY;
+use model::experiment::topology::outage::PRIMARY;
 use model::load::execution::Execution;
-use model::run::outage::OutageRecord;
+use model::run::server::outage::OutageRecord;
 use wire::Session;
 use workload::Schema;
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::experiment::outage::{Fault, OutageSpec, PRIMARY};
+use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY};
 use server::StopMode;
 use server::running::processes::{Frozen, ServerProcess};
 use wan::Relay;

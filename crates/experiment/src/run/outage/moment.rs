@@ -1,7 +1,7 @@
 //! When an outage begins: at other instants in each block, spread evenly over its interval, and at the same one for all cases of a
 //! block.
 
-use model::experiment::outage::OutageSpec;
+use model::experiment::topology::outage::OutageSpec;
 
 /// The part of the golden ratio behind the point. Its multiples modulo 1 fall into the largest gap that those before have left
 /// (Knuth, The Art of Computer Programming, volume 3, section 6.4), so that any number of blocks is spread evenly.
@@ -15,7 +15,7 @@ pub(super) fn begin_s(outage: &OutageSpec, block: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::experiment::outage::{Fault, Then};
+    use model::experiment::topology::outage::{Fault, Then};
 
     use super::*;
 

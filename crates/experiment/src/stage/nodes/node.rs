@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use model::experiment::outage::PRIMARY;
+use model::experiment::topology::outage::PRIMARY;
 use model::release::{Release, functions};
 use server::running::processes::ServerProcess;
 use server::{Cluster, OwnServer, StartOptions};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use model::release::{Release, functions};
-use model::run::node::{NodeAfter, NodeRecord};
+use model::run::server::node::{NodeAfter, NodeRecord};
 use server::Cluster;
 use wire::{Session, quote_literal};
 

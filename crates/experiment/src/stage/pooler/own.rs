@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::keys;
 use model::experiment::topology::pooler::{PoolerKind, PoolerSpec};
-use model::run::node::PoolerRecord;
+use model::run::server::node::PoolerRecord;
 use model::workload::Programs;
 use server::pooler::program::Pgbouncer;
 use server::{OwnPooler, PoolerOptions, PoolerStart};

@@ -3,7 +3,7 @@
 use super::Synchronous;
 use crate::experiment::case::Case;
 use crate::experiment::keys;
-use crate::experiment::outage::Fault;
+use crate::experiment::topology::outage::Fault;
 
 /// The setting that names the standbys which commits wait for.
 pub const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";

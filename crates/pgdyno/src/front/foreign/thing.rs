@@ -38,7 +38,7 @@ pub(super) enum Thing {
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const THINGS: [Thing; 20] = [
+pub(super) const THINGS: [Thing; 22] = [
     Thing::Servers,
     Thing::Hooks,
     Thing::Outages,

@@ -29,7 +29,7 @@ pub(crate) fn sections() -> String {
 }
 
 /// Sections that the table of keys does not list.
-const TABLES: [(&str, &str); 6] = [
+const TABLES: [(&str, &str); 5] = [
     ("target", "Servers in different places: [targets](../targets.md)."),
     ("driver", "Drivers on other machines: [drivers](../drivers.md)."),
     ("agents", "Drivers that wait at a NATS server: [agents](../agents.md)."),
@@ -38,7 +38,7 @@ const TABLES: [(&str, &str); 6] = [
 ];
 
 /// Where the pages are that keys name (`see *Scale*`).
-const MANUALS: [(&str, &str); 11] = [
+const MANUALS: [(&str, &str); 12] = [
     ("Targets", "targets.md"),
     ("Source", "servers.md#source"),
     ("Settings", "servers.md#settings"),

@@ -1,6 +1,6 @@
 //! Waits for a standby whose longest part is known.
 
-use model::run::node::NodeRecord;
+use model::run::server::node::NodeRecord;
 use model::telemetry::reading::Values;
 
 use super::*;

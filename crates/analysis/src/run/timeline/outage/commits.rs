@@ -1,6 +1,6 @@
 //! What became of the load's commits, by the rows of the servers.
 
-use model::run::outage::OutageRecord;
+use model::run::server::outage::OutageRecord;
 
 use crate::summary::{CommitCounts, CommitsAfter};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::case::OnLostConnection;
+use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::{
     LoadSpec, MESSAGE_BYTES_MAX, OUTAGE_CONNECT_TIMEOUT_S, OUTAGE_REPLY_TIMEOUT_MS, OnDisconnect, Profiles,
