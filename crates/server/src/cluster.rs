@@ -62,7 +62,6 @@ pub const SUPERUSER: &str = "postgres";
 pub const DATABASE: &str = "pgdyno";
 /// File in `data/` that is included by `postgresql.conf` and written at each start.
 pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
-
 pub(crate) const MARKER: &str = "pgdyno-cluster.json";
 /// What the programs say that restore an archive.
 pub(crate) const RESTORE_LOG: &str = "restore.log";

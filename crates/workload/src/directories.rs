@@ -10,6 +10,8 @@ use std::sync::Arc;
 use generator::{Choice, Directory, Instance, Manifest};
 use model::experiment::case::directory::WorkloadDirectory;
 
+use crate::emulator::bundle::Bundle;
+
 pub use problems::{of_transaction, problems, script_file, unsupported};
 
 /// The files of a directory: names with `/`, and their texts.
@@ -32,6 +34,25 @@ pub fn instance(
     let scale =
         scale.map_err(|_| format!("workload directory {}: the scale is no number", directory.name))?;
     at_scale(directory, scale)
+}
+
+impl Bundle {
+    /// As [`Bundle::compile_directory`] with the directory that the scripts are of, at the scale that `defines` names, or as
+    /// [`Bundle::compile`] without one.
+    ///
+    /// # Errors
+    /// What is wrong with the directory, or with a script.
+    pub fn from_scripts(
+        scripts: &[(&str, &str, u32)],
+        defines: &BTreeMap<String, String>,
+        directory: Option<&WorkloadDirectory>,
+    ) -> Result<Bundle, String> {
+        let compiled = match directory {
+            None => Bundle::compile(scripts, defines),
+            Some(directory) => Bundle::compile_directory(scripts, defines, &instance(directory, defines)?),
+        };
+        compiled.map_err(|error| error.to_string())
+    }
 }
 
 /// Whether every text of a directory is that of the one that pgdyno brings along, whatever a plan claims.

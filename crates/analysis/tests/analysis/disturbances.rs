@@ -148,7 +148,7 @@ pub(crate) fn neighbour(data: &mut RunData, cpu_s: f64, working: [f64; 2], trans
                 put("database.commits", 999.0 + transactions / 2.0);
                 put("database.rollbacks", 0.0);
             }
-            TickSource::Remote | TickSource::DriverHost | TickSource::Standby => {}
+            TickSource::Remote | TickSource::DriverHost | TickSource::Standby | TickSource::Pooler => {}
         }
     }
 }

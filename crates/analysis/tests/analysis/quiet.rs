@@ -212,6 +212,7 @@ fn record(spec: RunSpec) -> RunRecord {
         driver_host: None,
         nodes: Vec::new(),
         outage: None,
+        pooler: None,
         plans: Vec::new(),
         applied: None,
         answers: Vec::new(),

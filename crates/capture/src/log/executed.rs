@@ -1,5 +1,7 @@
 //! What a log says about executed statements: the values that readers push.
 
+pub use crate::value::logged::LoggedValue;
+
 /// A session of the log; numbers are dense, in the order of their first statements.
 pub type SessionId = u32;
 
@@ -68,17 +70,6 @@ pub enum Protocol {
     Extended,
     /// As a named prepared statement, of the protocol or by PREPARE.
     Named(String),
-}
-
-/// A parameter's value in the text form of its type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoggedValue {
-    /// NULL.
-    Null,
-    /// The whole value.
-    Text(String),
-    /// The beginning of a value that `log_parameter_max_length` has cut.
-    Truncated(String),
 }
 
 /// A virtual transaction id, as `%v` writes it.

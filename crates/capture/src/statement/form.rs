@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use crate::balance::OmissionReason;
-use crate::log::LoggedValue;
 use crate::statement::identity::{Fnv, identity_of};
 use crate::statement::kind::StatementRole;
 use crate::statement::lexer::{Backslash, LexedToken, TokenKind};
 use crate::statement::lists::{InList, list};
 use crate::statement::literal::{quote_without_colons, text_value};
 use crate::statement::places::{PlaceHint, SlotPlaces, SlotUse};
+use crate::value::logged::LoggedValue;
 
 /// Most values of a statement: pgbench's scripts take no more under the extended protocol.
 pub const VALUES_MAX: usize = 255;

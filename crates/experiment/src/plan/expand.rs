@@ -337,13 +337,8 @@ fn case(
     if let Some(workload) = &workload {
         problems.take(apply::check(&choice, workload, is_own));
     }
-    if let Some(workload) = workload.as_ref().filter(|workload| workload.analytical().is_some())
-        && !choice.get(keys::prepare::ANALYZE)
-    {
-        problems.say(format!(
-            "prepare.analyze is off, and `{}` is analytical: its queries are planned by statistics; remove it",
-            workload.directory.as_deref().map_or("the workload", |directory| &directory.name)
-        ));
+    if let Some(workload) = &workload {
+        check_analytical(workload, &choice, problems);
     }
     let n_standbys = choice.get(keys::topology::STANDBYS);
     let outage = choice.outage().map(|level| outage::spec(level, window, n_standbys));
@@ -375,6 +370,17 @@ fn case(
         imports: experiment.import.clone(),
         data_settings: None,
     })
+}
+
+/// Refuses to leave out the statistics by which queries are planned.
+fn check_analytical(workload: &WorkloadSpec, choice: &LevelChoice, problems: &mut Problems) {
+    if workload.analytical().is_none() || choice.get(keys::prepare::ANALYZE) {
+        return;
+    }
+    problems.say(format!(
+        "prepare.analyze is off, and `{}` is analytical: its queries are planned by statistics; remove it",
+        workload.directory.as_deref().map_or("the workload", |directory| &directory.name)
+    ));
 }
 
 /// Whether host and server are left unobserved.

@@ -4,6 +4,7 @@
 pub mod directories;
 pub(crate) mod ledger;
 pub(crate) mod session_state;
+pub(crate) mod sessions;
 pub(crate) mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,16 +6,14 @@ pub(crate) mod profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use dataset::acid::tokens;
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
-use model::experiment::topology::outage::OutageSpec;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
@@ -35,7 +33,7 @@ use crate::run::admission;
 use crate::run::eyes;
 use crate::run::follow::{Follow, KeepWal};
 use crate::run::live::{Live, OneRun, ServerBefore};
-use crate::run::outage::Injection;
+use crate::run::outage::{self, Injection};
 use crate::run::outcome;
 use crate::run::place::LocalParts;
 use crate::run::search::Search;
@@ -54,6 +52,14 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Limit for the statements that create the table of tokens, which may wait for a standby.
 const LEDGER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Drivers whose clients are connected.
+struct ReadyFleet {
+    fleet: Fleet,
+    /// When they begin, nanoseconds since the Unix epoch.
+    go: u64,
+    backends: OurBackends,
+}
+
 impl OneRun<'_> {
     /// Ramp-up, measurement and drain, with telemetry from before to after.
     pub(crate) fn load(&self, ground: &mut Live, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
@@ -63,18 +69,10 @@ impl OneRun<'_> {
             ground.found.as_ref().context("the server is not described")?;
         let counters = self.counters(place, eyes.is_some(), record);
         watch(ProgressEvent::PhaseBegins(Phase::Connect));
-        let connect_began = unix_now();
-        let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
-        let load_backends: BTreeSet<i32> = ready.backend_pids.iter().copied().collect();
-        record.ready = Some(ready);
-        let others = stage.backend_pid().into_iter().collect();
-        let (go, others) = self.agree_on_go(&mut fleet, &load_backends, others)?;
-        record.go_unix_ns = Some(go);
-        push_phase(record, Phase::Connect, connect_began, go);
+        let ReadyFleet { mut fleet, go, backends } = self.begin(stage, place, record)?;
         writer.write_record(record)?;
 
         let telemetry = Telemetry::default();
-        let backends = OurBackends { load: load_backends, others, word: word()?.to_string() };
         let spec = ObserveSpec {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
             // Connections of a pool come and go, under process ids that clients do not see.
@@ -92,10 +90,7 @@ impl OneRun<'_> {
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.callbacks.spot, sink(), &observer));
         let sizing = record.server.as_ref().and_then(Sizing::from_record);
         let is_over = AtomicBool::new(false);
-        let (stage, injection) = match &self.case.outage {
-            None => (Some(&mut **stage), None),
-            Some(outage) => (None, Some(self.injection(stage, outage, go, &is_over))),
-        };
+        let (stage, injection) = self.injection(stage, go, &is_over);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
@@ -118,13 +113,9 @@ impl OneRun<'_> {
             Ok(())
         };
         let conduct = || fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
-        let (done, injected) = thread::scope(|scope| {
-            let injector = injection.map(|injection| scope.spawn(|| injection.inject()));
-            let done = profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
-            is_over.store(true, Ordering::Relaxed);
-            (done, injector.map(|injector| injector.join()))
-        });
-        record.outage = injected.transpose().map_err(|_| anyhow!("the outage was cut off"))?.map(Box::new);
+        let conduct = || profile::during(self.profiler, place, go, *window, writer.dir(), conduct);
+        let (done, outage) = outage::during(injection, &is_over, conduct)?;
+        record.outage = outage;
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
@@ -138,24 +129,37 @@ impl OneRun<'_> {
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
-        if let Some(reason) = full
-            && record.state == RunState::Partial
-        {
-            record.reason = reason;
+        if record.state == RunState::Partial {
+            record.reason = full.unwrap_or_else(|| record.reason.clone());
         }
         Ok(())
     }
 
-    /// The outage of the load that begins at `go`.
+    /// Connects the clients, and agrees on when they begin.
+    fn begin(&self, stage: &Stage, place: &LocalParts, record: &mut RunRecord) -> Result<ReadyFleet> {
+        let connect_began = unix_now();
+        let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
+        let load: BTreeSet<i32> = ready.backend_pids.iter().copied().collect();
+        record.ready = Some(ready);
+        let others = stage.backend_pid().into_iter().collect();
+        let (go, others) = self.agree_on_go(&mut fleet, &load, others)?;
+        record.go_unix_ns = Some(go);
+        push_phase(record, Phase::Connect, connect_began, go);
+        let backends = OurBackends { load, others, word: word()?.to_string() };
+        Ok(ReadyFleet { fleet, go, backends })
+    }
+
+    /// The outage of the load that begins at `go`, which has the servers meanwhile, or else the servers.
     fn injection<'b>(
         &'b self,
         stage: &'b mut Stage,
-        outage: &'b OutageSpec,
         go: u64,
         is_over: &'b AtomicBool,
-    ) -> Injection<'b> {
+    ) -> (Option<&'b mut Stage>, Option<Injection<'b>>) {
+        let Some(outage) = &self.case.outage else { return (Some(stage), None) };
         let (block, program) = (self.spec.block, self.program);
-        Injection { stage, outage, occasion: self.occasion(), block, go, is_over, program }
+        let occasion = self.occasion();
+        (None, Some(Injection { stage, outage, occasion, block, go, is_over, program }))
     }
 
     /// The moment at which the load begins, nanoseconds since the Unix epoch, and the server processes that are ours besides the

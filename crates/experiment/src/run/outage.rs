@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
 use model::release::functions;
 use model::run::server::outage::{OutageRecord, OutageStep};
@@ -28,7 +28,7 @@ const READY_MAX: Duration = Duration::from_secs(120);
 /// One second, nanoseconds.
 const SECOND_NS: f64 = 1e9;
 
-/// What an outage needs.
+/// An outage of a run, with all that it needs.
 pub(crate) struct Injection<'a> {
     pub(crate) stage: &'a mut Stage,
     pub(crate) outage: &'a OutageSpec,
@@ -42,6 +42,25 @@ pub(crate) struct Injection<'a> {
     pub(crate) is_over: &'a AtomicBool,
     /// The program whose `thaw` command lets stopped processes go on if this one is killed.
     pub(crate) program: &'a Path,
+}
+
+/// Conducts a load, with an outage if there is one. Returns what conducting returns, and the record of the outage.
+///
+/// # Errors
+/// When the outage was cut off.
+pub(crate) fn during<T>(
+    injection: Option<Injection<'_>>,
+    is_over: &AtomicBool,
+    conduct: impl FnOnce() -> T,
+) -> Result<(T, Option<Box<OutageRecord>>)> {
+    let (conducted, injected) = thread::scope(|scope| {
+        let injector = injection.map(|injection| scope.spawn(|| injection.inject()));
+        let conducted = conduct();
+        is_over.store(true, Ordering::Relaxed);
+        (conducted, injector.map(|injector| injector.join()))
+    });
+    let injected = injected.transpose().map_err(|_| anyhow!("the outage was cut off"))?;
+    Ok((conducted, injected.map(Box::new)))
 }
 
 impl Injection<'_> {
@@ -77,7 +96,7 @@ impl Injection<'_> {
         followed.and(undone)
     }
 
-    /// What a manager does about it.
+    /// Steps of a manager that follow the fault.
     fn follow(&mut self, began: u64, record: &mut OutageRecord) -> Result<()> {
         if self.outage.fault == Fault::Switchover {
             return self.switch_over(record);

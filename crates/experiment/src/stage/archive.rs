@@ -8,10 +8,6 @@ use model::experiment::keys;
 use model::experiment::topology::ArchiveKind;
 use server::Cluster;
 
-/// Settings that the key decides.
-pub(crate) const SETTINGS: [&str; 4] =
-    ["archive_mode", "archive_command", "archive_library", "archive_timeout"];
-
 /// Archived WAL of a cluster, which goes with this value.
 #[derive(Debug, Default)]
 pub(super) struct ArchivedWal(Option<Cluster>);
@@ -23,15 +19,6 @@ impl Drop for ArchivedWal {
     }
 }
 
-/// What archives, as the case says or as its command implies.
-pub(crate) fn kind(case: &Case) -> ArchiveKind {
-    let implied = match case.get(keys::topology::archive::COMMAND) {
-        Some(_) => ArchiveKind::Command,
-        None => ArchiveKind::None,
-    };
-    case.get(keys::topology::archive::KIND).unwrap_or(implied)
-}
-
 impl ArchivedWal {
     /// Removes what the last server has archived, and returns the settings with which that of a case archives.
     ///
@@ -39,7 +26,7 @@ impl ArchivedWal {
     /// When the directory of copies cannot be made or emptied.
     pub(super) fn begin(&mut self, case: &Case, cluster: &Cluster) -> Result<Vec<(String, String)>> {
         *self = ArchivedWal::default();
-        let command = match kind(case) {
+        let command = match ArchiveKind::from_case(case) {
             ArchiveKind::None => return Ok(Vec::new()),
             ArchiveKind::Copy => {
                 let directory = cluster.empty_archive().context(keys::topology::archive::KIND.name)?;

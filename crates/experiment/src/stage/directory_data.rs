@@ -12,7 +12,7 @@ use dataset::directory::bounds::LoadBounds;
 use dataset::directory::checks::{self, Checked, Outcomes};
 use dataset::directory::load::{self, DirectoryRequest};
 use dataset::directory::marks::looks_marked;
-use dataset::directory::{DirectoryData, SCHEMA_STATEMENT_MAX, extensions, guest, session_settings, trial};
+use dataset::directory::{DirectoryData, SCHEMA_STATEMENT_MAX, extensions, guest, trial};
 use dataset::load::LoadReport;
 use dataset::{layout, schema, session};
 use generator::Instance;
@@ -23,6 +23,7 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;
 
+use crate::plan::scripts::sessions;
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::reach::trust::{TrustedWorkload, is_builtin, is_trusted};
 use crate::site::{Permissions, Risks, Site, loaded_words, requirements};
@@ -295,7 +296,7 @@ pub(super) fn conninfo_of_load(conninfo: Conninfo, workload: &WorkloadSpec) -> C
 
 /// The same place for sessions that begin as those of the load do.
 pub(super) fn with_settings(conninfo: Conninfo, workload: &WorkloadSpec) -> Conninfo {
-    let options = options_with(conninfo.options.clone(), &settings_of(workload));
+    let options = options_with(conninfo.options.clone(), &sessions::settings_of(workload));
     Conninfo { options, ..conninfo }
 }
 
@@ -312,14 +313,6 @@ pub fn check_load(session: &mut Session, workload: &WorkloadSpec, risks: Risks) 
     let rows = of_case.data().loaded_rows(session)?;
     of_case.data().enter(session)?;
     checks::after_load(session, &of_case.instance, &rows, checks::LOAD_CHECK_MAX)
-}
-
-/// Settings with which sessions of the load begin.
-pub(crate) fn settings_of(workload: &WorkloadSpec) -> BTreeMap<String, String> {
-    match &workload.schema {
-        Some(schema) if workload.data == CaseData::Directory => session_settings(schema),
-        _ => BTreeMap::new(),
-    }
 }
 
 /// Fails for data that a run needs complete and that is not there.

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::standbys::{SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 pub use self::way::{ByteRate, RoundTrip};
+use crate::experiment::case::Case;
+use crate::experiment::keys;
 pub use crate::experiment::keys::topology::TopologySection;
 pub use crate::experiment::keys::topology::archive::ArchiveSection;
 use crate::text::word_enum::words;
@@ -34,6 +36,21 @@ words! {
         Copy = "copy",
         /// A command of the user's.
         Command = "command",
+    }
+}
+
+/// Settings that [`ArchiveKind`] decides.
+pub const ARCHIVE_SETTINGS: [&str; 4] =
+    ["archive_mode", "archive_command", "archive_library", "archive_timeout"];
+
+impl ArchiveKind {
+    /// That of a case, as it says or as its command implies.
+    pub fn from_case(case: &Case) -> ArchiveKind {
+        let implied = match case.get(keys::topology::archive::COMMAND) {
+            Some(_) => ArchiveKind::Command,
+            None => ArchiveKind::None,
+        };
+        case.get(keys::topology::archive::KIND).unwrap_or(implied)
     }
 }
 

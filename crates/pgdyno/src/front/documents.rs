@@ -32,7 +32,7 @@ pub(super) fn words(command: &str) -> Vec<String> {
 #[test]
 fn the_example_for_ci_is_understood() {
     let commands = commands(COMPARE_IN_CI);
-    assert_eq!(commands.len(), 6, "{commands:#?}");
+    assert_eq!(commands.len(), 7, "{commands:#?}");
     for command in &commands {
         let cli = Cli::try_parse_from(words(command)).unwrap_or_else(|error| panic!("{command}: {error}"));
         assert!(matches!(cli.command, Command::Compare(_)), "{command}");

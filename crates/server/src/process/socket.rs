@@ -37,7 +37,7 @@ impl SocketDir {
         let scratch = scratch_where(account, is_short).map_err(|tried| {
             anyhow!("no place for the server's socket: {tried}; set TMPDIR to a short writable path")
         })?;
-        Ok(SocketDir { path: scratch.given.clone(), scratch: scratch })
+        Ok(SocketDir { path: scratch.given.clone(), scratch })
     }
 
     /// The directory around it, where only this process's user can change anything.

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use generator::{Instance, OptionValue};
-use model::experiment::case::directory::WorkloadDirectory;
 
-use crate::directories;
 use crate::emulator::builtins::Builtins;
 use crate::objects::schema::Schema;
 use crate::random::{Prng, by_weight};
@@ -63,20 +61,6 @@ impl Bundle {
         instance: &Arc<Instance>,
     ) -> Result<Bundle, ScriptError> {
         Bundle::compile_with(scripts, defines, Some(instance))
-    }
-
-    /// As [`Bundle::compile_directory`] with the directory that the scripts are of, at the scale that `defines` names, or as
-    /// [`Bundle::compile`] without one.
-    ///
-    /// # Errors
-    /// What is wrong with the directory, or with a script.
-    pub fn from_scripts(
-        scripts: &[(&str, &str, u32)],
-        defines: &BTreeMap<String, String>,
-        directory: Option<&WorkloadDirectory>,
-    ) -> Result<Bundle, String> {
-        let instance = directory.map(|directory| directories::instance(directory, defines)).transpose()?;
-        Bundle::compile_with(scripts, defines, instance.as_ref()).map_err(|error| error.to_string())
     }
 
     fn compile_with(

@@ -2,17 +2,16 @@
 
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::topology::ArchiveKind;
+use model::experiment::topology::{ARCHIVE_SETTINGS, ArchiveKind};
 
 use crate::plan::problems::Problems;
-use crate::stage::archive::{SETTINGS, kind};
 
 const KIND: &str = keys::topology::archive::KIND.name;
 const COMMAND: &str = keys::topology::archive::COMMAND.name;
 
 /// Says why `case` cannot archive.
 pub(super) fn check(case: &Case, problems: &mut Problems) {
-    let kind = kind(case);
+    let kind = ArchiveKind::from_case(case);
     if kind == ArchiveKind::None {
         return;
     }
@@ -46,7 +45,7 @@ fn of_restore(case: &Case) -> Option<String> {
 
 fn of_settings(case: &Case) -> Option<String> {
     let settings = &case.server.settings;
-    let is_decided = |name: &str| SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_decided = |name: &str| ARCHIVE_SETTINGS.iter().any(|known| known.eq_ignore_ascii_case(name));
     if let Some(name) = settings.keys().find(|name| is_decided(name)) {
         return Some(format!("server.settings.{name}: {KIND} sets it; leave one of the two out"));
     }

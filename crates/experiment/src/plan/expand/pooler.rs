@@ -7,7 +7,7 @@ use model::text::prose::plural;
 
 use crate::plan::problems::Problems;
 use crate::plan::scripts::session_state;
-use crate::stage::pooler::own;
+use crate::plan::scripts::sessions;
 
 const KIND: &str = keys::pooler::KIND.name;
 const MODE: &str = keys::pooler::MODE.name;
@@ -81,7 +81,7 @@ fn of_kind(case: &Case, pooler: &PoolerSpec) -> Option<String> {
     if is_own && !case.get(keys::pooler::SETTINGS).is_empty() {
         return Some(format!("{}: {what} says everything; put them there", keys::pooler::SETTINGS));
     }
-    let settings = own::session_settings(&case.workload);
+    let settings = sessions::session_settings(&case.workload);
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
     (is_own && !names.is_empty()).then(|| {
         format!(
@@ -111,7 +111,7 @@ fn of_settings(case: &Case) -> Option<String> {
 /// What clients need that share their sessions, or wait for one.
 fn of_load(case: &Case, pooler: &PoolerSpec) -> Option<String> {
     let workload = &case.workload;
-    if let Some(setting) = own::class_setting(workload) {
+    if let Some(setting) = sessions::class_setting(workload) {
         return Some(format!(
             "{KIND}: sessions of the workload begin with {setting} as an option of the connection, which a pooler does not hand on; measure \
              the workload without one"
@@ -119,7 +119,7 @@ fn of_load(case: &Case, pooler: &PoolerSpec) -> Option<String> {
     }
     let n_most = pooler.n_connections();
     if !pooler.shares_sessions() {
-        let is_short = workload.n_clients > n_most && !own::connects_each(workload);
+        let is_short = workload.n_clients > n_most && !sessions::connects_each(workload);
         return is_short.then(|| {
             format!(
                 "{MODE} = \"session\": a client keeps its connection until it leaves, so that {} at once have one, and the case has {}; \

@@ -73,7 +73,7 @@ fn of_reads(case: &Case) -> Option<String> {
     let workload = &case.workload;
     let reads_only = |rights: &&[&str]| rights.iter().all(|right| right.eq_ignore_ascii_case("select"));
     let access = workload.kind.row().access;
-    let writes = !workload.only_reads && !access.iter().all(|(_, rights)| reads_only(&rights));
+    let writes = !workload.only_reads && !access.iter().all(|(_, rights)| reads_only(rights));
     writes.then(|| {
         format!(
             "{key} = \"{reads}\": `{}` writes, which a standby refuses, and each client has one connection; give a workload that only \

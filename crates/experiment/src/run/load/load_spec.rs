@@ -16,10 +16,10 @@ use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
 use crate::plan::scripts::ledger::{self, LedgerPlace};
+use crate::plan::scripts::sessions;
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
 use crate::stage::connections::options_with;
-use crate::stage::pooler::own;
 
 impl OneRun<'_> {
     pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &LocalParts, record: &RunRecord) -> LoadSpec {
@@ -46,7 +46,7 @@ impl OneRun<'_> {
                 scripts: ledger::with_tokens(&place_of_tokens, scripts::for_driver(workload, &schema)),
                 ledger: !matches!(place_of_tokens, LedgerPlace::None(_)),
                 defines: scripts::variables(workload),
-                connect_each: own::connects_each(workload),
+                connect_each: sessions::connects_each(workload),
                 directory: workload.directory.clone().map(without_answers),
                 each_execution: analytical.is_some() || common.each_execution,
                 // Parameters and orders of queries belong to the workload, as its rows do.
@@ -61,7 +61,7 @@ impl OneRun<'_> {
         if PoolerSpec::from_case(self.case).is_some() {
             return conninfo.keywords();
         }
-        with_options(conninfo.keywords(), &own::session_settings(&self.case.workload))
+        with_options(conninfo.keywords(), &sessions::session_settings(&self.case.workload))
     }
 
     /// The part of the load that all workloads share.

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// A fault that was done.
 pub(super) struct Harm {
-    /// What shows it.
+    /// Evidence that it was done.
     pub(super) proof: String,
     lasting: Lasting,
 }

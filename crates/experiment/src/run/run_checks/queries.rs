@@ -16,9 +16,9 @@ use model::release::{Release, settings};
 use wire::session::{Session, SessionError};
 use workload::directories::classes::Classes;
 
+use crate::plan::scripts::sessions;
 use crate::stage::Stage;
 use crate::stage::connections::options_with;
-use crate::stage::directory_data;
 
 /// A query that took longer is explained without being executed again.
 const ANALYZED_MAX: Duration = Duration::from_secs(300);
@@ -111,7 +111,7 @@ fn open(case: &Case, stage: &Stage, stop: &'static AtomicBool) -> Result<Session
     let classes =
         Classes::of_directory(&instance, &scripts, workload.n_clients).map_err(|why| anyhow!(why))?;
     let mut settings = workload.session_settings.clone();
-    settings.extend(directory_data::settings_of(workload));
+    settings.extend(sessions::settings_of(workload));
     settings.extend(classes.into_iter().flat_map(|classes| classes.all).flat_map(|class| class.settings));
     let mut conninfo = stage.direct_conninfo(case)?;
     conninfo.options = options_with(conninfo.options, &settings);

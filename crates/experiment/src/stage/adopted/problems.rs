@@ -88,9 +88,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         HoldingSession::Later,
         site.environment.stop,
     ));
-    let standbys = found.take(waited_for::problem(&mut session, cases));
-    standbys.into_iter().flatten().for_each(|why| found.say(why));
-    outages(&mut session, conninfo, cases, &site.permissions, found);
+    of_nodes(&mut session, conninfo, cases, &site.permissions, found);
     of_scripts(&mut session, cases, found);
     let mut judged = BTreeSet::new();
     for workload in cases.iter().map(|case| &case.workload) {
@@ -280,14 +278,17 @@ fn expect_room(session: &mut Session, case: &Case, home: &WorkloadTables) -> Res
     Ok(())
 }
 
-/// Whether the user has said by name that commands may harm this server, and whether somebody else would be hit.
-fn outages(
+/// Whether the standbys that commits wait for are there; and of an outage, whether the user has said by name that commands may harm this
+/// server, and whether somebody else would be hit.
+fn of_nodes(
     session: &mut Session,
     conninfo: &Conninfo,
     cases: &[&Case],
     permissions: &Permissions,
     found: &mut Found,
 ) {
+    let standbys = found.take(waited_for::problem(session, cases));
+    standbys.into_iter().flatten().for_each(|why| found.say(why));
     let Some(case) = cases.iter().find(|case| case.outage.is_some()) else { return };
     let target = case.server.target.as_ref().map(|target| target.name.clone());
     let host = conninfo.hosts.first().map(|host| host.host.clone());

@@ -34,12 +34,12 @@ impl<'a> NodeAccess<'a> {
         NodeAccess { name: PRIMARY.to_string(), server, cluster, options, end_of_primary: None }
     }
 
-    /// Its name.
+    /// Name of the node.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its server.
+    /// Server of the node.
     pub(crate) fn server(&mut self) -> &mut OwnServer {
         self.server
     }
@@ -49,7 +49,7 @@ impl<'a> NodeAccess<'a> {
         Conninfo { application_name: Some("pgdyno".to_string()), ..self.server.conninfo() }
     }
 
-    /// Its processes.
+    /// Processes of the node.
     ///
     /// # Errors
     /// When `/proc` cannot be read.

@@ -51,7 +51,7 @@ pub struct OutageSection {
 /// A level of the factor `outage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutageLevel<'a> {
-    /// Its name.
+    /// Name of it.
     pub name: String,
     /// The table that it is of.
     pub table: &'a OutageSection,
@@ -62,15 +62,15 @@ pub struct OutageLevel<'a> {
 /// The outage of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutageSpec {
-    /// Its name among the levels.
+    /// Name among the levels.
     pub name: String,
-    /// What is done.
+    /// The fault.
     pub fault: Fault,
     /// From when to when it may begin, seconds after `go`.
     pub from_s: f64,
     /// The end of that interval, seconds.
     pub to_s: f64,
-    /// What follows.
+    /// The steps that follow.
     pub then: Then,
     /// How long it lasts until it is undone, seconds; `None`: until the load has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub enum Fault {
     Hook,
 }
 
-/// What follows a fault.
+/// The steps that follow a fault.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Then {
@@ -130,7 +130,7 @@ pub enum Then {
     Nothing,
     /// A standby is promoted so many seconds after the fault.
     Promote {
-        /// Its name.
+        /// Name of it.
         node: String,
         /// The time that a manager takes to notice, seconds.
         after_s: f64,

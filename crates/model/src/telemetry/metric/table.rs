@@ -41,18 +41,8 @@ const OF_ONE_SERVER: &[Metric] = &[
     ),
     counter("host.psi.io.some", "", "s", "time in which some task waited for I/O (/proc/pressure/io)"),
     counter("host.psi.io.full", "", "s", "time in which all tasks waited for I/O (/proc/pressure/io)"),
-    counter(
-        "host.psi.memory.some",
-        "",
-        "s",
-        "time in which some task waited for memory (/proc/pressure/memory)",
-    ),
-    counter(
-        "host.psi.memory.full",
-        "",
-        "s",
-        "time in which all tasks waited for memory (/proc/pressure/memory)",
-    ),
+    counter("host.psi.memory.some", "", "s", "time some task waited for memory (/proc/pressure/memory)"),
+    counter("host.psi.memory.full", "", "s", "time all tasks waited for memory (/proc/pressure/memory)"),
     counter("host.context_switches", "", "1", "context switches (/proc/stat)"),
     gauge(
         "host.clock_offset",

@@ -22,6 +22,11 @@ const NEEDS: &[(&str, &str, &str)] = &[
     (keys::server::TLS.name, "", "server.listen = \"127.0.0.1\""),
     (keys::server::WAL_DIRECTORY.name, r#"["/a/wal", "/b/wal"]"#, ""),
     ("server.settings.NAME", r#"["on", "off"]"#, ""),
+    (
+        keys::workload::READS.name,
+        r#"["primary", "standbys"]"#,
+        "topology.standbys = 1\nworkload.kind = \"tpcb-select\"",
+    ),
     (keys::topology::SYNCHRONOUS.name, r#"["none", "any 1"]"#, "topology.standbys = 2"),
     ("topology.standby_settings.NAME", r#"["on", "off"]"#, "topology.standbys = 1"),
     (keys::topology::SLOTS.name, "", "topology.standbys = 1"),
