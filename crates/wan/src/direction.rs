@@ -31,7 +31,7 @@ pub(crate) struct DirectionThread<'a> {
     is_target_gone: bool,
 }
 
-/// What is to be sent next.
+/// The next bytes to send.
 enum Next {
     /// Nothing.
     Nothing,
@@ -43,7 +43,7 @@ enum Next {
     Over,
 }
 
-/// What a wait has found.
+/// The result of a wait.
 #[derive(Default)]
 struct Found {
     has_more: bool,

@@ -65,7 +65,7 @@ pub(crate) struct HeldPiece {
 }
 
 impl HeldPiece {
-    /// What is not yet sent.
+    /// Bytes that are not yet sent.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.n_sent..]
     }

@@ -22,7 +22,9 @@ fn a_commit_that_waits_for_a_standby_takes_the_round_trip_longer() {
     let data = place.results("out");
     for run in &data.runs {
         expect_sound(run);
-        let [node] = run.record.nodes.as_slice() else { panic!("not one standby: {:?}", run.record.nodes) };
+        let [node] = run.record.nodes.as_slice() else {
+            panic!("one standby is expected: {:?}", run.record.nodes)
+        };
         assert_eq!((node.name.as_str(), node.sync_state.as_str()), ("s1", "sync"));
         let after = node.after.as_ref().unwrap();
         let committed = run.record.done.as_ref().unwrap().counts.committed;

@@ -1,4 +1,4 @@
-//! A socket at which a standby finds something else than a server of ours, such as a relay that leads to one.
+//! A socket at which a standby finds something else than one of our servers, such as a relay that leads to it.
 
 use std::os::unix::net::UnixListener;
 

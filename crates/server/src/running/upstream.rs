@@ -30,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A server of ours in this directory of its socket and with this port, followed under `name`.
+    /// One of our servers, with its socket in this directory and with this port, followed under `name`.
     pub fn over_socket(directory: &Path, port: u16, name: &str, slot: Option<String>) -> Upstream {
         let host = quoted(&directory.to_string_lossy());
         let conninfo = format!("host={host} port={port} user={SUPERUSER} application_name={}", quoted(name));

@@ -301,7 +301,7 @@ fn of_nodes(
     }
     let others = session.query(
         "select count(*)::text from pg_catalog.pg_stat_activity a where a.pid <> pg_catalog.pg_backend_pid() \
-         and a.datid is not null and coalesce(a.application_name, '') not like 'pgdyno%'",
+         and a.datid is not null and a.usesysid is not null and a.query not like 'autovacuum:%' and coalesce(a.application_name, '') not like 'pgdyno%'",
     );
     match others.map(|rows| rows.scalar().and_then(|n| n.parse::<u64>().ok())) {
         Ok(Some(0)) => {}

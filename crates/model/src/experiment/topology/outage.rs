@@ -179,7 +179,7 @@ impl OutageSection {
 }
 
 impl Fault {
-    /// What it may be, for messages.
+    /// Forms of all faults, for messages.
     pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, hook";
 
     /// The node that it hits; `None` for the user's command.

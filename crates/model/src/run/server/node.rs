@@ -7,7 +7,7 @@ use crate::experiment::topology::pooler::{PoolMode, PoolerKind};
 /// A standby that pgdyno ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// Its name: `s1`.
+    /// Name of the node: `s1`.
     pub name: String,
     /// Process id of its postmaster.
     pub pid: u32,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The outage of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutageRecord {
-    /// What was done: `kill-primary`.
+    /// The fault: `kill-primary`.
     pub fault: String,
     /// When it was planned, seconds after `go`.
     pub planned_s: f64,
@@ -45,7 +45,7 @@ pub struct OutageRecord {
 /// A step that followed the fault.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutageStep {
-    /// What was done.
+    /// The step: `promote s1`.
     pub what: String,
     /// When it was begun, nanoseconds since the Unix epoch.
     pub began_unix_ns: u64,
