@@ -191,7 +191,11 @@ fn a_server_by_url_is_harmed_only_by_commands_and_with_consent_by_its_name() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     let hook = format!("hook:{}", script.display());
     let run = |outage: &str, more: &[&str]| {
-        let all = [&SHORT[..], &["--server", &target, "--outage", outage, "-o", "out"], more].concat();
+        let of_own = ["--set", SMALL];
+        let short: Vec<&str> = SHORT.into_iter().filter(|word| !of_own.contains(word)).collect();
+        let set = ["--set", "run.repeat_disturbed=0", "--server", &target, "--outage", outage, "-o", "out"];
+        let short = short.into_iter().filter(|word| !set.contains(word));
+        let all: Vec<&str> = short.chain(set).chain(more.iter().copied()).collect();
         place.run(&all)
     };
     let refused = run("kill-primary", &[]).expect(1).stderr;
