@@ -101,7 +101,8 @@ fn captured() -> Arc<Instance> {
     let texts = [("workload.toml", manifest), ("transactions/pay.sql", PAY)];
     let mut texts: BTreeMap<String, String> =
         texts.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-    let rows = |row: u32| format!("{}\tname-{row}\t{row}.25\t-{row}\n", row * row % 9973);
+    // Rows are dealt in order, and a longer text needs a larger buffer.
+    let rows = |row: u32| format!("{}\tname-{}\t{row}.25\t-{row}\n", row * row % 9973, 10_000 + row);
     let items = |row: u32| format!("{row}\t{row}\n{row}\t{}\n", row + 1);
     let mut contents = DrawsContents::new();
     for (file, columns, rows) in [
