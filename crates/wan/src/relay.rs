@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -18,6 +19,8 @@ use crate::direction::DirectionThread;
 use crate::line::OneWay;
 use crate::switch::Switch;
 
+/// Pause after a connection that could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Most connections at a time; one more is closed at once. A standby has one, and opens another for what it asks apart from it.
 const CONNECTIONS_MAX: usize = 64;
 
@@ -189,7 +192,18 @@ impl Acceptor {
     /// Somebody who has connected; while the relay is cut, they wait.
     fn take(&self) -> Option<UnixStream> {
         let position = self.shared.switch.held();
-        if position.is_cut() { None } else { self.listener.accept().ok().map(|(near, _)| near) }
+        if position.is_cut() {
+            return None;
+        }
+        match self.listener.accept() {
+            Ok((near, _)) => Some(near),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            // The connection that waits for a free descriptor keeps the listener readable.
+            Err(_) => {
+                thread::sleep(ACCEPT_PAUSE);
+                None
+            }
+        }
     }
 
     fn connect(&mut self, near: UnixStream) -> io::Result<()> {

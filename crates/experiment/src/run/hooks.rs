@@ -20,7 +20,7 @@ use server::process::command::wait_unless;
 use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
-use crate::site::pending_undo::PendingUndo;
+use crate::site::pending_undo::{Owed, PendingUndo};
 use crate::site::progress::{ProgressEvent, Watch};
 
 /// Shortest level that is looked for in what hooks say: a shorter one is part of other words.
@@ -80,6 +80,16 @@ impl Occasion<'_> {
         (record.exit_code, record.output, record.failure) = (called.exit_code, called.output, called.failure);
         record.end_unix_ns = unix_now();
         Some(record)
+    }
+
+    /// Notes that the command of an outage is to be undone before the process may end.
+    pub(crate) fn owes_undo(&self) {
+        self.pending_undo.add(Owed::Outage, self.timeout() + PATIENCE * 2);
+    }
+
+    /// Notes that it is undone, as far as it could be.
+    pub(crate) fn has_undone(&self) {
+        self.pending_undo.remove(Owed::Outage);
     }
 
     /// Calls a command of the user's that is no hook, for what `name` says.
@@ -234,7 +244,6 @@ fn has_ended(child: Pid) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::plan::sample::case;
-    use crate::site::pending_undo::Owed;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
 use model::release::functions;
-use model::run::server::outage::{OutageRecord, OutageStep};
+use model::run::server::outage::{OutageRecord, OutageStep, UNDO};
 use wire::{Conninfo, Session};
 
 use self::harm::Harm;
@@ -157,7 +157,7 @@ impl Injection<'_> {
             Some(lasts_s) => drop(self.wait_until(began + (lasts_s * SECOND_NS) as u64)),
             None => drop(self.wait_until(u64::MAX)),
         }
-        step(record, "undo".to_string(), || harm.undo(&self.outage.undo, self.stage, &self.occasion))
+        step(record, UNDO.to_string(), || harm.undo(&self.outage.undo, self.stage, &self.occasion))
     }
 
     /// WAL since the last checkpoint, bytes; `None` where the release does not say.

@@ -14,6 +14,8 @@ pub enum Owed {
     Hook(Hook),
     /// Putting back settings of servers by URL.
     Settings,
+    /// The command that undoes an outage.
+    Outage,
 }
 
 impl From<Hook> for Owed {
@@ -27,6 +29,7 @@ impl fmt::Display for Owed {
         match self {
             Owed::Hook(hook) => write!(f, "hooks.{hook}"),
             Owed::Settings => f.write_str("settings of the server, which are put back"),
+            Owed::Outage => f.write_str("the command that undoes an outage"),
         }
     }
 }

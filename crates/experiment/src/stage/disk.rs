@@ -101,9 +101,8 @@ fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<SpaceNeed> {
     let sizes = Sizes::from_cases(cases);
     let with_data = clusters_dir(first, cache);
     let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| with_data.clone());
-    vec![
+    let mut parts = vec![
         SpaceNeed { what: Use::Data, place: with_data.clone(), bytes: sizes.data_bytes() },
-        SpaceNeed { what: Use::Standbys, place: with_data.clone(), bytes: sizes.standbys_bytes() },
         SpaceNeed {
             what: Use::Snapshot,
             place: place(&first.space.snapshot_directory),
@@ -111,7 +110,11 @@ fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<SpaceNeed> {
         },
         SpaceNeed { what: Use::Wal, place: place(&first.server.wal_directory), bytes: sizes.wal_bytes },
         SpaceNeed { what: Use::Reserve, place: place(&first.server.wal_directory), bytes: RESERVE_BYTES },
-    ]
+    ];
+    if sizes.n_standbys > 0 {
+        parts.push(SpaceNeed { what: Use::Standbys, place: with_data, bytes: sizes.standbys_bytes() });
+    }
+    parts
 }
 
 /// What will still be written to a cluster while its server runs.

@@ -26,6 +26,8 @@ pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
 const HIDDEN_VACUUM: &str = "work on a table that this role cannot see";
 /// Size of the directory of WAL, each second.
 pub(crate) const WAL_DIRECTORY: &str = "server.wal_directory_bytes";
+/// Segments that wait to be archived.
+pub(crate) const ARCHIVE_QUEUE: &str = "archive.ready";
 /// Name of the part that counts finished autovacuums, and of its first metric.
 pub(crate) const AUTOVACUUMS: &str = "database.autovacuums";
 
@@ -137,7 +139,7 @@ pub(crate) fn parts(version_num: u32, scope: StatisticsScope) -> Vec<StatementPa
         ),
     ];
     parts.push(part("server.archived", archiver()));
-    parts.push(part("archive.ready", archive::queue(release)));
+    parts.push(part(ARCHIVE_QUEUE, archive::queue(release)));
     parts.push(part("server.replication_lag_bytes", replication(version_num)));
     if release.has(statistics::SLRU) {
         parts.push(part("server.slru.reads", slru()));
@@ -449,7 +451,7 @@ mod tests {
             (190_000, "wal_fpi_bytes", "wal_sync"),
             (90_426, "null::numeric", "pg_stat_file"),
             (90_624, "pg_stat_file('pg_xlog/' || f, true)", "pg_ls_waldir"),
-            (100_023, "pg_ls_waldir()", "pg_stat_file"),
+            (100_023, "pg_ls_waldir()", "pg_stat_file('pg_xlog"),
         ] {
             let text = text(version_num);
             assert!(text.contains(has), "{version_num} {has}");

@@ -6,7 +6,7 @@
 use model::telemetry::reading::split_key;
 use wire::session::SessionError;
 
-use crate::server::statistics::WAL_DIRECTORY;
+use crate::server::statistics::{ARCHIVE_QUEUE, WAL_DIRECTORY};
 
 /// A switch, and the metrics that stay at zero while it is off.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Uncounted {
 /// Why a server rejects a part, with the right that it needs where the server's message names none.
 pub(crate) fn refusal(what: &str, error: &SessionError) -> String {
     let is_denied = matches!(error, SessionError::Server(error) if error.is_denied());
-    if is_denied && what == WAL_DIRECTORY {
+    if is_denied && [WAL_DIRECTORY, ARCHIVE_QUEUE].contains(&what) {
         format!("{error}; grant the role pg_monitor (10 and later): pg_read_all_stats is not enough")
     } else {
         error.to_string()

@@ -147,9 +147,14 @@ fn nothing_stays_frozen_if_pgdyno_is_killed() {
 #[test]
 fn an_outage_that_nothing_shows_is_a_problem_of_the_run() {
     let place = Place::new();
+    let undone = place.path("undone");
     let file = file(
         &place,
-        "[[outage]]\ndo = \"hook\"\nat = \"1s\"\nrun = [\"true\"]\ncheck = [\"sh\", \"-c\", \"echo nothing happened; exit 1\"]\n",
+        &format!(
+            "[[outage]]\ndo = \"hook\"\nat = \"1s\"\nrun = [\"true\"]\ncheck = [\"sh\", \"-c\", \"echo nothing happened; exit 1\"]\n\
+             undo = [\"touch\", {:?}]\n",
+            undone.display().to_string()
+        ),
     );
     place.run(&["run", &file, "-o", "out"]);
     let run = place.first_run("out");
@@ -160,6 +165,7 @@ fn an_outage_that_nothing_shows_is_a_problem_of_the_run() {
         problem.contains("nothing shows that it happened") && problem.contains("nothing happened"),
         "{problem}"
     );
+    assert!(undone.exists(), "it may have happened all the same");
     place.expect_clean();
 }
 
@@ -172,6 +178,13 @@ fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
     };
     refused("[[outage]]\ndo = \"freeze s1\"\n", "the case has no node `s1`; raise topology.standbys");
     refused("[[outage]]\ndo = \"switchover\"\n", "the case has no node `s1`");
+    let pooled =
+        "[topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\ndo = \"kill-primary\"\n";
+    refused(pooled, "never to the standby that takes over");
+    refused(
+        "[[outage]]\ndo = \"kill-primary\"\nat = \"2s\"\nthen = \"restart after 1h\"\n",
+        "to see what follows",
+    );
     refused("[[outage]]\ndo = \"kill-primary\"\nat = \"8s\"\n", "leave at least 5 s to see its end");
     refused(
         "[[outage]]\ndo = \"kill-primary\"\nrun = [\"true\"]\n",

@@ -17,8 +17,8 @@ fn made(loses: bool) -> (Study, ExperimentData) {
 
 #[test]
 fn the_first_sentence_says_how_long_writes_were_out_and_what_was_lost() {
-    let none = "No writes for 3.00 s (median of 6, 2.40 to 3.60 s); 2.90 s of service lost; no commit lost in 6 outages (so fewer than 39 % of \
-                such outages lose any)";
+    let none = "No writes for 3.00 s (median of 6, 2.40 to 3.60 s); 2.90 s of service lost; no commit lost in 6 outages (so, with 95 % \
+                confidence, at most 40 % of such outages lose any)";
     assert_eq!(report::headline(&made(false).0), none);
     let some = report::headline(&made(true).0);
     assert!(some.contains("; commits lost in 1 of 6 outages (37)"), "{some}");

@@ -27,6 +27,8 @@ impl ServerProcess {
     /// Whether it is of this kind: `startup`, `walreceiver`, `checkpointer`. Releases before 11 say `wal receiver process`.
     pub fn is_kind(&self, kind: &str) -> bool {
         let Some(title) = self.title.strip_prefix("postgres: ") else { return false };
+        // `cluster_name` stands before the kind.
+        let title = title.rsplit_once(": ").map_or(title, |(_, kind)| kind);
         let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
         letters(title).starts_with(&letters(kind))
     }

@@ -97,7 +97,7 @@ fn parts(
     ready_s: Option<f64>,
     after: impl Fn(u64) -> f64,
 ) -> OutageParts {
-    let detection_s = outage.steps.first().map(|step| after(step.began_unix_ns));
+    let detection_s = outage.first_step().map(|step| after(step.began_unix_ns));
     let back = ready_s.and_then(|ready_s| schedule.back_after(ready_s, CLIENTS_BACK));
     OutageParts {
         detection_s,

@@ -7,6 +7,7 @@ use model::experiment::topology::outage::{Fault, Moment, OutageLevel, OutageSpec
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 
+use super::topology;
 use crate::plan::problems::Problems;
 
 /// Time that a manager takes to notice that a server is gone, if the experiment does not say, seconds. Our convention.
@@ -57,7 +58,8 @@ pub(super) fn prepare(workload: &mut WorkloadSpec) {
 /// Says why `case` cannot have its outage.
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     let Some(outage) = &case.outage else { return };
-    let all = [of_load(case, outage), of_nodes(case, outage), of_commands(case, outage)];
+    let all =
+        [of_load(case, outage), of_nodes(case, outage), of_steps(case, outage), of_commands(case, outage)];
     for problem in all.into_iter().flatten() {
         problems.say(format!("{} \"{}\": {problem}", keys::OUTAGE, outage.name));
     }
@@ -79,6 +81,17 @@ fn of_load(case: &Case, outage: &OutageSpec) -> Option<String> {
             "it may begin {:.0} s after the load, which lasts {load_s:.0} s; leave at least {REST_MIN_S:.0} s to see its end: raise {}, or \
              lower at",
             outage.to_s,
+            keys::run::MEASURE
+        ));
+    }
+    let after_s = match outage.then {
+        Then::Nothing => 0.0,
+        Then::Promote { after_s, .. } | Then::Restart { after_s } => after_s,
+    };
+    if outage.to_s + after_s + REST_MIN_S > load_s {
+        return Some(format!(
+            "\"{}\" leaves less than {REST_MIN_S:.0} s of a load of {load_s:.0} s to see what follows; raise {}, or lower the time",
+            outage.then,
             keys::run::MEASURE
         ));
     }
@@ -109,6 +122,11 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     if let Some(node) = named.into_iter().find(|node| !has(node)) {
         return Some(format!("the case has no node `{node}`; raise {}", keys::topology::STANDBYS));
     }
+    if promoted.or(needed).is_some() && topology::is_led_elsewhere(case) {
+        return Some(
+            "a pooler and server.listen lead to the former primary, and never to the standby that takes over; leave them out".to_string(),
+        );
+    }
     if promoted == Some(PRIMARY) {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
     }
@@ -117,6 +135,32 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
         Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
     );
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
+}
+
+/// Steps that could not be taken, or would be without effect.
+fn of_steps(case: &Case, outage: &OutageSpec) -> Option<String> {
+    let (fault, then) = (&outage.fault, &outage.then);
+    let ends = fault.ends_primary() || matches!(fault, Fault::KillStandby(_));
+    if *then != Then::Nothing && !case.server.source.is_embedded() {
+        return Some(format!(
+            "\"{then}\": pgdyno promotes and starts only servers that it runs itself; your commands do it"
+        ));
+    }
+    if *then != Then::Nothing && *fault == Fault::Switchover {
+        return Some(format!("\"{then}\": a switchover promotes s1 itself; leave then out"));
+    }
+    if matches!(then, Then::Restart { .. }) && !ends && *fault != Fault::Hook {
+        return Some(format!(
+            "\"{then}\": the server goes on by itself; leave then out, and say with for how long the fault lasts"
+        ));
+    }
+    if matches!(then, Then::Promote { node, .. } if fault.node() == Some(node.as_str()) && !fault.ends_primary())
+    {
+        return Some(format!("\"{then}\": it is the node that the fault hits; name another one"));
+    }
+    (outage.lasts_s.is_some() && ends).then(|| {
+        "for is the time after which a fault is undone, and this one is not undone; leave it out".to_string()
+    })
 }
 
 fn of_commands(case: &Case, outage: &OutageSpec) -> Option<String> {

@@ -3,6 +3,7 @@
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::topology::Reads;
+use model::experiment::topology::pooler::PoolerSpec;
 use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 use model::text::prose::plural;
 
@@ -58,6 +59,11 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
     all.into_iter().flatten().for_each(|problem| problems.say(problem));
 }
 
+/// Whether the load of a case comes to the primary by a way that does not lead to its standbys.
+pub(super) fn is_led_elsewhere(case: &Case) -> bool {
+    PoolerSpec::from_case(case).is_some() || case.server.listen.is_some()
+}
+
 /// A standby takes no writes, and a client has one connection.
 fn of_reads(case: &Case) -> Option<String> {
     let (reads, key) = (case.get(keys::workload::READS), keys::workload::READS);
@@ -69,6 +75,11 @@ fn of_reads(case: &Case) -> Option<String> {
     }
     if case.outage.is_some() {
         return Some(format!("{key} = \"{reads}\" and {} go apart: leave one of the two out", keys::OUTAGE));
+    }
+    if is_led_elsewhere(case) {
+        return Some(format!(
+            "{key} = \"{reads}\": a pooler and server.listen lead to the primary alone; leave them out"
+        ));
     }
     let workload = &case.workload;
     let reads_only = |rights: &&[&str]| rights.iter().all(|right| right.eq_ignore_ascii_case("select"));

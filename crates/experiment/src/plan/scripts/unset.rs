@@ -190,7 +190,9 @@ mod tests {
         let error = checked(&[&many]).unwrap_err();
         assert!(error.contains("\nand 20 more\n") && error.lines().count() == 12, "{error}");
         assert!(
-            error.contains("every client has client_id, default_seed, given, random_seed, scale;"),
+            error.contains(
+                "every client has client_id, default_seed, given, pgdyno_number, random_seed, scale;"
+            ),
             "{error}"
         );
     }

@@ -58,7 +58,10 @@ impl TargetLabels {
         let labels = self.keys();
         for (key, wanted) in &selector.levels {
             let is_label = labels.iter().any(|label| names(key, label));
-            let is_factor = dimensions.iter().any(|dimension| names(key, &dimension.key));
+            // A key that does not vary is meant only where no label is.
+            let is_factor = dimensions
+                .iter()
+                .any(|dimension| names(key, &dimension.key) && (dimension.is_factor() || !is_label));
             match (is_label, is_factor) {
                 (true, true) => {
                     return Err(format!(

@@ -7,7 +7,7 @@ use dataset::acid::tokens::{self, NodeTokens, Takeover, TokenPlace};
 use model::experiment::case::Case;
 use model::experiment::topology::outage::PRIMARY;
 use model::load::execution::Execution;
-use model::run::server::outage::OutageRecord;
+use model::run::server::outage::{OutageRecord, READ_COMMITS};
 use wire::Session;
 use workload::Schema;
 
@@ -15,8 +15,8 @@ use super::step;
 use crate::plan::scripts::ledger::{self, LedgerPlace};
 use crate::stage::Stage;
 
-/// The step after the load that starts the lost primary.
-const AGAIN: &str = "restart primary, to read its commits";
+/// The reason why tokens say nothing on data that is used as it is.
+const STALE: &str = "prepare.restore is off, so that tokens of earlier loads may be there";
 /// How long the tokens of one server may take.
 const READ_MAX: Duration = Duration::from_secs(120);
 
@@ -34,20 +34,25 @@ pub(crate) struct LoadCommits<'a> {
 impl LoadCommits<'_> {
     /// Records what each server has, the survivor first. What cannot be read is unknown.
     pub(crate) fn judge(&self, stage: &mut Stage, record: &mut OutageRecord) {
-        let place = match ledger::of_case(self.case) {
-            Ok(LedgerPlace::None(reason)) => return record.ledger_unavailable = Some(reason),
-            Err(reason) => return record.ledger_unavailable = Some(reason),
-            Ok(LedgerPlace::History) => TokenPlace::History(self.schema.clone()),
-            Ok(LedgerPlace::Table { .. }) => TokenPlace::Table,
-        };
         let is_lost = self.case.outage.as_ref().is_some_and(|outage| outage.fault.ends_primary());
         if is_lost && record.survivor.is_none() {
             // Nobody took over: the rows are those of the one that was lost.
-            let started = step(record, AGAIN.to_string(), || stage.node(PRIMARY)?.start_again());
+            let started = step(record, READ_COMMITS.to_string(), || stage.node(PRIMARY)?.start_again());
             if let Err(error) = started {
                 return record.ledger_unavailable = Some(format!("{error:#}"));
             }
         }
+
+        let place = match ledger::of_case(self.case) {
+            Ok(LedgerPlace::None(reason)) => return record.ledger_unavailable = Some(reason),
+            Err(reason) => return record.ledger_unavailable = Some(reason),
+            Ok(LedgerPlace::Table { is_made: true }) => TokenPlace::Table,
+            Ok(_) if !self.case.prepare.restore => {
+                return record.ledger_unavailable = Some(STALE.to_string());
+            }
+            Ok(LedgerPlace::History) => TokenPlace::History(self.schema.clone()),
+            Ok(LedgerPlace::Table { is_made: false }) => TokenPlace::Table,
+        };
         let survivor = record.survivor.clone().unwrap_or_else(|| PRIMARY.to_string());
         let of_survivor = match read(stage, &survivor, &place) {
             Ok(found) => found,
@@ -70,7 +75,7 @@ impl LoadCommits<'_> {
     ) {
         let at_ns = record.ready_unix_ns.unwrap_or(u64::MAX).saturating_sub(self.go);
         let takeover = Takeover { at_ns, tokens: of_survivor };
-        let started = step(record, AGAIN.to_string(), || stage.node(PRIMARY)?.start_again());
+        let started = step(record, READ_COMMITS.to_string(), || stage.node(PRIMARY)?.start_again());
         if let Ok(former) = started.and_then(|()| read(stage, PRIMARY, place)) {
             record.ledgers.push(tokens::judge(&former, self.executions, Some(takeover)));
         }

@@ -88,8 +88,7 @@ impl Harm {
                 way_to(stage, &node)?.pass();
                 Ok(())
             }
-            Lasting::Command if words.is_empty() => Ok(()),
-            Lasting::Command => occasion.order("undo", words),
+            Lasting::Command => undo_command(words, occasion),
         }
     }
 }
@@ -164,13 +163,31 @@ fn way_to<'a>(stage: &'a Stage, node: &str) -> Result<&'a Relay> {
     standby.and_then(Standby::relay).with_context(|| format!("the way to `{node}` has no relay"))
 }
 
+/// Calls the user's commands. One that failed may have done something all the same, and is undone at once.
 fn by_command(outage: &OutageSpec, occasion: &Occasion) -> Result<Harm> {
-    occasion.order("outage", &outage.run)?;
-    let proof = if outage.check.is_empty() {
-        "the command ended without an error".to_string()
-    } else {
-        occasion.order("check", &outage.check).context("nothing shows that it happened")?;
-        "the command of check ended without an error".to_string()
-    };
-    Ok(Harm { proof, lasting: Lasting::Command })
+    occasion.owes_undo();
+    let done = occasion.order("outage", &outage.run).and_then(|()| seen(outage, occasion));
+    match done {
+        Ok(proof) => Ok(Harm { proof, lasting: Lasting::Command }),
+        Err(error) => match undo_command(&outage.undo, occasion) {
+            Ok(()) => Err(error),
+            Err(second) => Err(error.context(format!("what it did is not undone ({second:#})"))),
+        },
+    }
+}
+
+/// Calls the command that undoes an outage, if there is one.
+fn undo_command(words: &[String], occasion: &Occasion) -> Result<()> {
+    let undone = if words.is_empty() { Ok(()) } else { occasion.order("undo", words) };
+    occasion.has_undone();
+    undone
+}
+
+/// What shows that the user's command has done it.
+fn seen(outage: &OutageSpec, occasion: &Occasion) -> Result<String> {
+    if outage.check.is_empty() {
+        return Ok("the command ended without an error".to_string());
+    }
+    occasion.order("check", &outage.check).context("nothing shows that it happened")?;
+    Ok("the command of check ended without an error".to_string())
 }

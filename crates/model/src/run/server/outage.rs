@@ -42,6 +42,18 @@ pub struct OutageRecord {
     pub ledger_unavailable: Option<String>,
 }
 
+/// The step that ends a fault.
+pub const UNDO: &str = "undo";
+/// The step after the load that starts the lost primary, to read what it has.
+pub const READ_COMMITS: &str = "restart primary, to read its commits";
+
+impl OutageRecord {
+    /// The first step of whoever manages the servers: neither the end of the fault, nor what is done after the load.
+    pub fn first_step(&self) -> Option<&OutageStep> {
+        self.steps.iter().find(|step| step.what != UNDO && step.what != READ_COMMITS)
+    }
+}
+
 /// A step that followed the fault.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutageStep {

@@ -547,8 +547,6 @@ const OF_ONE_SERVER: &[Metric] = &[
     ),
     gauge("database.bytes", "", "bytes", "size of the database, once a minute (pg_database_size)"),
     counter("pgdyno.cpu", "", "s", "CPU time of pgdyno's own process, without the driver (getrusage)"),
-    counter("pooler.cpu.user", "", "s", "user time of the pooler or proxy in between (/proc/PID/stat)"),
-    counter("pooler.cpu.system", "", "s", "kernel time of that process (/proc/PID/stat)"),
     gauge("pooler.clients", "state", "1", "`active` clients of our pooler, and those `waiting` (SHOW POOLS)"),
     gauge("pooler.servers", "state", "1", "its connections in use (`active`), and `idle` (SHOW POOLS)"),
     gauge("pooler.max_wait", "", "s", "longest wait of a client at this moment (SHOW POOLS)"),

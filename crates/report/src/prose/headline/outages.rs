@@ -74,7 +74,7 @@ fn sentence(outages: &CaseOutages) -> String {
     )
 }
 
-/// `no commit lost in 6 outages (so fewer than 39 % of such outages lose any)`.
+/// `no commit lost in 6 outages (so, with 95 % confidence, at most 40 % of such outages lose any)`.
 pub(crate) fn loss(loss: &LossOfCommits, n_outages: usize) -> String {
     let known = phrases::plural(loss.n_known, "outage");
     let unknown = match n_outages - loss.n_known.min(n_outages) {
@@ -86,7 +86,12 @@ pub(crate) fn loss(loss: &LossOfCommits, n_outages: usize) -> String {
     }
     if loss.lost.is_empty() {
         let bound = loss.chance_below.map_or(String::new(), |share| {
-            format!(" (so fewer than {} of such outages lose any)", format::percent(share))
+            // A bound is rounded up.
+            let share = (share * 100.0).ceil() / 100.0;
+            format!(
+                " (so, with 95 % confidence, at most {} of such outages lose any)",
+                format::percent(share)
+            )
         });
         return format!("no commit lost in {known}{bound}{unknown}");
     }

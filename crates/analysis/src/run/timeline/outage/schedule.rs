@@ -56,8 +56,6 @@ impl DueTransaction {
 /// All transactions of a load by when they were due.
 pub(super) struct Schedule {
     pub(super) transactions: Vec<DueTransaction>,
-    /// Transactions that were due and of which none was begun: those that still queued when the load ended.
-    n_queued: u64,
     /// Until when transactions were due, seconds after the fault.
     horizon_s: f64,
 }
@@ -92,10 +90,7 @@ impl Schedule {
         let window = data.record.window();
         let planned_s = f64::from(window.ramp_up_s) + f64::from(window.measure_s) - at_s;
         let last_due_s = transactions.last().map_or(0.0, |last| last.due_s);
-        let n_queued = data.record.done.as_ref().map_or(0, |done| done.backlog);
-        // What was due after the last one that was begun is not known by its time.
-        let horizon_s = if n_queued > 0 { last_due_s } else { planned_s.max(last_due_s) };
-        Schedule { transactions, n_queued, horizon_s: horizon_s.max(0.0) }
+        Schedule { transactions, horizon_s: planned_s.max(last_due_s).max(0.0) }
     }
 
     /// The 99th percentile of latency of what was due from a time to the fault; `None` with fewer than so many.
@@ -169,9 +164,7 @@ impl Schedule {
             n_due += 1;
             n_not_served += u64::from(!one.is_served);
         }
-        // What still queued in the end was due, and nobody served it.
-        let queued = if end_s >= self.horizon_s { self.n_queued } else { 0 };
-        NotServed { n_due: n_due + queued, n_not_served: n_not_served + queued }
+        NotServed { n_due, n_not_served }
     }
 
     /// The longest time without an acknowledged commit, of those that overlap the outage.
