@@ -22,7 +22,8 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
     let (ramp_up_s, measure_s) = (f64::from(window.ramp_up_s), f64::from(window.measure_s));
     let third_s = measure_s / 3.0;
     // A short measurement leaves less than a third.
-    let latest_s = (2.0 * third_s).min(measure_s - REST_MIN_S).max(third_s);
+    let then = table.then.clone().unwrap_or_else(|| usually(fault, n_standbys));
+    let latest_s = (2.0 * third_s).min(measure_s - REST_MIN_S - after_s(&then)).max(third_s);
     let middle = Moment { from_s: ramp_up_s + third_s, to_s: ramp_up_s + latest_s };
     let Moment { from_s, to_s } = table.at.unwrap_or(middle);
     OutageSpec {
@@ -30,11 +31,19 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
         fault: fault.clone(),
         from_s,
         to_s,
-        then: table.then.clone().unwrap_or_else(|| usually(fault, n_standbys)),
+        then,
         lasts_s: table.lasts.map(|span| span.ms as f64 / 1000.0),
         run: table.run.clone(),
         undo: table.undo.clone(),
         check: table.check.clone(),
+    }
+}
+
+/// Time until the step that follows, seconds.
+fn after_s(then: &Then) -> f64 {
+    match then {
+        Then::Nothing => 0.0,
+        Then::Promote { after_s, .. } | Then::Restart { after_s } => *after_s,
     }
 }
 
@@ -84,11 +93,7 @@ fn of_load(case: &Case, outage: &OutageSpec) -> Option<String> {
             keys::run::MEASURE
         ));
     }
-    let after_s = match outage.then {
-        Then::Nothing => 0.0,
-        Then::Promote { after_s, .. } | Then::Restart { after_s } => after_s,
-    };
-    if outage.to_s + after_s + REST_MIN_S > load_s {
+    if outage.to_s + after_s(&outage.then) + REST_MIN_S > load_s {
         return Some(format!(
             "\"{}\" leaves less than {REST_MIN_S:.0} s of a load of {load_s:.0} s to see what follows; raise {}, or lower the time",
             outage.then,
