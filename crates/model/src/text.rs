@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod mark;
 pub mod nearest;
+pub mod process_title;
 pub mod prose;
 pub mod share;
 pub mod units;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result, ensure};
+use model::text::process_title;
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -24,13 +25,9 @@ impl ServerProcess {
         ServerProcess { pid: pid.as_raw(), title: words.join(" ") }
     }
 
-    /// Whether it is of this kind: `startup`, `walreceiver`, `checkpointer`. Releases before 11 say `wal receiver process`.
+    /// Whether it is of this kind, such as `walreceiver`.
     pub fn is_kind(&self, kind: &str) -> bool {
-        let Some(title) = self.title.strip_prefix("postgres: ") else { return false };
-        // `cluster_name` stands before the kind.
-        let title = title.rsplit_once(": ").map_or(title, |(_, kind)| kind);
-        let letters = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-        letters(title).starts_with(&letters(kind))
+        process_title::is_kind(&self.title, kind)
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::text::process_title;
+
 use super::{Process, ProcessTree, of_pid};
 use crate::gather::Gather;
 
@@ -144,14 +146,11 @@ fn kind(pid: i32) -> Option<Kind> {
     kind_of_title(&String::from_utf8_lossy(&bytes))
 }
 
-/// `postgres: startup recovering 000000010000000000000003`, after the name of the cluster if it has one; before 13, `postgres: wal
-/// receiver process`.
 fn kind_of_title(title: &str) -> Option<Kind> {
-    let title = title.trim_end_matches(['\0', ' ']).strip_prefix("postgres: ")?;
-    let is = |word: &str| title.starts_with(word) || title.contains(&format!(": {word}"));
+    process_title::purpose(title)?;
     Some(match title {
-        _ if is("startup") => Kind::Startup,
-        _ if is("walreceiver") || is("wal receiver") => Kind::Receiver,
+        _ if process_title::is_kind(title, "startup") => Kind::Startup,
+        _ if process_title::is_kind(title, "walreceiver") => Kind::Receiver,
         _ => Kind::Other,
     })
 }
