@@ -6,6 +6,7 @@ pub mod nearest;
 pub mod process_title;
 pub mod prose;
 pub mod share;
+pub mod shell;
 pub mod units;
 pub mod visible;
 pub(crate) mod word_enum;

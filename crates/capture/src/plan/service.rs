@@ -1,5 +1,7 @@
 //! Services that run servers for their users: settings change by their own means.
 
+use model::text::shell::single_quoted;
+
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManagedService {
@@ -54,15 +56,15 @@ impl ManagedService {
         match self {
             ManagedService::AmazonRds => format!(
                 "aws rds modify-db-parameter-group --db-parameter-group-name GROUP --parameters {}",
-                for_shell(&list.to_string())
+                single_quoted(&list.to_string())
             ),
             ManagedService::CloudSql => {
-                let flags = for_shell(&format!("{name}={value}"));
+                let flags = single_quoted(&format!("{name}={value}"));
                 format!("gcloud sql instances patch INSTANCE --database-flags={flags},OTHER_FLAGS")
             }
             ManagedService::Azure => format!(
                 "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER --name {name} --value {}",
-                for_shell(value)
+                single_quoted(value)
             ),
             ManagedService::Other => format!("set {name} = {value} by the means of the service"),
         }
@@ -88,9 +90,4 @@ impl ManagedService {
             }
         }
     }
-}
-
-/// A word of a command for people to paste: what a server says of its settings must not be executed.
-fn for_shell(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

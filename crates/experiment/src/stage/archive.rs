@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::topology::ArchiveKind;
+use model::text::shell::single_quoted;
 use server::Cluster;
 
 /// Archived WAL of a cluster, which goes with this value.
@@ -52,8 +53,7 @@ fn copy_to(directory: &Path) -> String {
 
 /// A path as one word of a shell, in a setting in which `%` begins a placeholder.
 fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy().replace('%', "%%");
-    format!("'{}'", text.replace('\'', "'\\''"))
+    single_quoted(&path.to_string_lossy().replace('%', "%%"))
 }
 
 #[cfg(test)]

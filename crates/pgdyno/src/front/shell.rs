@@ -1,17 +1,19 @@
 //! Quotes arguments for a shell.
 
+use model::text::shell::single_quoted;
+
 /// A line that a POSIX shell splits into exactly these words.
 pub(crate) fn command(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// A word in single quotes, if it needs any: inside them only the quote itself is special (POSIX, 2.2.2).
+/// A word in single quotes, if it needs any.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    single_quoted(word)
 }
 
 #[cfg(test)]
