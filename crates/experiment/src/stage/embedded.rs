@@ -561,7 +561,8 @@ pub(crate) fn listen(server: &ServerSpec) -> Result<Option<ListenAddress>> {
     server.listen.as_deref().map(|text| ListenAddress::resolve(text, tls)).transpose()
 }
 
-fn named(conninfo: Conninfo) -> Conninfo {
+/// pgdyno's own sessions say so.
+pub(super) fn named(conninfo: Conninfo) -> Conninfo {
     Conninfo { application_name: Some("pgdyno".to_string()), ..conninfo }
 }
 

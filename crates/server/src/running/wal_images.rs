@@ -51,7 +51,9 @@ pub fn count(cluster: &Cluster, positions: &[u64], longest: Duration, stop: &Ato
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut command = server_command(&program, &cluster.account, Path::new("/"));
     command.arg("--path").arg(cluster.wal_dir());
-    command.arg(format!("--start={}", text_of(*first))).arg(format!("--end={}", text_of(*last)));
+    command
+        .arg(format!("--start={}", text_of_position(*first)))
+        .arg(format!("--end={}", text_of_position(*last)));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let deadline = Instant::now() + longest;
     let mut child = spawn(command, Signal::SIGKILL).with_context(|| format!("cannot start `{name}`"))?;
@@ -130,7 +132,8 @@ pub fn position_of(text: &str) -> Option<u64> {
     Some((number(high)? << 32) | number(low)?)
 }
 
-fn text_of(position: u64) -> String {
+/// The text of a position in the WAL, `1/10` for 0x100000010.
+pub fn text_of_position(position: u64) -> String {
     format!("{:X}/{:X}", position >> 32, position & u64::from(u32::MAX))
 }
 
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn positions_are_read_as_the_server_writes_them() {
         for (text, position) in [("0/0", 0), ("0/1772DD8", 0x177_2DD8), ("16/B374D848", 0x16_B374_D848)] {
-            assert_eq!((position_of(text), text_of(position).as_str()), (Some(position), text));
+            assert_eq!((position_of(text), text_of_position(position).as_str()), (Some(position), text));
         }
         assert_eq!(position_of("1/100000000"), None);
         assert_eq!(position_of("1"), None);

@@ -1,17 +1,17 @@
 //! One of the servers that pgdyno runs for a case, by its name: the primary or a standby.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use model::experiment::topology::outage::PRIMARY;
-use model::release::{Release, functions};
+use model::release::Release;
 use server::running::processes::ServerProcess;
+use server::running::wal_images::text_of_position;
 use server::{Cluster, OwnServer, StartOptions};
-use wire::{Conninfo, Session, quote_literal};
+use wire::{Conninfo, Session};
 
-/// Pause between two looks at a node.
-const LOOK: Duration = Duration::from_millis(10);
+use super::proof::replayed;
+use crate::stage::embedded::named;
 
 /// A server that an outage may hit.
 pub(crate) struct NodeAccess<'a> {
@@ -46,7 +46,7 @@ impl<'a> NodeAccess<'a> {
 
     /// Where pgdyno reaches it.
     pub(crate) fn conninfo(&self) -> Conninfo {
-        Conninfo { application_name: Some("pgdyno".to_string()), ..self.server.conninfo() }
+        named(self.server.conninfo())
     }
 
     /// Processes of the node.
@@ -79,20 +79,12 @@ impl<'a> NodeAccess<'a> {
     /// When it does not in time.
     pub(crate) fn expect_all_replayed(&mut self, longest: Duration) -> Result<()> {
         let end_of_primary = self.end_of_primary.context("the primary was not shut down cleanly")?;
-        let position = format!("{:X}/{:X}", end_of_primary >> 32, end_of_primary & 0xFFFF_FFFF);
-        let release = Release::new(self.cluster.binaries.version_num);
-        let (difference, replayed) =
-            (release.name(functions::WAL_DIFFERENCE), release.name(functions::WAL_REPLAYED));
-        let sql = format!(
-            "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) > 0)::text",
-            quote_literal(&position)
-        );
+        let position = text_of_position(end_of_primary);
         let mut session = Session::connect(&self.conninfo()).context("connect to the standby")?;
-        let end = Instant::now() + longest;
-        while session.query(&sql)?.scalar() != Some("true") {
-            ensure!(Instant::now() < end, "`{}` has not replayed WAL up to {position}", self.name);
-            thread::sleep(LOOK);
-        }
+        let release = Release::new(self.cluster.binaries.version_num);
+        // The position is where the last record begins.
+        let all = replayed(&mut session, release, (&position, 1), longest)?;
+        ensure!(all.is_some(), "`{}` has not replayed WAL up to {position}", self.name);
         Ok(())
     }
 }

@@ -9,11 +9,13 @@ use model::run::server::node::{NodeAfter, NodeRecord};
 use server::Cluster;
 use wire::{Session, quote_literal};
 
-use super::{LOOK_PAUSE, Standby, session_of};
+use super::{Standby, session_of};
 use crate::site::Environment;
 
 /// How long a standby may take to replay what its primary has written before the load.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
+/// Pause between two looks at what a standby has replayed.
+const REPLAY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Waits until a standby has replayed what the primary has written, and records it.
 ///
@@ -39,7 +41,7 @@ pub(super) fn prove(
 
     let written = primary.written()?;
     let longest = node.patience(CATCH_UP_MAX);
-    let is_there = caught_up(node, &mut session, &written, longest)?.is_some();
+    let is_there = replayed(&mut session, primary.release(), (&written, 0), longest)?.is_some();
     ensure!(
         is_there,
         "standby `{name}` has not replayed its primary's WAL up to {written} within {} s",
@@ -70,7 +72,7 @@ pub(super) fn after(
 ) -> Result<NodeAfter> {
     let sender = primary.sender(&node.name, written)?;
     let mut session = session_of(node.running()?, environment)?;
-    let catch_up_s = caught_up(node, &mut session, written, longest)?;
+    let catch_up_s = replayed(&mut session, primary.release(), (written, 0), longest)?;
     let (relayed_bytes, swallowed_bytes) =
         node.relay().map(|relay| (relay.forwarded_bytes(), relay.swallowed_bytes())).unzip();
     Ok(NodeAfter { catch_up_s, relayed_bytes, swallowed_bytes, ..sender })
@@ -121,18 +123,21 @@ impl AskedPrimary<'_> {
     }
 }
 
-/// How long a standby took to replay WAL up to a position, seconds; `None` if it did not in time.
-fn caught_up(
-    node: &Standby,
+/// How long the standby of a session takes until it has replayed WAL to so many bytes after a position, seconds; `None` if it does not in
+/// time.
+///
+/// # Errors
+/// When it cannot be asked.
+pub(super) fn replayed(
     session: &mut Session,
-    position: &str,
+    release: Release,
+    (position, bytes_after): (&str, u64),
     longest: Duration,
 ) -> Result<Option<f64>> {
-    let release = Release::new(node.cluster.binaries.version_num);
     let (difference, replayed) =
         (release.name(functions::WAL_DIFFERENCE), release.name(functions::WAL_REPLAYED));
     let sql = format!(
-        "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) >= 0)::text",
+        "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) >= {bytes_after})::text",
         quote_literal(position)
     );
     let began = Instant::now();
@@ -143,6 +148,6 @@ fn caught_up(
         if began.elapsed() >= longest {
             return Ok(None);
         }
-        thread::sleep(LOOK_PAUSE);
+        thread::sleep(REPLAY_PAUSE);
     }
 }
