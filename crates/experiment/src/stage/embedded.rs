@@ -262,8 +262,7 @@ impl Embedded {
         self.stop(StopMode::Immediate)?;
         self.survivor = None;
         let mut detail = self.put_data_back(case, site, watch)?;
-        let workspace = workspace_of(case, &site.environment)?;
-        detail.extend(self.standbys.seed(case, &workspace, &self.key, &self.cluster)?);
+        detail.extend(self.standbys.seed(case, &site.environment, &self.key, &self.cluster)?);
         detail.extend(made_under(case));
         self.label(case, &site.environment)?;
         let mut settings = self.settings_of(case, &site.environment, Adding::Growth)?;

@@ -27,7 +27,7 @@ use wire::{Session, quote_literal};
 use self::node::NodeAccess;
 use self::proof::AskedPrimary;
 use self::way::RelayedWay;
-use super::LOADED;
+use super::{LOADED, workspace_of};
 use crate::site::Environment;
 
 /// How long standbys may take until they stream: they begin where the primary's snapshot ends.
@@ -68,11 +68,6 @@ impl Standby {
     /// Name: `s1`.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The cluster that its server has.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
     }
 
     /// The server, if it runs.
@@ -151,14 +146,18 @@ impl Standbys {
     pub(crate) fn seed(
         &mut self,
         case: &Case,
-        workspace: &Workspace,
+        environment: &Environment,
         key: &ClusterKey,
         primary: &Cluster,
     ) -> Result<BTreeMap<String, String>> {
         let n = n_standbys(case) as usize;
         self.nodes.truncate(n);
+        if n == 0 {
+            return Ok(BTreeMap::new());
+        }
+        let workspace = workspace_of(case, environment)?;
         for number in self.nodes.len()..n {
-            self.nodes.push(Standby::claim(number as u32 + 1, workspace, key, primary)?);
+            self.nodes.push(Standby::claim(number as u32 + 1, &workspace, key, primary)?);
         }
 
         let mut seconds = 0.0;
@@ -166,11 +165,10 @@ impl Standbys {
             let report = node.cluster.seed(primary, LOADED);
             seconds += report.with_context(|| format!("seed standby `{}`", node.name))?.seconds;
         }
-        let detail = [
+        Ok(BTreeMap::from([
             ("standbys".to_string(), n.to_string()),
             ("standbys_seconds".to_string(), format!("{seconds:.3}")),
-        ];
-        Ok(if n == 0 { BTreeMap::new() } else { detail.into() })
+        ]))
     }
 
     /// Starts the standbys of a case's running primary, which has these settings, and waits until all stream.
