@@ -70,8 +70,7 @@ impl Occasion<'_> {
         let (program, args) = words.split_first()?;
         let mut record =
             HookRecord { hook, command: words.to_vec(), start_unix_ns: unix_now(), ..HookRecord::default() };
-        let mut command = Command::new(program);
-        command.args(args).envs(self.environment(hook.as_str())).stdin(Stdio::null());
+        let command = self.command(hook.as_str(), program, args);
         // What comes after puts back what came before, also when the user wants to stop.
         let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
         let called = self.run(command, program, may_be_stopped);
@@ -98,20 +97,19 @@ impl Occasion<'_> {
     /// When it cannot be started, fails, or takes too long; with what it said.
     pub(crate) fn order(&self, name: &str, words: &[String]) -> Result<()> {
         let (program, args) = words.split_first().context("the command has no words")?;
-        let mut command = Command::new(program);
-        command.args(args).envs(self.environment(name)).stdin(Stdio::null());
-        let called = self.run(command, program, false)?;
-        let said = match called.output.trim() {
-            "" => String::new(),
-            output => format!("; it said: {output}"),
-        };
+        let called = self.run(self.command(name, program, args), program, false)?;
         ensure!(
             called.failure.is_empty(),
-            "{name} (`{}`): {}{said}",
-            secret::hide_command(words),
-            called.failure
+            "{name} {}",
+            failure_words(words, &called.failure, &called.output)
         );
         Ok(())
+    }
+
+    fn command(&self, name: &str, program: &str, args: &[String]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).envs(self.environment(name)).stdin(Stdio::null());
+        command
     }
 
     /// Calls a command that puts back what its counterpart has set. Its failure is noted, but takes nothing away from what
@@ -209,12 +207,17 @@ fn variable(key: &str) -> String {
 /// The first failure among hooks, in words.
 pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
     let failed = records.iter().find(|record| !record.failure.is_empty())?;
-    let said = match failed.output.trim() {
+    let words = failure_words(&failed.command, &failed.failure, &failed.output);
+    Some(format!("hook {} {words}", failed.hook))
+}
+
+/// Why a command failed, and what it said.
+fn failure_words(command: &[String], failure: &str, output: &str) -> String {
+    let said = match output.trim() {
         "" => String::new(),
         output => format!("; it said: {output}"),
     };
-    let command = secret::hide_command(&failed.command);
-    Some(format!("hook {} (`{}`): {}{said}", failed.hook, command, failed.failure))
+    format!("(`{}`): {failure}{said}", secret::hide_command(command))
 }
 
 /// Asks a command and all that it has started in its session to end, and ends what has not.
