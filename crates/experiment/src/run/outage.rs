@@ -14,6 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
 use model::release::functions;
 use model::run::server::outage::{OutageRecord, OutageStep, UNDO};
+use wire::conninfo::TargetSessionAttrs;
 use wire::{Conninfo, Session};
 
 use self::harm::Harm;
@@ -210,7 +211,6 @@ fn step(record: &mut OutageRecord, what: String, take: impl FnOnce() -> Result<(
 
 /// Whether a server takes connections, and is no standby.
 fn takes_writes(conninfo: &Conninfo) -> bool {
-    let Ok(mut session) = Session::connect(conninfo) else { return false };
-    let asked = session.query("select pg_catalog.pg_is_in_recovery()::text");
-    asked.is_ok_and(|rows| rows.scalar() == Some("false"))
+    let primary = Conninfo { target_session_attrs: TargetSessionAttrs::Primary, ..conninfo.clone() };
+    Session::connect(&primary).is_ok()
 }
