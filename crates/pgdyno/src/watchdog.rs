@@ -13,6 +13,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, ensure};
+use experiment::run::outage::thaw::FAREWELL;
 use host::KernelFiles;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{dup2_stderr, dup2_stdout};
@@ -23,8 +24,6 @@ use crate::{Exit, guard, signals};
 const COMMAND: &str = "undo";
 /// What a watchdog says that no signal of a terminal ends any more.
 const READY: &[u8] = b"ready\n";
-/// What a pgdyno says that ends in order.
-const FAREWELL: &[u8] = b"done\n";
 /// How long a watchdog may take until it is ready, milliseconds.
 const READY_MS_MAX: u16 = 10_000;
 /// How long a watchdog may take to end.
@@ -95,13 +94,18 @@ pub(crate) fn undo() -> Result<Exit> {
     out.write_all(READY).and_then(|()| out.flush()).context("say that the watchdog is ready")?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    let mut said = Vec::new();
-    // A pipe that cannot be read is a pgdyno that cannot be heard.
-    std::io::stdin().take(FAREWELL.len() as u64).read_to_end(&mut said).ok();
-    if said == FAREWELL {
+    if hears_farewell() {
         return Ok(Exit::Done);
     }
     let undone = host::undo_left_within(&KernelFiles::this(), PATIENCE)?;
     let is_all = undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
+}
+
+/// Waits for the end of the input, and returns whether the pgdyno at its other end has said farewell.
+fn hears_farewell() -> bool {
+    let mut said = Vec::new();
+    // A pipe that cannot be read is a pgdyno that cannot be heard.
+    std::io::stdin().take(FAREWELL.len() as u64).read_to_end(&mut said).ok();
+    said == FAREWELL
 }

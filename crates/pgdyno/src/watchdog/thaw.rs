@@ -4,13 +4,11 @@
 //! the processes go on says so. The end of the pipe without that word means that it was killed: then they go on, and hear the signal
 //! that ends a server whose pgdyno has ended.
 
-use std::io::Read;
-
 use anyhow::{Error, Result};
 use clap::Args;
-use experiment::run::outage::thaw::FAREWELL;
 use server::running::processes::Held;
 
+use super::hears_farewell;
 use crate::{Exit, guard, signals};
 
 /// Arguments of `pgdyno thaw`.
@@ -31,10 +29,7 @@ pub(crate) fn thaw(args: &ThawArgs) -> Result<Exit> {
     let held: Vec<Held> = args.pids.iter().filter_map(|pid| Held::find(*pid).ok()).collect();
     guard::leave_terminal().map_err(Error::msg)?;
 
-    let mut said = Vec::new();
-    // A pipe that cannot be read is a pgdyno that cannot be heard.
-    std::io::stdin().take(FAREWELL.len() as u64).read_to_end(&mut said).ok();
-    if said != FAREWELL {
+    if !hears_farewell() {
         held.iter().for_each(Held::go_on);
     }
     Ok(Exit::Done)

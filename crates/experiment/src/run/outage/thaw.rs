@@ -9,7 +9,7 @@ use server::running::processes::ServerProcess;
 
 /// The command of the program that does it.
 pub const COMMAND: &str = "thaw";
-/// What is said to it when nothing is stopped any more.
+/// What a pgdyno says to a process that stands by for its end, and is needed no more.
 pub const FAREWELL: &[u8] = b"done\n";
 
 /// A process at the end of a pipe. Dropping it says that nothing is stopped any more.
