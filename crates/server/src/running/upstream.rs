@@ -8,6 +8,7 @@ use model::release::{Release, functions};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use wire::Session;
+use wire::conninfo::quoted;
 
 use crate::cluster::{Cluster, SUPERUSER};
 use crate::running::launch::OwnServer;
@@ -82,11 +83,6 @@ impl OwnServer {
         cluster.write_owned(&self.data_dir().join(PROMOTE), "")?;
         kill(Pid::from_raw(self.pid() as i32), Signal::SIGUSR1).context("promote the standby")
     }
-}
-
-/// A value of a connection string.
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 #[cfg(test)]
