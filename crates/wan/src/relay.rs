@@ -40,7 +40,7 @@ pub struct Relay {
 
 #[derive(Debug)]
 struct Shared {
-    upstream: Mutex<PathBuf>,
+    upstream: PathBuf,
     way: OneWay,
     switch: Switch,
     connections: Mutex<Vec<Weak<RelayedConnection>>>,
@@ -59,7 +59,7 @@ impl Relay {
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let shared = Arc::new(Shared {
-            upstream: Mutex::new(upstream.to_path_buf()),
+            upstream: upstream.to_path_buf(),
             way,
             switch: Switch::default(),
             connections: Mutex::default(),
@@ -85,11 +85,6 @@ impl Relay {
         open.iter().filter(|connection| connection.has_lost()).for_each(|connection| connection.close());
         drop(position);
         self.wake_up();
-    }
-
-    /// Leads connections that are opened from now on to another socket, as that of a server that was started again.
-    pub fn lead_to(&self, upstream: &Path) {
-        *self.shared.upstream.lock().unwrap_or_else(PoisonError::into_inner) = upstream.to_path_buf();
     }
 
     /// Whether it is cut.
@@ -210,8 +205,7 @@ impl Acceptor {
         if self.shared.open_connections().len() >= CONNECTIONS_MAX {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
-        let upstream = self.shared.upstream.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let connection = Arc::new(RelayedConnection::open(near, &upstream)?);
+        let connection = Arc::new(RelayedConnection::open(near, &self.shared.upstream)?);
         // Before it can lose anything.
         self.shared
             .connections
