@@ -2,6 +2,7 @@
 //!
 //! Transaction ids would not do: a server that was promoted gives those of lost commits to others.
 
+use crate::script::meta;
 use crate::script::program::Program;
 use crate::script::sqlscan::{SqlEnd, SqlScanner, first_words};
 
@@ -101,32 +102,16 @@ fn statements(source: &str) -> Vec<Found> {
             SqlEnd::Semicolon => {}
             SqlEnd::EndOfScript => return all,
             SqlEnd::Backslash => {
-                let rest = &source[scanner.position..];
-                let name = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-                match name.to_ascii_lowercase().as_str() {
+                let (name, end) = meta::name_and_end(source, scanner.position);
+                match name.as_str() {
                     "if" | "repeat" => depth += 1,
                     "endif" | "endrepeat" => depth = depth.saturating_sub(1),
                     _ => {}
                 }
-                scanner.position += command_len(rest);
+                scanner.position = end;
             }
         }
     }
-}
-
-/// Length of a backslash command: up to the end of its line, or of the lines that continue it; of `\copydata`, up to the end of its rows.
-fn command_len(rest: &str) -> usize {
-    let mut len = 0;
-    let is_rows = rest.to_ascii_lowercase().starts_with("copydata");
-    for line in rest.split_inclusive('\n') {
-        len += line.len();
-        let text = line.trim_end();
-        let goes_on = if is_rows { text != "\\." } else { text.ends_with('\\') };
-        if !goes_on {
-            break;
-        }
-    }
-    len
 }
 
 #[cfg(test)]

@@ -111,15 +111,33 @@ fn copy_data<'a>(
     source: &'a str,
     end_of_line: usize,
 ) -> Result<(&'a str, usize), ScriptError> {
+    let found = ended_data(source, end_of_line);
+    found.ok_or_else(|| fault.error("the data has no end: a line with \\. must follow it", None))
+}
+
+fn ended_data(source: &str, end_of_line: usize) -> Option<(&str, usize)> {
     let start = source[end_of_line..].find('\n').map_or(source.len(), |newline| end_of_line + newline + 1);
     let mut at = start;
     for line in source[start..].split_inclusive('\n') {
         if line.trim_end_matches(['\n', '\r']) == "\\." {
-            return Ok((&source[start..at], at + line.len()));
+            return Some((&source[start..at], at + line.len()));
         }
         at += line.len();
     }
-    Err(fault.error("the data has no end: a line with \\. must follow it", None))
+    None
+}
+
+/// The name of the command after the backslash before `position`, in lower case, and the offset at which SQL continues, whatever the
+/// command's arguments are.
+pub(crate) fn name_and_end(source: &str, position: usize) -> (String, usize) {
+    let mut lexer = Lexer::new(source, position);
+    let name = lexer.word().map_or(String::new(), |(name, _)| name.to_ascii_lowercase());
+    let end_of_line = lexer.finish();
+    let end = match name.as_str() {
+        "copydata" => ended_data(source, end_of_line).map_or(source.len(), |(_, end)| end),
+        _ => lexer.position(),
+    };
+    (name, end)
 }
 
 fn word_command(
