@@ -41,8 +41,6 @@ impl ClientRole {
 
 /// The transaction in flight, or the last one. Where it stands is the client's [`super::State`].
 pub(crate) struct CurrentTransaction {
-    /// Its number among the client's, from 1; the same for all of its tries.
-    pub(crate) number: u64,
     /// Its script, and the statement that was sent last.
     pub(crate) script: usize,
     pub(crate) statement: usize,
@@ -69,7 +67,6 @@ pub(crate) struct CurrentTransaction {
 impl Default for CurrentTransaction {
     fn default() -> CurrentTransaction {
         CurrentTransaction {
-            number: 0,
             script: 0,
             statement: 0,
             was_in_block: false,

@@ -66,7 +66,7 @@ impl Worker<'_> {
             pass: n_before.checked_div(n_in_order).map_or(0, |pass| u32::try_from(pass).unwrap_or(u32::MAX)),
             script: client.transaction.script as u32,
             due_ns: self.setup.schedule.is_some().then(|| client.transaction.due.saturating_sub(go)),
-            number: if has_token && end != ExecutionEnd::Skipped { client.transaction.number } else { 0 },
+            number: if has_token && end != ExecutionEnd::Skipped { n_before + 1 } else { 0 },
             start_ns: client.transaction.started.saturating_sub(go),
             length_ns: now.saturating_sub(client.transaction.started),
             end,

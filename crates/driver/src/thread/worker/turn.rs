@@ -85,13 +85,12 @@ impl Worker<'_> {
     pub(super) fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
-        client.transaction.number = client.record.n_ended + 1;
         client.transaction.due = due;
         client.transaction.started = now;
         client.transaction.tries = 1;
         client.transaction.ended_with = None;
         client.transaction.texts.clear();
-        client.emulator.number(client.transaction.number);
+        client.emulator.number(client.record.n_ended + 1);
         client.emulator.begin(&scripts.bundle.programs[client.transaction.script]);
         if self.setup.load.trace {
             self.trace_start(index, now);
