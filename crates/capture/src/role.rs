@@ -46,12 +46,17 @@ pub struct FormFacts {
 }
 
 impl SlotFacts {
+    /// The name of the type without its length and without being an array.
+    pub(crate) fn base_type(&self) -> &str {
+        // The length stands before `with time zone`; such types are written without a length by the server that was asked.
+        let name = self.type_name.trim_end_matches("[]");
+        name.split('(').next().unwrap_or_default().trim()
+    }
+
     /// Whether the type holds texts that people write.
     pub fn is_text(&self) -> bool {
-        let name = self.type_name.trim_end_matches("[]");
-        let name = name.split('(').next().unwrap_or_default().trim();
         matches!(
-            name,
+            self.base_type(),
             "text"
                 | "character varying"
                 | "character"

@@ -1,7 +1,7 @@
 //! Values that nobody has logged, drawn as pg_stats describes their columns: the most common ones with their frequencies, others evenly over
 //! the quantiles of the histogram. Ranges are as wide as the rows say that they returned.
 
-use crate::role::SlotFacts;
+use crate::role::{SlotColumn, SlotFacts};
 use crate::statement::form::FormSlot;
 use crate::statement::literal::array_text;
 use crate::statement::places::SlotUse;
@@ -42,23 +42,24 @@ pub(super) struct SlotDraw<'a> {
 }
 
 impl SlotDraw<'_> {
-    fn usage(&self) -> SlotUse {
-        let of_server = self.facts.and_then(|facts| facts.column.as_ref()).map(|column| column.usage);
-        of_server.unwrap_or(self.slot.hint.usage)
+    /// The column that it meets, as the server says.
+    fn met(&self) -> Option<&SlotColumn> {
+        self.facts?.column.as_ref()
     }
 
-    fn type_name(&self) -> &str {
-        self.facts.map_or("", |facts| facts.type_name.as_str())
+    fn usage(&self) -> SlotUse {
+        self.met().map_or(self.slot.hint.usage, |column| column.usage)
+    }
+
+    fn base_type(&self) -> &str {
+        self.facts.map_or("", SlotFacts::base_type)
     }
 
     /// Whether it is the other end of the range that `other` begins.
     fn ends(&self, other: &SlotDraw<'_>) -> bool {
-        let column = |one: &SlotDraw<'_>| {
-            let column = one.facts.and_then(|facts| facts.column.as_ref());
-            column.map(|column| (column.table.clone(), column.column.clone()))
-        };
-        let are_ranges = self.usage() == SlotUse::Range && other.usage() == SlotUse::Range;
-        are_ranges && column(self).is_some() && column(self) == column(other)
+        let (Some(own), Some(of_other)) = (self.met(), other.met()) else { return false };
+        let are_ranges = own.usage == SlotUse::Range && of_other.usage == SlotUse::Range;
+        are_ranges && own.table == of_other.table && own.column == of_other.column
     }
 
     /// Share of the table that a range has.
@@ -100,8 +101,10 @@ fn draw(slot: &SlotDraw<'_>, row: u64, mixer: &mut Mixer) -> Option<SlotValue> {
     }
     let text = match slot.usage() {
         SlotUse::Limit => Some(format!("{:.0}", slot.rows_per_call.ceil().clamp(1.0, LIMIT_MAX))),
-        SlotUse::Inserted if is_unique(slot) => Some(fresh(slot, row, mixer)?),
-        _ if slot.type_name().ends_with("[]") => Some(array(slot, mixer)?),
+        SlotUse::Inserted if slot.met().is_some_and(|column| column.is_unique) => {
+            Some(fresh(slot, row, mixer)?)
+        }
+        _ if slot.facts.is_some_and(|facts| facts.type_name.ends_with("[]")) => Some(array(slot, mixer)?),
         _ => {
             let is_written = matches!(slot.usage(), SlotUse::Inserted | SlotUse::Assigned);
             let null_share = slot.column.map_or(0.0, |column| column.null_share);
@@ -111,15 +114,11 @@ fn draw(slot: &SlotDraw<'_>, row: u64, mixer: &mut Mixer) -> Option<SlotValue> {
     Some(text.map_or(SlotValue::Null, |text| SlotValue::Text(text.into())))
 }
 
-fn is_unique(slot: &SlotDraw<'_>) -> bool {
-    slot.facts.and_then(|facts| facts.column.as_ref()).is_some_and(|column| column.is_unique)
-}
-
 /// A key that no row has: the next number, or random digits.
 fn fresh(slot: &SlotDraw<'_>, row: u64, mixer: &mut Mixer) -> Option<String> {
-    match base_type(slot.type_name()) {
+    match slot.base_type() {
         "smallint" | "integer" | "bigint" => {
-            let most = slot.facts.and_then(|facts| facts.column.as_ref()).and_then(|column| column.most);
+            let most = slot.met().and_then(|column| column.most);
             let next = most.unwrap_or(0).checked_add_unsigned(row + 1)?;
             Some(next.to_string())
         }
@@ -144,7 +143,7 @@ fn one(slot: &SlotDraw<'_>, mixer: &mut Mixer) -> Option<String> {
     if let Some(text) = slot.column.and_then(|column| column.draw(mixer)) {
         return Some(text);
     }
-    let text = match base_type(slot.type_name()) {
+    let text = match slot.base_type() {
         "smallint" | "integer" | "bigint" | "numeric" | "real" | "double precision" | "oid" => "1",
         "boolean" => "true",
         "text" | "character varying" | "character" | "\"char\"" | "name" | "citext" => "x",
@@ -159,16 +158,6 @@ fn one(slot: &SlotDraw<'_>, mixer: &mut Mixer) -> Option<String> {
         _ => return None,
     };
     Some(text.to_string())
-}
-
-/// The name of a type without its length and without being an array.
-fn base_type(name: &str) -> &str {
-    let name = name.trim_end_matches("[]");
-    match name.find('(') {
-        // The length stands before `with time zone`; such types are written without a length by the server that was asked.
-        Some(at) => name[..at].trim_end(),
-        None => name,
-    }
 }
 
 fn uuid(mixer: &mut Mixer) -> String {
