@@ -213,8 +213,8 @@ impl CountedStatements {
         for step in made {
             self.read.templates.add(CutTransaction { session: 0, steps: vec![step], is_block: false });
         }
-        let of_form = self.read.templates.all.iter_mut().find(|template| template.core == [number]);
-        let Some(template) = of_form else { return Err(OmissionReason::Rare) };
+        let last = self.read.templates.all.last_mut().filter(|template| template.core == [number]);
+        let Some(template) = last else { return Err(OmissionReason::Rare) };
         // The rows are drawn; the executions were counted.
         template.n = share.calls;
         template.shares = [(number, share)].into();
