@@ -99,12 +99,11 @@ pub fn judge(node: &NodeTokens, executions: &[Execution], takeover: Option<Takeo
             present[at].2 = true;
         }
         count(&mut record, execution, found.is_some());
-        let ended_ns = execution.start_ns.saturating_add(execution.length_ns);
         if let Some(takeover) = takeover
             && found.is_some()
             && execution.end == ExecutionEnd::Committed
             && takeover.tokens.node != node.node
-            && ended_ns >= takeover.at_ns
+            && execution.end_ns() >= takeover.at_ns
             && !takeover.tokens.has(token)
         {
             record.n_of_two_primaries += 1;
@@ -121,9 +120,9 @@ fn count(record: &mut LedgerRecord, execution: &Execution, is_present: bool) {
         (ExecutionEnd::Committed, true) => &mut record.n_acknowledged,
         (ExecutionEnd::Committed, false) => {
             record.n_acknowledged += 1;
-            let ended_ns = execution.start_ns.saturating_add(execution.length_ns);
-            let (first, last) = record.lost_ns.unwrap_or((ended_ns, ended_ns));
-            record.lost_ns = Some((first.min(ended_ns), last.max(ended_ns)));
+            let end_ns = execution.end_ns();
+            let (first, last) = record.lost_ns.unwrap_or((end_ns, end_ns));
+            record.lost_ns = Some((first.min(end_ns), last.max(end_ns)));
             &mut record.n_lost
         }
         (ExecutionEnd::Failed | ExecutionEnd::Expected, true) => &mut record.n_ghosts,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dataset::acid::tokens::{self, NodeTokens, Takeover, TokenPlace};
-use model::load::execution::ExecutionEnd;
+use model::load::execution::{Execution, ExecutionEnd};
 use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
 use nix::sys::signal::Signal;
 use testbed::TestServer;
@@ -99,11 +99,8 @@ fn clients_go_to_the_promoted_standby_and_no_acknowledged_commit_is_lost() {
     assert!(ends["Committed"] > 600 && ends.get("Failed").is_none_or(|n| *n <= 4), "{ends:?}");
     let go = driven.intervals[0].start_unix_ns;
     let at_ns = promoted_unix_ns - go;
-    let first_ns = driven
-        .executions
-        .iter()
-        .filter(|one| one.end == ExecutionEnd::Committed)
-        .map(|one| one.start_ns + one.length_ns);
+    let first_ns =
+        driven.executions.iter().filter(|one| one.end == ExecutionEnd::Committed).map(Execution::end_ns);
     let back_ns = first_ns.filter(|end| *end > at_ns).min().unwrap() - at_ns;
     assert!(back_ns < 2_000_000_000, "the first commit came {back_ns} ns after the promotion");
 

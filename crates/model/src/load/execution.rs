@@ -34,6 +34,13 @@ pub struct Execution {
     pub sqlstate: Option<String>,
 }
 
+impl Execution {
+    /// The end, nanoseconds after `go`.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.length_ns)
+    }
+}
+
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

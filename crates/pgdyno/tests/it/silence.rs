@@ -75,18 +75,13 @@ fn measure() -> (Vec<Execution>, Done) {
     seen
 }
 
-/// When the answer of an execution came, nanoseconds after `go`.
-fn answered(one: &Execution) -> u64 {
-    one.start_ns + one.length_ns
-}
-
 /// How far off what was reported is: that which was due in the silence is answered at its end, and all else at once. The silence is counted
 /// from the first statement.
 fn deviation(executions: &[Execution]) -> u64 {
     let first = executions.iter().map(|one| one.start_ns).min().unwrap();
     let of = |one: &Execution| {
         let due = one.due_ns.unwrap();
-        let (at_once, at_the_end) = (answered(one).abs_diff(due), answered(one).abs_diff(first + TO));
+        let (at_once, at_the_end) = (one.end_ns().abs_diff(due), one.end_ns().abs_diff(first + TO));
         // Of one that is due as the silence begins, nobody knows which came first.
         if due.abs_diff(first + FROM) < MS {
             at_once.min(at_the_end)
@@ -118,8 +113,7 @@ fn each_slot_of_a_silence_is_reported_with_its_due_time_and_its_answer() {
         assert_eq!((counts.due, counts.committed, done.lines_dropped), (1200, 1200, 0));
         let first = executions.iter().map(|one| one.start_ns).min().unwrap();
         let silent = first + FROM + TOLERANCE..first + TO;
-        let early: Vec<&Execution> =
-            executions.iter().filter(|one| silent.contains(&answered(one))).collect();
+        let early: Vec<&Execution> = executions.iter().filter(|one| silent.contains(&one.end_ns())).collect();
         assert!(early.is_empty(), "{early:?}");
 
         deviations.push(deviation(&executions));
