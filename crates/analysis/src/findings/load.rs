@@ -154,8 +154,8 @@ fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
 
 /// Those that an outage left without an answer, which the ledger resolves.
 fn unknown_in_outage(context: &RunContext) -> u64 {
-    let ended_s = |one: &Execution| one.start_ns.saturating_add(one.length_ns) as f64 / 1e9;
-    let is_of_it = |one: &&Execution| one.end == ExecutionEnd::Unknown && context.is_in_outage(ended_s(one));
+    let end_s = |one: &Execution| one.end_ns() as f64 / 1e9;
+    let is_of_it = |one: &&Execution| one.end == ExecutionEnd::Unknown && context.is_in_outage(end_s(one));
     context.data.executions.iter().filter(is_of_it).count() as u64
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<AnalyticalSummary> {
         })
         .collect();
     let first_ns = counted.iter().map(|one| one.start_ns).min().unwrap_or(0);
-    let last_ns = counted.iter().map(|one| one.start_ns.saturating_add(one.length_ns)).max().unwrap_or(0);
+    let last_ns = counted.iter().map(|one| one.end_ns()).max().unwrap_or(0);
     let elapsed_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
     let seconds: Option<Vec<f64>> = queries.iter().map(|query| query.seconds).collect();
     let geomean_s = seconds.and_then(|seconds| geometric_mean(&seconds));

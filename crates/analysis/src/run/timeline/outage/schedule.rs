@@ -30,7 +30,7 @@ impl DueTransaction {
         let after = |ns: u64| (i128::from(ns) - fault_ns) as f64 / 1e9;
         DueTransaction {
             due_s: after(execution.due_ns.unwrap_or(execution.start_ns)),
-            end_s: after(execution.start_ns.saturating_add(execution.length_ns)),
+            end_s: after(execution.end_ns()),
             client: execution.client,
             end: execution.end,
             is_served: false,
