@@ -49,6 +49,7 @@ mod lies;
 mod limiter;
 mod limits;
 mod loading;
+mod look_alike;
 mod matrix;
 mod metrics;
 mod named_files;

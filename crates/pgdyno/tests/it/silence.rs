@@ -1,15 +1,11 @@
 //! A load against a server that falls silent for a known time, and then answers at once: the truth that a report of an outage is held to.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
-
-use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::load::drive::{Done, DriverLine};
 use model::load::execution::{Execution, ExecutionEnd};
-use model::load::{LoadSpec, ScriptSpec, Window};
-use nix::sys::signal::Signal;
+use model::load::{LoadSpec, Window};
 
-use crate::tool::{Place, tell, wait_until};
+use crate::look_alike;
+use crate::tool::{Place, tell};
 
 const MS: u64 = 1_000_000;
 const FROM: u64 = 2000 * MS;
@@ -20,59 +16,24 @@ const TOLERANCE: u64 = 20 * MS;
 /// A machine that is busy with something else may be late; one that never is within the tolerance has a driver that is wrong.
 const ATTEMPTS: usize = 4;
 
-fn load(socket_dir: &str) -> LoadSpec {
-    let target = [("host", socket_dir), ("port", "5431"), ("user", "u"), ("dbname", "d")];
-    LoadSpec {
-        target: target.map(|(key, value)| (key.to_string(), value.to_string())).into(),
-        scripts: vec![ScriptSpec {
-            name: "one".to_string(),
-            tag: "one".to_string(),
-            weight: 1,
-            source: "SELECT 1;\n".to_string(),
-        }],
+fn measure() -> (Vec<Execution>, Done) {
+    let place = Place::new();
+    let load = LoadSpec {
         n_clients: 8,
         pace: "constant 200/s".parse().unwrap(),
         window: Window { ramp_up_s: 0, measure_s: 6, grace_s: 5 },
         each_execution: true,
         ..LoadSpec::default()
-    }
-}
-
-fn drive(mut command: Command, load: LoadSpec) -> (Vec<Execution>, Done) {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut orders = child.stdin.take().unwrap();
-    writeln!(orders, "{}", serde_json::to_string(&DriveOrder::new(load, None)).unwrap()).unwrap();
-    let (mut executions, mut done) = (Vec::new(), None);
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        match serde_json::from_str(&line.unwrap()).unwrap() {
-            DriverLine::Ready(_) => {
-                let begin = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-                let go = DriveCommand::Go((begin + Duration::from_millis(50)).as_nanos() as u64);
-                writeln!(orders, "{}", serde_json::to_string(&go).unwrap()).unwrap();
-            }
-            DriverLine::Execution(line) => executions.push(line.execution),
-            DriverLine::Done(word) => done = Some(*word),
-            DriverLine::Failed { message } => panic!("{message}"),
-            _ => {}
+    };
+    let mut executions = Vec::new();
+    let hear = |line: &DriverLine| {
+        if let DriverLine::Execution(line) = line {
+            executions.push(line.execution.clone());
         }
-    }
-    drop(orders);
-    assert!(child.wait().unwrap().success());
-    (executions, done.unwrap())
-}
-
-fn measure() -> (Vec<Execution>, Done) {
-    let place = Place::new();
-    let socket_dir = place.path("tmp");
-    let mut command = place.command(&["null", "--silence", "2s..4s", "--socket-dir"]);
-    command.arg(&socket_dir);
-    let look_alike = place.start(command);
-    wait_until("the look-alike's socket", || socket_dir.join(".s.PGSQL.5431").exists());
-    let seen = drive(place.command(&["drive"]), load(&socket_dir.display().to_string()));
-    look_alike.signal(Signal::SIGINT);
-    look_alike.wait();
+    };
+    let (_, done) = look_alike::drive(&place, &["--silence", "2s..4s"], load, hear);
     place.expect_clean();
-    seen
+    (executions, done)
 }
 
 /// How far off what was reported is: that which was due in the silence is answered at its end, and all else at once. The silence is counted

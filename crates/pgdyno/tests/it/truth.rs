@@ -5,19 +5,17 @@
 //! cannot fail on a busy machine; where nothing is late, the bounds are a few tens of microseconds apart.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::load::drive::{Done, DriverLine};
 use model::load::histogram::HistogramSum;
-use model::load::{LoadSpec, ScriptSpec, Window};
-use nix::sys::signal::Signal;
+use model::load::{LoadSpec, Window};
 use nix::time::{ClockId, clock_gettime};
 use null::ServiceTime;
 use workload::Prng;
 
-use crate::tool::{Place, tell, wait_until};
+use crate::look_alike;
+use crate::tool::{Place, tell};
 
 const SEED: u64 = 5;
 /// How much the readings of both clocks by two processes may differ, nanoseconds.
@@ -90,31 +88,33 @@ fn clock_offset_ns() -> i64 {
 /// Offers one second of load to the look-alike.
 fn measure(service: &str, pace: &str, n_clients: u32) -> Seen {
     let place = Place::new();
-    let (socket_dir, record) = (place.path("tmp"), place.path("record"));
-    let args = ["null", "--service", service, "--seed", &SEED.to_string(), "--socket-dir"];
-    let mut command = place.command(&args);
-    command.arg(&socket_dir).arg("--record").arg(&record);
-    let look_alike = place.start(command);
-    wait_until("the look-alike's socket", || socket_dir.join(".s.PGSQL.5431").exists());
-    let socket_dir = socket_dir.display().to_string();
-    let target = [("host", socket_dir.as_str()), ("port", "5431"), ("user", "u"), ("dbname", "d")];
+    let record = place.path("record");
+    let (seed, record_path) = (SEED.to_string(), record.display().to_string());
+    let options = ["--service", service, "--seed", &seed, "--record", &record_path];
     let load = LoadSpec {
-        target: target.map(|(key, value)| (key.to_string(), value.to_string())).into(),
-        scripts: vec![ScriptSpec {
-            name: "one".to_string(),
-            tag: "one".to_string(),
-            weight: 1,
-            source: "SELECT 1;\n".to_string(),
-        }],
         n_clients,
         pace: pace.parse().unwrap(),
         window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 10 },
         ..LoadSpec::default()
     };
-    let mut seen = drive(place.command(&["drive"]), load);
-    look_alike.signal(Signal::SIGINT);
-    look_alike.wait();
-    seen.passages = fs::read(&record)
+    let (mut latency, mut of_service) = (HistogramSum::new(), HistogramSum::new());
+    let (mut offset_at_go, mut offset_at_end) = (0, 0);
+    let hear = |line: &DriverLine| match line {
+        DriverLine::Ready(_) => offset_at_go = clock_offset_ns(),
+        DriverLine::Done(_) => offset_at_end = clock_offset_ns(),
+        DriverLine::Interval { histograms, .. } => {
+            for line in histograms {
+                match line.tag.as_str() {
+                    "one" => latency.add(&HistogramSum::read(line).unwrap()),
+                    "one.service" => of_service.add(&HistogramSum::read(line).unwrap()),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    };
+    let (go_unix_ns, done) = look_alike::drive(&place, &options, load, hear);
+    let mut passages: Vec<Passage> = fs::read(&record)
         .unwrap()
         .chunks_exact(32)
         .map(|bytes| {
@@ -122,56 +122,10 @@ fn measure(service: &str, pace: &str, n_clients: u32) -> Seen {
             Passage { connection: number(0) as u64, arrived: number(1), leaving: number(2) }
         })
         .collect();
-    seen.passages.sort_by_key(|passage| passage.arrived);
+    passages.sort_by_key(|passage| passage.arrived);
     place.expect_clean();
-    seen
-}
-
-fn drive(mut command: Command, load: LoadSpec) -> Seen {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut orders = child.stdin.take().unwrap();
-    let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
-    writeln!(orders, "{order}").unwrap();
-    let (mut latency, mut service) = (HistogramSum::new(), HistogramSum::new());
-    let (mut done, mut go) = (None, 0);
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        match serde_json::from_str(&line.unwrap()).unwrap() {
-            DriverLine::Ready(_) => {
-                let begin = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap()
-                    + Duration::from_millis(50);
-                let begin = begin.as_nanos() as u64;
-                writeln!(orders, "{}", serde_json::to_string(&DriveCommand::Go(begin)).unwrap()).unwrap();
-                go = begin as i64 - clock_offset_ns();
-            }
-            DriverLine::Interval { histograms, .. } => {
-                for line in &histograms {
-                    match line.tag.as_str() {
-                        "one" => latency.add(&HistogramSum::read(line).unwrap()),
-                        "one.service" => service.add(&HistogramSum::read(line).unwrap()),
-                        _ => {}
-                    }
-                }
-            }
-            DriverLine::Done(word) => done = Some(*word),
-            DriverLine::Failed { message } => panic!("{message}"),
-            DriverLine::Event(_)
-            | DriverLine::Tick(_)
-            | DriverLine::Execution(_)
-            | DriverLine::Window(_)
-            | DriverLine::Watching(_)
-            | DriverLine::Missing { .. }
-            | DriverLine::Watched(_)
-            | DriverLine::Hands(_)
-            | DriverLine::Pages(_)
-            | DriverLine::Hello(_)
-            | DriverLine::Pong(_) => {}
-        }
-    }
-    drop(orders);
-    assert!(child.wait().unwrap().success());
-    let done: Done = done.unwrap();
-    let end = done.end_unix_ns as i64 - clock_offset_ns();
-    Seen { passages: Vec::new(), latency, service, done, go, end }
+    let (go, end) = (go_unix_ns as i64 - offset_at_go, done.end_unix_ns as i64 - offset_at_end);
+    Seen { passages, latency, service: of_service, done, go, end }
 }
 
 /// In a closed loop a client sends when it has its last answer, and has it before its next statement arrives.
