@@ -29,7 +29,7 @@ pub(crate) struct Scripts {
     /// Errors with which transactions may end, by script, and those after which they are tried again.
     expected: Vec<Vec<SqlState>>,
     retry: Vec<Vec<SqlState>>,
-    /// Whether a statement sends the number of the transaction, by script.
+    /// Whether a statement sends the number of the transaction as its token, by script.
     has_token: Vec<bool>,
 }
 
@@ -118,7 +118,7 @@ impl Scripts {
         let n_statements: usize = prepared.iter().flatten().map(Prepared::n_statements).sum();
         let is_lazy = load.lazy_parse || (n_statements > PARSED_BEFORE_MAX && bundle.instance().is_some());
         let protocol = load.protocol;
-        let has_token = programs().map(ledger::has_token).collect();
+        let has_token = programs().map(|program| load.ledger && ledger::has_token(program)).collect();
         Ok(Scripts {
             bundle,
             protocol,

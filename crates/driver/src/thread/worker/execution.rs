@@ -53,8 +53,7 @@ impl Worker<'_> {
 
     fn report_as(&mut self, index: usize, end: ExecutionEnd, n_before: u64, now: Nanos) {
         let go = self.setup.go;
-        let has_token = self.setup.load.ledger
-            && self.setup.scripts.has_token(self.setup.clients[index].transaction.script);
+        let has_token = self.setup.scripts.has_token(self.setup.clients[index].transaction.script);
         let client = &mut self.setup.clients[index];
         let n_in_order = client.role.n_in_order() as u64;
         let sqlstate = match end {
