@@ -76,9 +76,10 @@ impl Source {
         source
     }
 
-    fn target(&self, role: &str, database: &str) -> String {
+    /// The connection string of the loads.
+    fn target(&self, database: &str) -> String {
         format!(
-            "host={} port={} user={role} dbname={database}",
+            "host={} port={} user={ROLE} dbname={database}",
             self.server.dir().display(),
             self.server.port
         )
@@ -86,7 +87,7 @@ impl Source {
 
     /// Does what the plan says.
     fn log_everything(&self) {
-        let target = self.target("postgres", "postgres");
+        let target = self.server.admin_target("postgres");
         let plan =
             self.place.run(&["capture", "plan", "--server", &target, "--for", "1s", "--json"]).expect(0);
         let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
@@ -107,7 +108,7 @@ impl Source {
 
     /// Reads the server's counters while a load is under way, into `stats.zst`.
     fn count(&self) {
-        let target = self.target("postgres", "source");
+        let target = self.server.admin_target("source");
         let args =
             ["capture", "stats", "--server", &target, "--for", "4s", "--every", "1s", "-o", "stats.zst"];
         self.place.run(&args).expect(0);
@@ -133,7 +134,7 @@ impl Source {
             self.server.ask("postgres", &sql)
         };
         let window = format!("{}/{}", instant(from_us), instant(to_us));
-        let copy = self.target("postgres", "replay");
+        let copy = self.server.admin_target("replay");
         let args = ["capture", "log", here.to_str().unwrap(), "--stats", "stats.zst", "--privacy", "values"];
         let more =
             ["--window", &window, "--database", "source", "--server", &copy, "--json", "-o", "captured"];
@@ -146,7 +147,7 @@ impl Source {
 
     /// Runs the captured directory on the copy, and returns how faithful that was.
     fn replayed(&self, length: &str) -> (RunData, Value) {
-        let target = self.target(ROLE, "replay");
+        let target = self.target("replay");
         let args =
             ["run", "-w", "./captured", "--server", &target, "-c2", "--measure", length, "-o", "replay"];
         self.place.run(&[&args[..], &QUICK[..]].concat()).expect(0);
@@ -200,14 +201,14 @@ fn expect_binomial(n: u64, of: u64, share: f64) {
 
 /// Loads the tables of a built-in workload.
 fn fill(source: &Source, workload: &str, scale: &str) {
-    let target = source.target(ROLE, "source");
+    let target = source.target("source");
     source.place.run(&["init", "-w", workload, "-s", scale, "--server", &target]).expect(0);
 }
 
 /// Runs a workload at a rate on its database as it is, while all is logged and counted for 4 s.
 fn load(source: &Source, workload: &[&str], protocol: &str, rate: u32) {
     source.log_everything();
-    let target = source.target(ROLE, "source");
+    let target = source.target("source");
     let pace = format!("{rate}/s");
     let args = ["run", "--server", &target, "--no-restore", "--measure=6s", "-o", "load"];
     let more = ["--protocol", protocol, "--pace", &pace];
@@ -312,7 +313,7 @@ fn skewed_keys_come_back_with_their_exponent() {
 fn counters_alone_give_an_approximation_of_what_each_statement_does() {
     let source = Source::start("csvlog", |source| fill(source, "tpcb", "1"));
     pgbench(&source, &["-Msimple", "-R150", "-btpcb-like"], "UPDATE pgbench_tellers%");
-    let copy = source.target("postgres", "replay");
+    let copy = source.server.admin_target("replay");
     let args =
         ["capture", "statements", "stats.zst", "--privacy", "values", "--server", &copy, "-o", "captured"];
     let made = source.place.run(&args).expect(0);
