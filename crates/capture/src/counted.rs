@@ -55,11 +55,9 @@ pub struct CountedStatements {
     figures: BTreeMap<u32, StatementFigures>,
     /// Elements of the long lists of a statement, by the number of the value.
     lists: BTreeMap<(u32, usize), usize>,
-    unknown: BTreeMap<String, String>,
-    others: StatementFigures,
-    active_sessions: Option<f64>,
+    /// Figures of the source without its statements.
+    rest: WorkloadFigures,
     n_clients: usize,
-    length_s: f64,
 }
 
 impl CountedStatements {
@@ -71,7 +69,6 @@ impl CountedStatements {
         let Some((from_us, to_us)) = statistics.span_us.filter(|(from_us, to_us)| from_us < to_us) else {
             bail!("it has no two readings of pg_stat_statements: {}", statistics.why_uncounted());
         };
-        let whole = statistics.figures(identity);
         let activity = &statistics.activity;
         let sessions = activity.sessions as f64 / activity.n_samples.max(1) as f64;
         let mut found = CountedStatements {
@@ -82,11 +79,8 @@ impl CountedStatements {
             },
             figures: BTreeMap::new(),
             lists: BTreeMap::new(),
-            unknown: whole.unknown,
-            others: whole.others,
-            active_sessions: whole.active_sessions,
+            rest: WorkloadFigures { statements: BTreeMap::new(), ..statistics.figures(identity) },
             n_clients: sessions.ceil().min(CLIENTS_MAX) as usize,
-            length_s: whole.length_s,
         };
         for (id, figures) in &statistics.statements {
             if let Some(text) = statistics.texts.get(id).filter(|text| !text.starts_with(OWN_COMMENT)) {
@@ -224,13 +218,7 @@ impl CountedStatements {
 
     /// What the statements did at the source. Frames of transactions are no part of it: in the replay, each statement has its own.
     fn source(&self) -> WorkloadFigures {
-        let mut source = WorkloadFigures {
-            length_s: self.length_s,
-            others: self.others,
-            active_sessions: self.active_sessions,
-            unknown: self.unknown.clone(),
-            ..WorkloadFigures::default()
-        };
+        let mut source = self.rest.clone();
         for (number, figures) in &self.figures {
             let form = self.read.forms.form(*number);
             if form.role != StatementRole::Refused(OmissionReason::Frame) {
