@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
 use model::run::fidelity::{
-    CountedStatement, OWN_COMMENT, StatementFigures, TEXT_READ_MAX, UNKNOWN_TRANSACTIONS, WorkloadFigures,
+    CountedStatement, OWN_COMMENT, StatementFigures, UNKNOWN_TRANSACTIONS, WorkloadFigures, may_be_cut_off,
 };
 
 use self::texts::{with_casts, with_parameters};
@@ -98,10 +98,7 @@ impl CountedStatements {
             StatementRole::Begin | StatementRole::End { .. } | StatementRole::Fixed => {
                 StatementRole::Refused(OmissionReason::Frame)
             }
-            // A text of this length may be cut off.
-            _ if text.chars().nth(TEXT_READ_MAX - 1).is_some() => {
-                StatementRole::Refused(OmissionReason::TooLong)
-            }
+            _ if may_be_cut_off(&text) => StatementRole::Refused(OmissionReason::TooLong),
             role => role,
         };
         let taken = take(&text, &tokens, role, &[], Backslash::Plain);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::run::fidelity::{CountedStatement, OWN_COMMENT, StatementFigures, TEXT_READ_MAX, WorkloadFigures};
+use model::run::fidelity::{CountedStatement, OWN_COMMENT, StatementFigures, WorkloadFigures, may_be_cut_off};
 
 use super::{
     ActivityLine, Begun, Ended, FILE_BYTES_MAX, LINE_BYTES_MAX, STATS_FORMAT, StatementsLine, StatsLine,
@@ -202,8 +202,7 @@ impl SourceStatistics {
         for (id, figures) in by_time {
             match self.texts.get(id) {
                 Some(text) if text.starts_with(OWN_COMMENT) => {}
-                // A text of this length may be cut off.
-                Some(text) if text.chars().nth(TEXT_READ_MAX - 1).is_none() => {
+                Some(text) if !may_be_cut_off(text) => {
                     let statement =
                         CountedStatement { text: one_line(text), is_reproduced: None, figures: *figures };
                     found.add(format!("{:016x}", identity(text)), statement);

@@ -15,6 +15,11 @@ pub const UNKNOWN_TRANSACTIONS: &str = "transactions";
 /// How pgdyno's own questions begin, so that they are not taken for the load.
 pub const OWN_COMMENT: &str = "/* pgdyno */";
 
+/// Whether a text was perhaps cut off when it was read from a server, so that it has no identity.
+pub fn may_be_cut_off(text: &str) -> bool {
+    text.chars().nth(TEXT_READ_MAX - 1).is_some()
+}
+
 /// Both sides of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use capture::statement::identity;
 use capture::statistics::source::{self, SOURCE_FILE};
 use model::experiment::case::Case;
-use model::run::fidelity::{CountedStatement, ReplayRecord, StatementFigures, WorkloadFigures};
-use observe::counted::{OWN_COMMENT, StatementCounter, StatementReading, TEXT_READ_MAX};
+use model::run::fidelity::{CountedStatement, ReplayRecord, StatementFigures, WorkloadFigures, may_be_cut_off};
+use observe::counted::{OWN_COMMENT, StatementCounter, StatementReading};
 use wire::session::Session;
 
 /// The figures of a source, and the statements before the load.
@@ -72,7 +72,7 @@ fn figures(source: &WorkloadFigures, before: &StatementReading, now: &StatementR
             continue;
         }
         let id = format!("{:016x}", identity(text));
-        let is_known = source.statements.contains_key(&id) && text.chars().nth(TEXT_READ_MAX - 1).is_none();
+        let is_known = source.statements.contains_key(&id) && !may_be_cut_off(text);
         if is_known {
             // The source has its text.
             found.add(id, CountedStatement { figures, ..CountedStatement::default() });
