@@ -11,6 +11,7 @@ mod gather;
 pub mod host;
 pub mod http;
 pub mod peer;
+mod poll;
 mod pooler;
 pub mod profile;
 mod remote;

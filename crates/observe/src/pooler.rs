@@ -1,14 +1,15 @@
 //! The thread that asks the console of each process of our own pooler for its queue: one tick of source `Pooler` per second.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
-use model::telemetry::reading::{Tick, TickSource};
+use model::telemetry::reading::TickSource;
 use wire::Conninfo;
 use wire::session::{Rows, Session};
 
 use crate::gather::{Backwards, Gather};
-use crate::schedule::{ObserverControl, unix_ns};
+use crate::poll;
+use crate::schedule::ObserverControl;
 use crate::sink::Out;
 
 /// Beginning of all that it reads.
@@ -50,24 +51,8 @@ impl PoolerWatch {
 
     /// Asks in each tick until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
-        let mut last = self.read().then(Instant::now);
-        self.gather.take();
-        loop {
-            let (_, stop) = control.sleep_tick(tick_ns);
-            if self.read() {
-                let now = Instant::now();
-                let (values, _) = self.gather.take();
-                if let Some(last) = last {
-                    let length_ns = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
-                    let (source, end_unix_ns) = (TickSource::Pooler, unix_ns());
-                    self.out.tick(Tick { source, end_unix_ns, length_ns, values: values.into() });
-                }
-                last = Some(now);
-            }
-            if stop {
-                return;
-            }
-        }
+        let out = self.out.clone();
+        poll::run(TickSource::Pooler, control, tick_ns, &out, || self.read().then(|| self.gather.take().0));
     }
 
     /// Asks once. What cannot be read is reported once; the next tick is longer.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use model::telemetry::reading::{Tick, TickSource};
+use model::telemetry::reading::TickSource;
 
 use crate::Observation;
 use crate::gather::{Backwards, Gather, INSTANCE_BYTES_MAX};
+use crate::poll;
 use crate::remote::exposition::{self, CounterReading, Mapping};
 use crate::remote::service::Service;
 use crate::schedule::{ObserverControl, unix_ns};
@@ -51,29 +52,8 @@ impl RemoteWatch {
 
     /// Scrapes in each tick until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &ObserverControl, tick_ns: u64) {
-        // When the counters were last read: the next increments count from there.
-        let mut last = self.read().then(Instant::now);
-        self.gather.take();
-        loop {
-            let (_, stop) = control.sleep_tick(tick_ns);
-            if self.read() {
-                let now = Instant::now();
-                let (values, _) = self.gather.take();
-                if let Some(last) = last {
-                    let length_ns = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
-                    self.out.tick(Tick {
-                        source: TickSource::Remote,
-                        end_unix_ns: unix_ns(),
-                        length_ns,
-                        values: values.into(),
-                    });
-                }
-                last = Some(now);
-            }
-            if stop {
-                return;
-            }
-        }
+        let out = self.out.clone();
+        poll::run(TickSource::Remote, control, tick_ns, &out, || self.read().then(|| self.gather.take().0));
     }
 
     /// Scrapes once. A missing source is reported once; the next tick is longer.
