@@ -95,7 +95,7 @@ impl Console {
 impl Queue {
     fn add_pools(&mut self, pools: &Rows) {
         for row in rows_of_load(pools) {
-            let n = |name: &str| number(pools, row, name);
+            let n = |name: &str| -> f64 { pools.parse(row, name).unwrap_or_default() };
             self.clients_active += n("cl_active");
             self.clients_waiting += n("cl_waiting");
             self.servers_active += n("sv_active");
@@ -107,18 +107,15 @@ impl Queue {
 
     fn add_statistics(&mut self, statistics: &Rows) {
         for row in rows_of_load(statistics) {
-            self.wait_s += number(statistics, row, "total_wait_time") / 1e6;
-            self.transactions += number(statistics, row, "total_xact_count");
+            let n = |name: &str| -> f64 { statistics.parse(row, name).unwrap_or_default() };
+            self.wait_s += n("total_wait_time") / 1e6;
+            self.transactions += n("total_xact_count");
         }
     }
 }
 
 fn rows_of_load(rows: &Rows) -> impl Iterator<Item = usize> + '_ {
     (0..rows.len()).filter(|row| rows.get(*row, "database") != Some(CONSOLE))
-}
-
-fn number(rows: &Rows, row: usize, name: &str) -> f64 {
-    rows.get(row, name).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
