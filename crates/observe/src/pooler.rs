@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use model::experiment::topology::pooler::CONSOLE;
 use model::telemetry::reading::TickSource;
 use wire::Conninfo;
 use wire::session::{Rows, Session};
@@ -16,8 +17,6 @@ use crate::sink::Out;
 const SOURCE: &str = "pooler.";
 /// How long an answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
-/// Its own database, which has a pool, too.
-const CONSOLE: &str = "pgbouncer";
 
 pub(crate) struct PoolerWatch {
     consoles: Vec<Console>,

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use dataset::session::is_console;
+use model::experiment::topology::pooler::CONSOLE;
 use wire::Conninfo;
 use wire::session::{Rows, Session};
-
-/// The database of the console (PgBouncer's manual, "Admin console").
-const CONSOLE: &str = "pgbouncer";
 
 /// Limits of a pooler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::experiment::topology::pooler::PoolMode;
+use model::experiment::topology::pooler::{CONSOLE, PoolMode};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
@@ -34,8 +34,6 @@ const START_DEADLINE: Duration = Duration::from_secs(20);
 const STOP_DEADLINE: Duration = Duration::from_secs(3);
 /// Pause between two attempts to connect during a start.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
-/// The database of the console (PgBouncer's manual, "Admin console").
-const CONSOLE: &str = "pgbouncer";
 /// Random bytes of a password.
 const PASSWORD_BYTES: usize = 18;
 const LOG: &str = "pooler.log";

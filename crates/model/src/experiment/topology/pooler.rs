@@ -19,6 +19,9 @@ pub const SIZE_MAX: u32 = 10_000;
 /// Most processes of a pooler. Our convention.
 pub const PROCESSES_MAX: u32 = 64;
 
+/// The database of PgBouncer's console (its manual, "Admin console"), which has a pool, too.
+pub const CONSOLE: &str = "pgbouncer";
+
 impl PoolerSection {
     /// Whether it is that of an experiment that says nothing.
     pub fn is_default(&self) -> bool {
