@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use crate::experiment::keys::os::OsSection;
+use crate::text::units::as_text;
 use crate::text::word_enum::words;
 
 /// The values of one case, by key of [`OsSection`], as text.
@@ -81,19 +82,7 @@ impl FromStr for Numa {
     }
 }
 
-impl TryFrom<String> for Numa {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Numa, String> {
-        text.parse()
-    }
-}
-
-impl From<Numa> for String {
-    fn from(numa: Numa) -> String {
-        numa.to_string()
-    }
-}
+as_text!(Numa);
 
 words! {
     /// Which checkpoints a run should have.

@@ -17,6 +17,7 @@ use crate::experiment::case::Case;
 use crate::experiment::keys;
 pub use crate::experiment::keys::topology::TopologySection;
 pub use crate::experiment::keys::topology::archive::ArchiveSection;
+use crate::text::units::as_text;
 use crate::text::word_enum::words;
 
 impl TopologySection {
@@ -152,19 +153,7 @@ impl FromStr for Synchronous {
     }
 }
 
-impl TryFrom<String> for Synchronous {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Synchronous, String> {
-        text.parse()
-    }
-}
-
-impl From<Synchronous> for String {
-    fn from(synchronous: Synchronous) -> String {
-        synchronous.to_string()
-    }
-}
+as_text!(Synchronous);
 
 #[cfg(test)]
 mod tests {

@@ -281,6 +281,28 @@ impl fmt::Display for SettingValue {
     }
 }
 
+/// Types that files write as text alone: serde's `try_from` and `into` of a `String`, by `FromStr` and `Display`.
+macro_rules! as_text {
+    ($($name:ty),+) => {
+        $(
+            impl TryFrom<String> for $name {
+                type Error = String;
+
+                fn try_from(text: String) -> Result<$name, String> {
+                    text.parse()
+                }
+            }
+
+            impl From<$name> for String {
+                fn from(value: $name) -> String {
+                    value.to_string()
+                }
+            }
+        )+
+    };
+}
+pub(crate) use as_text;
+
 /// Text-like types share one form on disk: written by `Display`, read by `FromStr`; each type decides what a bare
 /// number or boolean means.
 macro_rules! serde_by_text {

@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::text::units::Span;
+use crate::text::units::{Span, as_text};
 
 /// Most outages of an experiment. Our convention.
 pub const OUTAGES_MAX: usize = 50;
@@ -321,27 +321,6 @@ impl FromStr for Moment {
 /// A duration as text, in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     text.parse::<Span>().map(|span| span.ms as f64 / 1000.0)
-}
-
-/// Types that files write as text.
-macro_rules! as_text {
-    ($($name:ty),+) => {
-        $(
-            impl TryFrom<String> for $name {
-                type Error = String;
-
-                fn try_from(text: String) -> Result<$name, String> {
-                    text.parse()
-                }
-            }
-
-            impl From<$name> for String {
-                fn from(value: $name) -> String {
-                    value.to_string()
-                }
-            }
-        )+
-    };
 }
 
 as_text!(Fault, Then, Moment);
