@@ -304,10 +304,7 @@ impl Standby {
 
     /// The end of its log, for a message.
     fn last_words(&self) -> String {
-        match self.server.as_ref().map(OwnServer::last_line) {
-            Some(Some(line)) => format!("its log ends with: {line}"),
-            _ => "its log says nothing".to_string(),
-        }
+        self.server.as_ref().map_or_else(|| "its log says nothing".to_string(), OwnServer::last_words)
     }
 }
 

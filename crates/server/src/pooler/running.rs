@@ -23,6 +23,7 @@ use super::program::Pgbouncer;
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::spawn::spawn;
+use crate::process::start_error;
 use crate::user::account::Account;
 use crate::user::untrusted;
 
@@ -371,10 +372,5 @@ fn free_port() -> Result<u16> {
 
 /// The end of a log, for a message.
 fn last_words(log_path: &Path) -> String {
-    let text = untrusted::read_output(log_path).unwrap_or_default();
-    let line = text.lines().rev().find(|line| !line.trim().is_empty());
-    line.map_or_else(
-        || "its log says nothing".to_string(),
-        |line| format!("its log ends with: {}", line.chars().take(300).collect::<String>()),
-    )
+    start_error::last_words(&untrusted::read_output(log_path).unwrap_or_default())
 }

@@ -189,6 +189,15 @@ pub(crate) fn crash_lines(log: &str) -> Vec<String> {
     found.into_iter().map(str::to_string).collect()
 }
 
+/// The last line of a log for a message, at most 300 characters of it.
+pub(crate) fn last_words(log: &str) -> String {
+    let line = log.lines().rev().find(|line| !line.trim().is_empty());
+    line.map_or_else(
+        || "its log says nothing".to_string(),
+        |line| format!("its log ends with: {}", line.chars().take(300).collect::<String>()),
+    )
+}
+
 pub(crate) fn fault_of(log: &str) -> StartFault {
     let meant = MEANINGS.iter().find(|(text, _)| log.contains(text)).map(|(_, fault)| *fault);
     let damaged = || DAMAGE.iter().any(|text| log.contains(text)).then_some(StartFault::Damaged);

@@ -204,11 +204,9 @@ impl OwnServer {
         start_error::crash_lines(&self.log_text())
     }
 
-    /// The last line of the log of this start, at most 300 characters of it.
-    pub fn last_line(&self) -> Option<String> {
-        let text = self.log_text();
-        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(line.chars().take(300).collect())
+    /// The end of the log of this start, for a message.
+    pub fn last_words(&self) -> String {
+        start_error::last_words(&self.log_text())
     }
 
     /// Makes the running server reload its configuration with other settings; those that need a restart keep their
