@@ -1,7 +1,8 @@
 //! A pooler from its start to its stop.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File};
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -358,9 +359,8 @@ fn command(
 
 /// Writes our file, which only the pooler's user can read.
 fn write_for(account: &Account, path: &Path, text: &str) -> Result<()> {
-    fs::write(path, "").with_context(|| format!("create `{}`", path.display()))?;
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    fs::write(path, text).with_context(|| format!("write `{}`", path.display()))?;
+    let mut file = untrusted::create(path).with_context(|| format!("create `{}`", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("write `{}`", path.display()))?;
     account.own(path)
 }
 
