@@ -12,13 +12,15 @@ use dataset::inquiry::{ColumnFacts, ColumnUse, Described, Inquiry, InquiryLimits
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::say;
+
 /// Most statements that are asked about, those with the most time first.
 const ASKED_MAX: usize = 2000;
 
 /// Longest time for all statements; each question has a limit of its own.
 const ALL_MAX: Duration = Duration::from_secs(600);
 
-/// What the server says, and how many statements it does not take.
+/// Answers of the server about statements.
 #[derive(Default)]
 pub(super) struct Asked {
     pub(super) facts: BTreeMap<u32, FormFacts>,
@@ -26,9 +28,6 @@ pub(super) struct Asked {
     pub(super) guessed: BTreeMap<(u32, usize), String>,
     /// Columns that values meet, with their schemas.
     pub(super) columns: BTreeMap<(u32, usize), TableColumn>,
-    pub(super) n_refused: usize,
-    /// The first of them, with the reason.
-    pub(super) refused: Option<String>,
 }
 
 /// A column of a table.
@@ -48,7 +47,7 @@ pub(super) enum Which {
     AllWork,
 }
 
-/// Asks about statements that are replayed.
+/// Asks about statements that are replayed, and says how many the server does not take.
 ///
 /// # Errors
 /// When the server does not answer, or has taken too long.
@@ -66,6 +65,7 @@ pub(super) fn asked(conninfo: &Conninfo, forms: &Forms, which: Which) -> Result<
     order.sort_by_key(|number| std::cmp::Reverse(forms.all[*number as usize].share.time_us));
     order.truncate(ASKED_MAX);
     let mut found = Asked::default();
+    let (mut n_refused, mut first_refused) = (0, None);
     let began = Instant::now();
     let mut inquiry = Inquiry::begin(&mut session, InquiryLimits::default())?;
     let n_all = order.len();
@@ -78,8 +78,8 @@ pub(super) fn asked(conninfo: &Conninfo, forms: &Forms, which: Which) -> Result<
         let text = forms.form(number).numbered();
         let described = inquiry.describe(&text)?;
         if let Some(refused) = &described.refused {
-            found.n_refused += 1;
-            found.refused.get_or_insert_with(|| format!("{} ({})", refused.message, refused.sqlstate));
+            n_refused += 1;
+            first_refused.get_or_insert_with(|| format!("{} ({})", refused.message, refused.sqlstate));
             continue;
         }
         for (slot, parameter) in described.parameters.iter().enumerate() {
@@ -94,6 +94,9 @@ pub(super) fn asked(conninfo: &Conninfo, forms: &Forms, which: Which) -> Result<
         found.facts.insert(number, facts(described));
     }
     inquiry.end()?;
+    if let Some(first) = first_refused {
+        say(&format!("note: the server does not take {n_refused} statements; the first: {first}"));
+    }
     Ok(found)
 }
 

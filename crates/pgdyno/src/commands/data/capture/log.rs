@@ -36,12 +36,6 @@ pub(super) fn log(args: &CaptureLogArgs) -> Result<Exit> {
     let mut facts = BTreeMap::new();
     if let Some(target) = &args.server {
         let asked = asked::asked(&setup::resolve_to_look(target)?, &read.forms, asked::Which::WithValues)?;
-        if let Some(first) = &asked.refused {
-            say(&format!(
-                "note: the server does not take {} statements; the first: {first}",
-                asked.n_refused
-            ));
-        }
         facts = asked.facts;
     }
     let formats: Vec<&str> = reading.files.iter().map(|file| file.format.as_str()).collect();

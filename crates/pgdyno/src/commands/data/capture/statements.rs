@@ -27,9 +27,6 @@ pub(super) fn statements(args: &CaptureStatementsArgs) -> Result<Exit> {
         CountedStatements::new(&statistics).with_context(|| format!("`{}`", args.stats.display()))?;
     let conninfo = setup::resolve_to_look(&args.server)?;
     let asked = asked::asked(&conninfo, counted.forms(), asked::Which::AllWork)?;
-    if let Some(first) = &asked.refused {
-        say(&format!("note: the server does not take {} statements; the first: {first}", asked.n_refused));
-    }
     let answers = answers(&conninfo, asked)?;
     let begun = &statistics.begun;
     let making = Making {
