@@ -61,7 +61,7 @@ fn answers(conninfo: &Conninfo, asked: Asked) -> Result<BTreeMap<u32, CountedAns
             Session::connect(conninfo).with_context(|| format!("cannot connect to `{conninfo}`"))?;
         for some in wanted.chunks(COLUMNS_PER_QUESTION) {
             let rows = session.query(&question(some)).context("read pg_stats")?;
-            (0..rows.len()).for_each(|row| known.extend(column(&rows, row)));
+            known.extend((0..rows.len()).map(|row| column(&rows, row)));
         }
     }
     let mut found: BTreeMap<u32, CountedAnswer> = asked
@@ -103,7 +103,7 @@ fn question(columns: &[&TableColumn]) -> String {
     )
 }
 
-fn column(rows: &Rows, row: usize) -> Option<(TableColumn, ColumnValues)> {
+fn column(rows: &Rows, row: usize) -> (TableColumn, ColumnValues) {
     let text = |name: &str| rows.get(row, name).unwrap_or_default();
     let place = TableColumn {
         schema: text("schema").to_string(),
@@ -118,5 +118,5 @@ fn column(rows: &Rows, row: usize) -> Option<(TableColumn, ColumnValues)> {
         bounds: values("bounds"),
         n_rows: rows.parse(row, "n_rows").unwrap_or(0.0),
     };
-    Some((place, found))
+    (place, found)
 }
