@@ -15,28 +15,25 @@ use testbed::bin_dir;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::tool::{Ended, Place, SMALL, expect_found, expect_sound, tell, wait_until};
-
-/// Why a test ends early.
-const SKIPPED: &str = "skipped: PgBouncer is not installed";
+use crate::poolers::SKIPPED;
+use crate::tool::{Ended, Place, Running, SMALL, expect_found, expect_sound, tell, wait_until};
 
 /// The program, where there is one.
 fn installed() -> Option<Pgbouncer> {
     Pgbouncer::find(None).ok()
 }
 
-/// The words of a short run on a server of these binaries.
-fn words(command: &str, more: &str) -> Vec<String> {
-    let all = format!(
+/// A short run on a server of these binaries.
+fn start(place: &Place, command: &str, more: &str) -> Running {
+    let words = format!(
         "{command} --ramp-up 0s --set prepare.settle=false --set {SMALL} --set server.bin_dir={} {more}",
         bin_dir().display()
     );
-    all.split_whitespace().map(str::to_string).collect()
+    place.start(place.command(&words.split_whitespace().collect::<Vec<&str>>()))
 }
 
 fn run(place: &Place, command: &str, more: &str) -> Ended {
-    let words = words(command, more);
-    place.run(&words.iter().map(String::as_str).collect::<Vec<&str>>())
+    start(place, command, more).wait()
 }
 
 /// The directory of the socket of a pooler that runs.
@@ -198,8 +195,7 @@ fn a_pause_is_a_gap_without_errors() {
     let place = Place::new();
     place.write("one.sql", "select 1;\n");
     let more = "-c 4 --measure 8s --repeats 1 --set workload.data=none --set run.repeat_disturbed=0 -o out";
-    let words = words("run -f one.sql --pooler pgbouncer", more);
-    let load = place.start(place.command(&words.iter().map(String::as_str).collect::<Vec<&str>>()));
+    let load = start(&place, "run -f one.sql --pooler pgbouncer", more);
     place.wait_for_load("out", 2);
     let dir = socket_dir(&place).unwrap();
     let console = Conninfo::new(&dir.to_string_lossy(), 6432, "postgres", "pgbouncer");
@@ -234,8 +230,7 @@ fn nothing_is_left_of_a_pooler_whose_pgdyno_was_killed() {
     let place = Place::new();
     place.write("one.sql", "select 1;\n");
     let more = "-c 4 --measure 20s --repeats 1 --set workload.data=none -o out";
-    let words = words("run -f one.sql --pooler pgbouncer", more);
-    let load = place.start(place.command(&words.iter().map(String::as_str).collect::<Vec<&str>>()));
+    let load = start(&place, "run -f one.sql --pooler pgbouncer", more);
     place.wait_for_load("out", 1);
     assert!(socket_dir(&place).is_some());
     load.signal(Signal::SIGKILL);
