@@ -488,7 +488,7 @@ impl Ground for Live<'_> {
         let counted = replayed::Before::read(case, self.session()?)?;
         let before = self.touched_before(&names);
         self.session = None;
-        record.pooler = own::record(self.run.case)?;
+        record.pooler = own::record(self.run.case, self.stage.pooler());
         record.nodes = self.stage.prove_standbys(self.run.case, self.run.site)?;
         self.run.load(self, record, watch)?;
         self.look_at_nodes(record)?;

@@ -75,10 +75,22 @@ pub enum PoolerStart {
     Command(Vec<String>),
 }
 
+impl PoolerStart {
+    /// The program, if it is PgBouncer.
+    fn pgbouncer(&self) -> Option<&Pgbouncer> {
+        match self {
+            PoolerStart::Pgbouncer(program) | PoolerStart::Configured { program, .. } => Some(program),
+            PoolerStart::Command(_) => None,
+        }
+    }
+}
+
 /// A running pooler in front of our own server. Dropping it ends it at once.
 #[derive(Debug)]
 pub struct OwnPooler {
     processes: Vec<PoolerProcess>,
+    /// The release of PgBouncer.
+    version: Option<String>,
     /// Where the load connects.
     conninfo: Conninfo,
     /// The console of each process, if there is one.
@@ -106,6 +118,7 @@ impl OwnPooler {
         let access = Access::new(options, server, &dir, &account)?;
         let mut pooler = OwnPooler {
             processes: Vec::new(),
+            version: options.start.pgbouncer().map(|program| program.version.clone()),
             conninfo: access.conninfo(server),
             consoles: access.consoles(options),
             log_path,
@@ -118,6 +131,11 @@ impl OwnPooler {
         }
         pooler.wait_until_ready()?;
         Ok(pooler)
+    }
+
+    /// The release of PgBouncer; unknown of what a command of the user's starts.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
     /// Where the load connects.
@@ -239,7 +257,7 @@ struct Access {
 impl Access {
     fn new(options: &PoolerOptions, server: &Conninfo, dir: &SocketDir, account: &Account) -> Result<Access> {
         let is_shared = options.n_processes > 1;
-        let is_tcp = is_shared || matches!(options.start, PoolerStart::Command(_));
+        let is_tcp = is_shared || options.start.pgbouncer().is_none();
         let mut access = Access {
             dir: dir.path.clone(),
             outer: dir.outer().to_path_buf(),
@@ -298,7 +316,7 @@ impl Access {
     }
 
     fn consoles(&self, options: &PoolerOptions) -> Vec<Conninfo> {
-        if matches!(options.start, PoolerStart::Command(_)) {
+        if options.start.pgbouncer().is_none() {
             return Vec::new();
         }
         let user = if self.is_shared { ADMIN } else { &self.user };

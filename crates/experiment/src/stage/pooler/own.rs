@@ -56,16 +56,9 @@ pub(crate) fn program(case: &Case) -> Result<Pgbouncer> {
     Pgbouncer::find(case.get(keys::pooler::PROGRAM).as_deref())
 }
 
-/// What a run records of its pooler; `None` if it has none.
-///
-/// # Errors
-/// When its program is gone.
-pub(crate) fn record(case: &Case) -> Result<Option<PoolerRecord>> {
-    let Some(spec) = PoolerSpec::from_case(case) else { return Ok(None) };
-    let version = match spec.kind {
-        PoolerKind::Pgbouncer => Some(program(case)?.version),
-        PoolerKind::None | PoolerKind::Command => None,
-    };
-    let (size, n_processes) = (spec.size, spec.n_processes);
-    Ok(Some(PoolerRecord { kind: spec.kind, version, mode: spec.mode, size, n_processes }))
+/// What a run records of its pooler, which is running; `None` if it has none.
+pub(crate) fn record(case: &Case, running: Option<&OwnPooler>) -> Option<PoolerRecord> {
+    let PoolerSpec { kind, mode, size, n_processes, .. } = PoolerSpec::from_case(case)?;
+    let version = running.and_then(OwnPooler::version).map(str::to_string);
+    Some(PoolerRecord { kind, version, mode, size, n_processes })
 }
