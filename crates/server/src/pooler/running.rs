@@ -158,11 +158,8 @@ impl OwnPooler {
         &self.log_path
     }
 
-    /// Whether all processes are running; if not, the error says how one ended.
-    ///
-    /// # Errors
-    /// With its last words.
-    pub fn check_running(&mut self) -> Result<()> {
+    /// Whether all processes are running; if not, the error says how one ended, with its last words.
+    fn check_running(&mut self) -> Result<()> {
         for process in &mut self.processes {
             if let Some(status) = process.child.try_wait()? {
                 bail!("the pooler has ended: {}; {}", ending(status), last_words(&self.log_path));
