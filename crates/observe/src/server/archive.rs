@@ -8,15 +8,15 @@ use model::release::{Release, functions};
 /// error, the age is not asked for.
 pub(crate) fn queue(release: Release) -> String {
     let is_on = "current_setting('archive_mode') <> 'off'";
-    let directory = release.name(functions::WAL_DIRECTORY);
-    let age = "extract(epoch from clock_timestamp() - min(f.modification))::numeric";
+    let directory = format!("{}/archive_status", release.name(functions::WAL_DIRECTORY));
+    let names = format!("pg_ls_dir('{directory}') f(name)");
+    let age = |modified: &str| format!("extract(epoch from clock_timestamp() - min({modified}))::numeric");
     let (age, from) = if release.has(functions::LIST_OF_ARCHIVING) {
-        (age.to_string(), "pg_ls_archive_statusdir() f".to_string())
+        (age("f.modification"), "pg_ls_archive_statusdir() f".to_string())
     } else if release.has(functions::FILES_MAY_BE_MISSING) {
-        let of_file = format!("(pg_stat_file('{directory}/archive_status/' || f.name, true)).modification");
-        (age.replace("f.modification", &of_file), format!("pg_ls_dir('{directory}/archive_status') f(name)"))
+        (age(&format!("(pg_stat_file('{directory}/' || f.name, true)).modification")), names)
     } else {
-        ("null::numeric".to_string(), format!("pg_ls_dir('{directory}/archive_status') f(name)"))
+        ("null::numeric".to_string(), names)
     };
     format!(
         "select v.m, '', v.x::text from (select count(*)::numeric as n, greatest({age}, 0) as age from {from} \
