@@ -167,14 +167,8 @@ mod tests {
                 "[workload]\nkind = \"scripts\"\ndata = \"none\"\nclients = 30\n[[workload.scripts]]\nname = \"s.sql\"\ntext = '{sql}'\n"
             )
         };
-        let with = |pooler: &str, rest: &str| format!("pooler = {{kind = \"pgbouncer\"{pooler}}}\n{rest}");
-        let at_top = |text: String| {
-            let (pooler, rest) = text.split_once('\n').map(|(a, b)| (a.to_string(), b.to_string())).unwrap();
-            problem(&format!(
-                "{rest}\n[pooler]\n{}",
-                pooler.trim_start_matches("pooler = {").trim_end_matches('}').replace(", ", "\n")
-            ))
-        };
+        let with =
+            |pooler: &str, rest: &str| problem(&format!("{rest}\n[pooler]\nkind = \"pgbouncer\"{pooler}"));
         for (pooler, rest, expected) in [
             (
                 "",
@@ -183,33 +177,33 @@ mod tests {
             ),
             ("", "[server]\nlisten = \"127.0.0.1\"".to_string(), "the pooler is on this machine"),
             ("", script("set jit = off;"), "s.sql:1: SET lasts for the session"),
-            (", mode = \"session\", size = 30", script("set jit = off;"), ""),
-            (", mode = \"session\", size = 29", script("select 1;"), "so that 29 clients at once have one"),
+            ("\nmode = \"session\"\nsize = 30", script("set jit = off;"), ""),
+            ("\nmode = \"session\"\nsize = 29", script("select 1;"), "so that 29 clients at once have one"),
             (
-                ", mode = \"statement\"",
+                "\nmode = \"statement\"",
                 script("begin; select 1; end;"),
                 "refuses transactions of several statements",
             ),
-            (", mode = \"statement\"", script("select 1;"), ""),
+            ("\nmode = \"statement\"", script("select 1;"), ""),
             (
-                ", settings.pool_mode = \"session\"",
+                "\nsettings.pool_mode = \"session\"",
                 String::new(),
                 "pgdyno decides this itself; give pooler.mode",
             ),
-            (", settings.query_wait_timeout = 3", String::new(), ""),
+            ("\nsettings.query_wait_timeout = 3", String::new(), ""),
             (
-                ", config = \"/c.ini\", processes = 2",
+                "\nconfig = \"/c.ini\"\nprocesses = 2",
                 String::new(),
                 "pooler.processes is for the configuration",
             ),
             (
-                ", config = \"/c.ini\"",
+                "\nconfig = \"/c.ini\"",
                 "[workload]\nkind = \"tpcc\"".to_string(),
                 "begin with default_transaction_isolation",
             ),
             ("", "[workload]\nkind = \"tpcc\"".to_string(), ""),
         ] {
-            let found = at_top(with(pooler, &rest));
+            let found = with(pooler, &rest);
             assert!(
                 found.contains(expected) && found.is_empty() == expected.is_empty(),
                 "{pooler} {rest}: {found}"
