@@ -16,7 +16,7 @@ use wire::Conninfo;
 use wire::session::Session;
 
 use crate::poolers::SKIPPED;
-use crate::tool::{Ended, Place, Running, SMALL, expect_found, expect_sound, tell, wait_until};
+use crate::tool::{Ended, Place, Running, SMALL, committed_in, expect_found, expect_sound, tell, wait_until};
 
 /// The program, where there is one.
 fn installed() -> Option<Pgbouncer> {
@@ -208,17 +208,10 @@ fn a_pause_is_a_gap_without_errors() {
 
     let data = place.first_run("out");
     expect_sound(&data);
-    let (first, last) = (0, data.record.case.window.measure_s);
-    let committed = |t: u32| -> u64 {
-        data.intervals
-            .iter()
-            .filter(|interval| interval.t == t)
-            .map(|interval| interval.counts.committed)
-            .sum()
-    };
-    let silent: Vec<u32> = (first..last).filter(|t| committed(*t) == 0).collect();
+    let last = data.record.case.window.measure_s;
+    let silent: Vec<u32> = (0..last).filter(|t| committed_in(&data, *t) == 0).collect();
     assert!((1..=3).contains(&silent.len()), "{silent:?}");
-    assert!(committed(last - 1) > 0, "the load goes on");
+    assert!(committed_in(&data, last - 1) > 0, "the load goes on");
     place.expect_clean();
 }
 

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use testbed::children_of;
 
 use crate::judge::{expect, json, words};
-use crate::tool::{PACE, Place};
+use crate::tool::{PACE, Place, committed_in};
 
 /// How long replay is stopped.
 const FROZEN: Duration = Duration::from_secs(3);
@@ -99,9 +99,7 @@ fn replay_that_is_stopped_is_found_and_holds_up_no_commit_that_does_not_wait_for
     assert!((2.0..4.5).contains(&most(&lag)), "{lag:?}");
     let (end_s, _) = stall.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     let frozen = (end_s - 2.0) as u32..end_s as u32;
-    let committed =
-        |t: u32| -> u64 { data.intervals.iter().filter(|of| of.t == t).map(|of| of.counts.committed).sum() };
-    assert!(frozen.clone().all(|t| committed(t) > 0), "{frozen:?}: {:?}", data.intervals);
+    assert!(frozen.clone().all(|t| committed_in(&data, t) > 0), "{frozen:?}: {:?}", data.intervals);
 
     let study = json(&ended);
     let found = words(&study["runs"][0]["findings"]);

@@ -496,6 +496,11 @@ pub(crate) fn history_growth(run: &RunData) -> u64 {
     rows(&run.record.rows_after) - rows(&run.record.rows_before)
 }
 
+/// Transactions that were committed in this second of a run.
+pub(crate) fn committed_in(run: &RunData, t: u32) -> u64 {
+    run.intervals.iter().filter(|of| of.t == t).map(|of| of.counts.committed).sum()
+}
+
 /// A line for those who run a test with `--nocapture`.
 pub(crate) fn tell(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
