@@ -52,30 +52,3 @@ fn connect(conninfo: &Conninfo, observer: &str) -> Result<Session, String> {
     session.execute(&settings).map_err(words)?;
     Ok(session)
 }
-
-/// A position in WAL as a number: `1/A0` is 0x1000000A0.
-fn position(text: &str) -> Option<u64> {
-    let (high, low) = text.split_once('/')?;
-    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
-    Some((part(high)? << 32) | part(low)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::position;
-
-    #[test]
-    fn a_position_is_a_number_of_64_bits() {
-        for (text, expected) in [
-            ("0/0", Some(0)),
-            ("1/A0", Some(0x1_0000_00A0)),
-            ("FFFFFFFF/FFFFFFFF", Some(u64::MAX)),
-            ("16B3740", None),
-            ("1/", None),
-            ("1/100000000", None),
-            ("", None),
-        ] {
-            assert_eq!(position(text), expected, "{text}");
-        }
-    }
-}

@@ -1,4 +1,4 @@
-//! Durations, scales, versions and setting values as people write them.
+//! Durations, scales, versions and setting values as people write them, and positions in the WAL as servers do.
 
 use std::fmt;
 use std::str::FromStr;
@@ -281,6 +281,13 @@ impl fmt::Display for SettingValue {
     }
 }
 
+/// A position in the WAL as bytes from its beginning: `1/10` is 0x100000010.
+pub fn wal_position(text: &str) -> Option<u64> {
+    let (high, low) = text.trim().split_once('/')?;
+    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+    Some((part(high)? << 32) | part(low)?)
+}
+
 /// Types that files write as text alone: serde's `try_from` and `into` of a `String`, by `FromStr` and `Display`.
 macro_rules! as_text {
     ($($name:ty),+) => {
@@ -438,6 +445,21 @@ mod tests {
         refused("-5s", "is below 0");
         for text in ["", "s", "5 parsecs", "1,00s", "--5s", "5s-"] {
             refused(text, "is not a span of time");
+        }
+    }
+
+    #[test]
+    fn a_position_is_a_number_of_64_bits() {
+        for (text, expected) in [
+            ("0/0", Some(0)),
+            ("1/A0", Some(0x1_0000_00A0)),
+            ("FFFFFFFF/FFFFFFFF", Some(u64::MAX)),
+            ("16B3740", None),
+            ("1/", None),
+            ("1/100000000", None),
+            ("", None),
+        ] {
+            assert_eq!(wal_position(text), expected, "{text}");
         }
     }
 

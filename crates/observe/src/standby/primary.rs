@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use model::release::{Release, functions};
 use model::telemetry::reading::{Tick, TickSource};
+use model::text::units::wal_position;
 use wire::{Conninfo, Session};
 
 use super::marks::Marks;
-use super::{LOOK_EVERY, RETRY_PAUSE, connect, position};
+use super::{LOOK_EVERY, RETRY_PAUSE, connect};
 use crate::host::process::standbys::Senders;
 use crate::schedule::{ObserverControl, TickEnds, unix_ns};
 use crate::server::watch::{is_fatal, prepare};
@@ -103,7 +104,7 @@ impl PrimaryWatch {
         let begin = Instant::now();
         match asking.session.query(&asking.look) {
             Ok(rows) => {
-                if let Some(position) = rows.get(0, "position").and_then(position) {
+                if let Some(position) = rows.get(0, "position").and_then(wal_position) {
                     self.marks.lock().note(position, begin + begin.elapsed() / 2);
                 }
                 self.senders.set(rows.get(0, "senders").map(senders).unwrap_or_default());

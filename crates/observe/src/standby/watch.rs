@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use model::release::{Release, functions, statistics};
 use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource};
+use model::text::units::wal_position;
 use wire::Session;
 
 use super::marks::Behind;
 use super::primary::SharedMarks;
 use super::stall::Stall;
-use super::{LOOK_EVERY, ObservedStandby, RETRY_PAUSE, connect, position};
+use super::{LOOK_EVERY, ObservedStandby, RETRY_PAUSE, connect};
 use crate::gather::{Backwards, Gather};
 use crate::schedule::{ObserverControl, TickEnds, unix_ns};
 use crate::server::watch::{is_fatal, prepare};
@@ -150,7 +151,7 @@ impl StandbyWatch {
         let Some(rows) = self.ask(|asking| &asking.positions) else { return };
         let at = begin + begin.elapsed() / 2;
         let Some([received, replayed]) = rows.first().map(Vec::as_slice) else { return };
-        let [received, replayed] = [received, replayed].map(|text| text.as_deref().and_then(position));
+        let [received, replayed] = [received, replayed].map(|text| text.as_deref().and_then(wal_position));
         match received.zip(replayed) {
             Some((received, replayed)) => self.stall.look(replayed, received, at),
             None => self.stall.miss(),

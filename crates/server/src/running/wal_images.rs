@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::release::{Release, programs};
+use model::text::units::wal_position;
 use nix::sys::signal::Signal;
 
 use crate::binaries::Binaries;
@@ -120,16 +121,9 @@ fn read(stdout: ChildStdout, positions: &[u64]) -> Result<Vec<u64>> {
 /// The position of a record, and how many of its blocks have a full-page image; `None` for other lines.
 fn images_of(line: &str) -> Option<(u64, u64)> {
     let (_, from_position) = line.split_once("lsn: ")?;
-    let position = position_of(from_position.split(',').next()?)?;
+    let position = wal_position(from_position.split(',').next()?)?;
     let blocks = line.split("blkref #").skip(1);
     Some((position, blocks.filter(|block| block.contains(" FPW")).count() as u64))
-}
-
-/// A position in the WAL as bytes from its beginning: `1/10` is 0x100000010.
-pub fn position_of(text: &str) -> Option<u64> {
-    let (high, low) = text.trim().split_once('/')?;
-    let number = |text| u64::from_str_radix(text, 16).ok().filter(|n| *n <= u64::from(u32::MAX));
-    Some((number(high)? << 32) | number(low)?)
 }
 
 /// The text of a position in the WAL, `1/10` for 0x100000010.
@@ -170,9 +164,9 @@ mod tests {
     #[test]
     fn positions_are_read_as_the_server_writes_them() {
         for (text, position) in [("0/0", 0), ("0/1772DD8", 0x177_2DD8), ("16/B374D848", 0x16_B374_D848)] {
-            assert_eq!((position_of(text), text_of_position(position).as_str()), (Some(position), text));
+            assert_eq!((wal_position(text), text_of_position(position).as_str()), (Some(position), text));
         }
-        assert_eq!(position_of("1/100000000"), None);
-        assert_eq!(position_of("1"), None);
+        assert_eq!(wal_position("1/100000000"), None);
+        assert_eq!(wal_position("1"), None);
     }
 }

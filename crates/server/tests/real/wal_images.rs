@@ -3,7 +3,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use server::running::wal_images::{count, position_of, program};
+use model::text::units::wal_position;
+use server::running::wal_images::{count, program};
 use server::{OwnServer, StopMode};
 use wire::Session;
 
@@ -15,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 fn seen(admin: &mut Session) -> (u64, u64) {
     ask(admin, "select pg_stat_force_next_flush()");
     let position = ask(admin, "select pg_current_wal_insert_lsn()");
-    (position_of(&position).unwrap(), ask(admin, "select wal_fpi from pg_stat_wal").parse().unwrap())
+    (wal_position(&position).unwrap(), ask(admin, "select wal_fpi from pg_stat_wal").parse().unwrap())
 }
 
 #[test]

@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use model::release::{Release, functions, statistics};
 use model::run::RunRecord;
 use model::telemetry::reading::{Tick, TickSource};
+use model::text::units::wal_position;
 use server::Cluster;
-use server::running::wal_images::{count, position_of, program};
+use server::running::wal_images::{count, program};
 use store::RunWriter;
 use wire::session::Session;
 
@@ -33,7 +34,7 @@ fn position(session: &mut Session) -> Result<u64> {
     let function = Release::new(session.server_version_num()).name(functions::WAL_INSERTED);
     let rows = session.query(&format!("select {function}()"))?;
     let text = rows.scalar().unwrap_or_default();
-    position_of(text).with_context(|| format!("`{text}` is no position in the WAL"))
+    wal_position(text).with_context(|| format!("`{text}` is no position in the WAL"))
 }
 
 /// Adds the images of each tick to the run's readings, or why they stay unknown. `before` is the result of [`position_before`].
