@@ -7,7 +7,6 @@ pub use model::run::fidelity::{OWN_COMMENT, TEXT_READ_MAX};
 use wire::session::{Extension, Session};
 
 use crate::server::statements::{NAME, StatExtension};
-pub use crate::server::statistics::{SYSTEM_IDENTIFIER, sees_all, session_settings};
 
 /// Statements that are read: the extension keeps 5,000 by default. Those with the most time come first.
 pub const STATEMENTS_READ_MAX: usize = 20_000;

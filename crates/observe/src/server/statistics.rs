@@ -61,11 +61,11 @@ pub(crate) fn identity(version_num: u32) -> String {
 }
 
 /// Reads the cluster's system identifier; some managed services refuse.
-pub const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
+pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
 
 /// Settings of the observer's session: its queries end by themselves and add no other cost, and no time limit of the
 /// role or the database ends the session between them.
-pub fn session_settings(version_num: u32, timeout_ms: u128) -> String {
+pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
     for (setting, value) in Release::new(version_num).of(&settings::OBSERVER_SETTINGS) {
         sql.push_str(&format!("set {setting} = {value}; "));
@@ -84,7 +84,7 @@ pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> String {
 }
 
 /// Reads whether this role sees the sessions of others, as `true` or `false`, and its name.
-pub fn sees_all(version_num: u32) -> &'static str {
+pub(crate) fn sees_all(version_num: u32) -> &'static str {
     if Release::new(version_num).has(privileges::MONITORING_ROLES) {
         "select (pg_has_role(current_user, 'pg_read_all_stats', 'usage') or rolsuper)::text, rolname \
          from pg_roles where rolname = current_user"
