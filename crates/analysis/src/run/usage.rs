@@ -200,12 +200,18 @@ impl<'a> Usage<'a> {
         self.rate_of(from_s, to_s, metric, |_, sum| sum)
     }
 
-    /// [`Usage::rate`] of one instance.
+    /// [`Usage::rate`] of one instance, of a metric whose instances have ticks in common.
     pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
         self.rate_of(from_s, to_s, split_key(key).0, |placed, _| {
             // A tick with other instances of the metric but without this one means no increase.
             placed.value(key).unwrap_or(0.0)
         })
+    }
+
+    /// A counter's increase over a span; a tick that extends beyond an edge counts in proportion. Ticks without the key do not count: where
+    /// each instance has an observer, they are those of others, and say nothing of it.
+    pub(crate) fn increase_of_key(&self, key: &str, from_s: f64, to_s: f64) -> f64 {
+        self.with_key(key).fold(0.0, |sum, (placed, n)| sum + placed.share_within(from_s, to_s) * n)
     }
 
     fn rate_of(

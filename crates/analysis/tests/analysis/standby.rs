@@ -2,7 +2,7 @@
 
 use analysis::finding::{Finding, Severity};
 use model::run::server::node::{NodeAfter, NodeRecord};
-use model::telemetry::reading::TickSource;
+use model::telemetry::reading::{Tick, TickSource, Values, key};
 
 use crate::findings::findings_of;
 use crate::quiet;
@@ -125,6 +125,27 @@ fn replay_that_stands_still_is_doubted_with_its_conflicts() {
     check(TickSource::Server, &values, Some(("replay-stalled", Severity::Doubt, words)));
     let paused = [&stalled(2.9)[..], &[("standby.replay_paused[s1]", 1.0)]].concat();
     check(TickSource::Server, &paused, Some(("replay-stalled", Severity::Doubt, "; its replay was paused")));
+}
+
+#[test]
+fn conflicts_are_those_of_a_standby_however_many_others_are_observed() {
+    let mut data = quiet::run(1);
+    let of_server: Vec<Tick> =
+        data.ticks.iter().filter(|tick| tick.source == TickSource::Server).cloned().collect();
+    for (name, n) in [("s1", 0.1), ("s2", 0.0), ("s3", 2.0)] {
+        let values: Values = [
+            (key("standby.conflicts", &format!("{name}/snapshot")), n),
+            (key("standby.replay_stall", name), if name == "s1" { 2.9 } else { 0.0 }),
+        ]
+        .into();
+        // Each standby has ticks of its own at the same time.
+        let of_standby =
+            |tick: &Tick| Tick { source: TickSource::Standby, values: values.clone(), ..tick.clone() };
+        data.ticks.extend(of_server.iter().map(of_standby));
+    }
+    let found = findings_of(data);
+    let (_, words) = evidence(&found, "replay-stalled").unwrap();
+    assert!(words.ends_with("; 3 conflicts with queries (snapshot)"), "{words}");
 }
 
 #[test]

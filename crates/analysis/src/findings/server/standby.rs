@@ -213,9 +213,9 @@ fn conflicts(context: &RunContext, name: &str, span: (f64, f64)) -> String {
         let kind = instance.strip_prefix(name).and_then(|rest| rest.strip_prefix('/'));
         let Some(kind) = kind else { continue };
         let key = key("standby.conflicts", &instance);
-        let n = context.usage.rate_of_key(&key, from_s, to_s).unwrap_or(0.0) * (to_s - from_s);
-        if n.round() > 0.0 {
-            by_kind.push((kind.to_string(), n.round()));
+        let n = context.usage.increase_of_key(&key, from_s, to_s).round();
+        if n > 0.0 {
+            by_kind.push((kind.to_string(), n));
         }
     }
     if by_kind.is_empty() {
