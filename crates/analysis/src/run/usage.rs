@@ -172,6 +172,16 @@ impl<'a> Usage<'a> {
         self.with_metric(split_key(key).0).filter_map(move |placed| Some((placed, placed.value(key)?)))
     }
 
+    /// The ticks with a key of which more than half lies within a span.
+    pub(crate) fn within(
+        &self,
+        key: &str,
+        from_s: f64,
+        to_s: f64,
+    ) -> impl Iterator<Item = (&Placed<'a>, f64)> {
+        self.with_key(key).filter(move |(placed, _)| placed.share_within(from_s, to_s) > 0.5)
+    }
+
     /// Instances of a metric in any tick, in order.
     pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
         let mut instances: BTreeSet<&str> = BTreeSet::new();

@@ -56,8 +56,7 @@ pub(in crate::findings) const ARCHIVER_BEHIND: Rule = Rule {
 
 fn archiver_behind(context: &RunContext) -> Option<Finding> {
     let (from_s, to_s) = context.line.measured_span()?;
-    let within =
-        context.usage.with_key("archive.ready").filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
+    let within = context.usage.within("archive.ready", from_s, to_s);
     let ready: Vec<(f64, f64)> = within.map(|(placed, n)| (placed.to_s, n)).collect();
     let ((first_s, first), (_, middle), (last_s, last)) =
         (*ready.first()?, *ready.get(ready.len() / 2)?, *ready.last()?);

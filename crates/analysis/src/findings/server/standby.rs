@@ -185,8 +185,7 @@ fn stall_words(context: &RunContext, name: &str, span: (f64, f64)) -> Option<Str
     let (from_s, to_s) = span;
     let usage = context.usage;
     let within = |key: &str| -> Vec<(f64, f64)> {
-        let readings = usage.with_key(key).filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
-        readings.map(|(placed, value)| (placed.to_s, value)).collect()
+        usage.within(key, from_s, to_s).map(|(placed, value)| (placed.to_s, value)).collect()
     };
     let most = |key: &str| within(key).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (end_s, stalled_s) = most(&key("standby.replay_stall", name))?;

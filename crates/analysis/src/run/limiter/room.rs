@@ -114,9 +114,7 @@ pub(crate) fn use_of(usage: &Usage, cpus: &BTreeSet<String>, span: (f64, f64)) -
 }
 
 fn within(usage: &Usage, key: &str, span: (f64, f64)) -> Vec<f64> {
-    let (from_s, to_s) = span;
-    let ticks = usage.with_key(key).filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
-    ticks.map(|(_, value)| value).collect()
+    usage.within(key, span.0, span.1).map(|(_, value)| value).collect()
 }
 
 fn count(usage: &Usage, key: &str, span: (f64, f64)) -> usize {

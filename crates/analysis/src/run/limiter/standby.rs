@@ -10,6 +10,7 @@ use model::run::server::node::is_waited_for;
 use model::telemetry::reading::key;
 
 use crate::run::limiter::facts::MeasurementFacts;
+use crate::run::limiter::room;
 use crate::run::usage::Usage;
 use crate::summary::limiter::{Bottleneck, StandbyPart};
 
@@ -85,10 +86,10 @@ pub(super) fn stages(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Opt
 }
 
 fn of_node(usage: &Usage, span: (f64, f64), node: String) -> Option<StandbyStages> {
-    let lag = |stage: &str| mean(usage, span, &key("server.replication_lag", &format!("{node}/{stage}")));
-    let bytes =
-        |stage: &str| mean(usage, span, &key("server.replication_lag_bytes", &format!("{node}/{stage}")));
-    let marked = |metric: &str| mean(usage, span, &key(metric, &node)).filter(|s| *s >= MARKED_MIN_S);
+    let level = |metric: &str, instance: &str| room::level(usage, &key(metric, instance), span);
+    let lag = |stage: &str| level("server.replication_lag", &format!("{node}/{stage}"));
+    let bytes = |stage: &str| level("server.replication_lag_bytes", &format!("{node}/{stage}"));
+    let marked = |metric: &str| level(metric, &node).filter(|s| *s >= MARKED_MIN_S);
     let write_s = lag("write")?;
     let flush_s = lag("flush")?.max(marked("standby.receive_lag").unwrap_or(0.0));
     let replay_s = lag("replay").unwrap_or(0.0).max(marked("standby.replay_lag").unwrap_or(0.0));
@@ -100,14 +101,6 @@ fn of_node(usage: &Usage, span: (f64, f64), node: String) -> Option<StandbyStage
         None
     };
     Some(StandbyStages { node, write_s, flush_s, replay_s, lag_bytes, startup, last: None })
-}
-
-/// The mean of a level over the readings of a span.
-fn mean(usage: &Usage, span: (f64, f64), key: &str) -> Option<f64> {
-    let (from_s, to_s) = span;
-    let within = usage.with_key(key).filter(|(placed, _)| placed.share_within(from_s, to_s) > 0.5);
-    let (n, sum) = within.fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
-    (n > 0.0).then(|| sum / n)
 }
 
 /// How far a standby must be for a commit.
