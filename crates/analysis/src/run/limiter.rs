@@ -25,7 +25,7 @@ use model::telemetry::wait;
 
 use crate::run::usage::Usage;
 use crate::summary::ResourceUsage;
-use crate::summary::limiter::{Bottleneck, Confidence, Limiter, LockOwner};
+use crate::summary::limiter::{Bottleneck, Confidence, Limiter, LockOwner, StandbyPart};
 
 use candidates::{AT_LIMIT, Candidate, HAS_ROOM};
 pub(crate) use facts::{Conditions, MeasurementFacts};
@@ -67,9 +67,9 @@ pub(crate) fn judge(facts: &MeasurementFacts) -> Limiter {
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
     let firsts = figures::firsts(facts);
-    let of_holder = holders::advice(facts, judged.name);
-    let next = of_holder.or_else(|| standby::advice(facts, judged.name)).unwrap_or(judged.next);
     let part = if judged.name == Bottleneck::Standby { standby::part(facts) } else { None };
+    let of_holder = holders::advice(facts, judged.name);
+    let next = of_holder.or(part.map(StandbyPart::advice)).unwrap_or(judged.next);
     let is_of_lock = |name| matches!(name, Bottleneck::RowLock | Bottleneck::ClientHeldLock);
     let is_held = is_of_lock(judged.name) || second.is_some_and(is_of_lock);
     let holder = if is_held { holders::owner(facts) } else { None };

@@ -12,7 +12,7 @@ use model::telemetry::reading::key;
 use crate::run::limiter::facts::MeasurementFacts;
 use crate::run::limiter::room;
 use crate::run::usage::Usage;
-use crate::summary::limiter::{Bottleneck, StandbyPart};
+use crate::summary::limiter::StandbyPart;
 
 /// Processors of a startup process from which on it could not replay faster.
 const STARTUP_BUSY: f64 = 0.9;
@@ -133,13 +133,14 @@ pub(super) fn words(facts: &MeasurementFacts) -> String {
     let ms = |s: f64| format!("{:.1} ms", 1e3 * s);
     let each: Vec<String> =
         stages.parts().into_iter().map(|(part, s)| format!("{} were {}", ms(s), part.words())).collect();
+    let most = part(facts);
     let busy = match stages.startup {
-        Some(busy) if part(facts) == Some(StandbyPart::Replay) => {
+        Some(busy) if most == Some(StandbyPart::Replay) => {
             format!("; its startup process, which replays alone, used {busy:.2} of a processor")
         }
         _ => String::new(),
     };
-    let behind = part(facts).and_then(|part| stages.behind_bytes(part));
+    let behind = most.and_then(|part| stages.behind_bytes(part));
     let behind = behind.map_or(String::new(), |bytes| {
         format!("; on average {} were behind there", model::text::prose::bytes(bytes))
     });
@@ -153,12 +154,4 @@ pub(super) fn shares(facts: &MeasurementFacts) -> Vec<(&'static str, f64)> {
     let whole_s = stages.whole_s();
     let share = |(part, s): (StandbyPart, f64)| (whole_s > 0.0).then(|| (part.words(), s / whole_s));
     stages.parts().into_iter().filter_map(share).collect()
-}
-
-/// What to change of the part that takes most.
-pub(super) fn advice(facts: &MeasurementFacts, name: Bottleneck) -> Option<&'static str> {
-    if name != Bottleneck::Standby {
-        return None;
-    }
-    part(facts).map(StandbyPart::advice)
 }
