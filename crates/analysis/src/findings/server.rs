@@ -26,7 +26,7 @@ use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it, set_by_scripts};
-use crate::run::usage::sum_of;
+use crate::run::usage::{own_queries, sum_of};
 use crate::summary::TimelineMark;
 
 /// A measurement this long includes background work as part of the load: the default `checkpoint_timeout`.
@@ -496,9 +496,8 @@ pub(crate) fn foreign_transactions(context: &RunContext, from_s: f64, to_s: f64)
         && !has_parallel_workers(context);
     let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
         let here = rate("database.commits")? + rate("database.rollbacks")?;
-        // Samples of waits and of the primary's position are transactions too.
-        let samples = ["waits.queries", "standby.queries"].map(|metric| rate(metric).unwrap_or(0.0));
-        let elsewhere = rate("server.transactions")? - here - samples[0] - samples[1];
+        // Samples are transactions too.
+        let elsewhere = rate("server.transactions")? - here - own_queries(rate);
         Some(elsewhere + if are_seen { here - rate("driver.server_transactions")? } else { 0.0 })
     };
     // What sessions have not reported of their beginning when the observation begins.

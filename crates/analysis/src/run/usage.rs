@@ -272,10 +272,9 @@ impl<'a> Usage<'a> {
         Some((self.rate("server.transactions", from_s, to_s)? - own).max(0.0))
     }
 
-    /// Statements per second of pgdyno's samples of waits and of the primary's position, each a transaction.
+    /// Statements per second of pgdyno's samples, each a transaction.
     pub(crate) fn own_queries(&self, from_s: f64, to_s: f64) -> f64 {
-        let rate = |metric| self.rate(metric, from_s, to_s).unwrap_or(0.0);
-        rate("waits.queries") + rate("standby.queries")
+        own_queries(|metric| self.rate(metric, from_s, to_s))
     }
 
     /// Part of a span that a source's ticks cover, 0 to 1.
@@ -361,6 +360,12 @@ impl<'a> Usage<'a> {
         });
         figures.max_by(|a, b| a.0.total_cmp(&b.0))
     }
+}
+
+/// Statements of pgdyno's samples of waits and of the primary's position, by a rate of metrics.
+pub(crate) fn own_queries(rate: impl Fn(&str) -> Option<f64>) -> f64 {
+    let own = ["waits.queries", "standby.queries"].map(|metric| rate(metric).unwrap_or(0.0));
+    own.iter().sum()
 }
 
 /// The index of [`Usage::by_metric`].
