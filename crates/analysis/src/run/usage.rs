@@ -315,12 +315,10 @@ impl<'a> Usage<'a> {
 
     /// Processors that the processes of standbys used; those that send them WAL are of the server.
     fn standbys(&self, from_s: f64, to_s: f64) -> Option<f64> {
-        let all = self.rate("standby.cpu", from_s, to_s)?;
-        let of_senders = self.rate_of(from_s, to_s, "standby.cpu", |placed, _| {
+        self.rate_of(from_s, to_s, "standby.cpu", |placed, _| {
             let values = placed.tick.values.starting_with("standby.cpu[").iter();
-            values.filter(|(key, _)| key.ends_with("/walsender]")).fold(0.0, |sum, (_, s)| sum + s)
-        });
-        Some(all - of_senders.unwrap_or(0.0))
+            values.filter(|(key, _)| !key.ends_with("/walsender]")).fold(0.0, |sum, (_, s)| sum + s)
+        })
     }
 
     /// Users of the processors over a span; `None` if the host was not observed.
