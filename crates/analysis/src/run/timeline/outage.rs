@@ -14,7 +14,7 @@ use model::run::{RunData, RunRecord};
 
 use crate::summary::{CaseOutages, LossOfCommits, OutageFigure, OutageLength, OutageMark, OutageParts};
 use crate::summary::{OutageSummary, RunSummary};
-use schedule::{Found, Schedule};
+use schedule::Schedule;
 
 /// Shortest limit of an answer, nanoseconds: what a person notices. Our convention.
 const LIMIT_NS_MIN: u64 = 100_000_000;
@@ -50,8 +50,8 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
     let limit_ns = limit_ns(record, p99_before_ns);
     schedule.limit(limit_ns);
     let offered_per_s = schedule.offered_per_s(record);
-    let found = schedule.write_outage();
-    let lost = schedule.not_served_until(found.end_s);
+    let write_outage = schedule.write_outage();
+    let lost = schedule.not_served_until(write_outage.s);
     let ready_s = outage.ready_unix_ns.map(after);
 
     Some(OutageSummary {
@@ -63,21 +63,21 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
         offered_per_s,
         p99_before_ns,
         limit_ns,
-        write_outage: OutageLength { s: found.end_s, is_at_least: found.is_at_least },
+        write_outage,
         n_due: lost.n_due,
         n_not_served: lost.n_not_served,
         lost_service_s: if offered_per_s > 0.0 { lost.n_not_served as f64 / offered_per_s } else { 0.0 },
-        gap: schedule.longest_gap(&found),
+        gap: schedule.longest_gap(write_outage),
         parts: parts(outage, &schedule, ready_s, after),
         commits: commits::of_record(outage, at_s),
-        after_effects: if found.is_at_least {
+        after_effects: if write_outage.is_at_least {
             None
         } else {
-            after::effects(&schedule, found.end_s, p99_before_ns)
+            after::effects(&schedule, write_outage.s, p99_before_ns)
         },
-        errors: schedule.errors_until(&found),
-        marks: marks(outage, &found, after),
-        points: points::around(&schedule, found.end_s),
+        errors: schedule.errors_during(write_outage),
+        marks: marks(outage, write_outage, after),
+        points: points::around(&schedule, write_outage.s),
     })
 }
 
@@ -107,7 +107,7 @@ fn parts(
     }
 }
 
-fn marks(outage: &OutageRecord, found: &Found, after: impl Fn(u64) -> f64) -> Vec<OutageMark> {
+fn marks(outage: &OutageRecord, length: OutageLength, after: impl Fn(u64) -> f64) -> Vec<OutageMark> {
     let mark = |at_s: f64, text: &str| OutageMark { at_s, text: text.to_string() };
     let steps = outage.steps.iter().map(|step| {
         let failed = if step.error.is_some() { " failed" } else { "" };
@@ -115,7 +115,7 @@ fn marks(outage: &OutageRecord, found: &Found, after: impl Fn(u64) -> f64) -> Ve
     });
     let who = outage.survivor.as_deref().unwrap_or("server");
     let ready = outage.ready_unix_ns.map(|unix_ns| mark(after(unix_ns), &format!("{who} ready")));
-    let end = (!found.is_at_least && found.end_s > 0.0).then(|| mark(found.end_s, "service back"));
+    let end = (!length.is_at_least && length.s > 0.0).then(|| mark(length.s, "service back"));
     let mut marks: Vec<OutageMark> =
         std::iter::once(mark(0.0, &outage.fault)).chain(steps).chain(ready).chain(end).collect();
     marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));

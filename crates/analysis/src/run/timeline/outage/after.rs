@@ -25,7 +25,7 @@ pub(super) fn effects(schedule: &Schedule, end_s: f64, p99_before_ns: Option<u64
     // Latency becomes what it was when one that was late is due.
     let first = index(end_s);
     let late = (first..all.len()).filter(|index| is_late(&all[*index])).map(|index| all[index].due_s + 1e-9);
-    let last_s = schedule.horizon_s() - LASTS_S;
+    let last_s = schedule.horizon_s - LASTS_S;
     let found = std::iter::once(end_s).chain(late).take_while(|t_s| *t_s <= last_s).find(|t_s| calm(*t_s));
     Some(match found {
         Some(t_s) => OutageLength { s: t_s - end_s, is_at_least: false },

@@ -16,7 +16,7 @@ const SHOWN_S_MAX: f64 = 120.0;
 pub(super) fn around(schedule: &Schedule, end_s: f64) -> Vec<OutagePoint> {
     let Some(first) = schedule.transactions.first() else { return Vec::new() };
     let from_s = first.due_s.max(-BEFORE_S);
-    let to_s = (end_s + AFTER_S).min(schedule.horizon_s()).min(SHOWN_S_MAX);
+    let to_s = (end_s + AFTER_S).min(schedule.horizon_s).min(SHOWN_S_MAX);
     let begin = (from_s / POINT_S).ceil() as i64;
     let end = ((to_s / POINT_S).floor() as i64).max(begin);
     let index = |t_s: f64| usize::try_from((t_s / POINT_S).floor() as i64 - begin).ok();

@@ -8,9 +8,11 @@ use model::run::{RunData, RunRecord};
 use crate::summary::OutageLength;
 
 /// How long service must last to be back, seconds. Our convention.
-pub(super) const LASTS_S: f64 = 5.0;
+const LASTS_S: f64 = 5.0;
 /// Share of the transactions due that must be served then.
 const SERVED: f64 = 0.99;
+/// The percentile of latency before the fault, as a share.
+const PERCENTILE: f64 = 0.99;
 
 /// A transaction. Times are seconds after the fault.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +49,11 @@ impl DueTransaction {
         matches!(self.end, ExecutionEnd::Committed | ExecutionEnd::Expected)
     }
 
+    /// Whether it ended with an error, or without an answer.
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self.end, ExecutionEnd::Failed | ExecutionEnd::Unknown)
+    }
+
     /// Time from due to answer, nanoseconds.
     pub(super) fn latency_ns(&self) -> u64 {
         ((self.end_s - self.due_s).max(0.0) * 1e9).round() as u64
@@ -57,14 +64,7 @@ impl DueTransaction {
 pub(super) struct Schedule {
     pub(super) transactions: Vec<DueTransaction>,
     /// Until when transactions were due, seconds after the fault.
-    horizon_s: f64,
-}
-
-/// The end of an outage.
-pub(super) struct Found {
-    /// Seconds after the fault; what it is at least, if the load ended before.
-    pub(super) end_s: f64,
-    pub(super) is_at_least: bool,
+    pub(super) horizon_s: f64,
 }
 
 /// What was due in a time, and not served.
@@ -129,7 +129,7 @@ impl Schedule {
     /// The first instant from which service lasted, and with it the end of the outage: the first answer to a transaction that was due from
     /// then on. One that is due shortly before the server is back is answered within the limit, so that the instant alone would come too
     /// early by the limit.
-    pub(super) fn write_outage(&self) -> Found {
+    pub(super) fn write_outage(&self) -> OutageLength {
         let from = self.transactions.partition_point(|one| one.due_s < 0.0);
         let due = &self.transactions[from..];
         let n_served = prefix_sums(due.iter().map(|one| one.is_served));
@@ -151,9 +151,9 @@ impl Schedule {
             let is_quiet = start == 0 && n == n_due as u64;
             let end_s = if is_quiet { 0.0 } else { first_answer.fold(f64::INFINITY, f64::min).max(t_s) };
             let is_whole = t_s + LASTS_S <= self.horizon_s + 1e-9;
-            return Found { end_s, is_at_least: !is_whole };
+            return OutageLength { s: end_s, is_at_least: !is_whole };
         }
-        Found { end_s: self.horizon_s, is_at_least: true }
+        OutageLength { s: self.horizon_s, is_at_least: true }
     }
 
     /// What was due from the fault to a time and not served.
@@ -168,14 +168,14 @@ impl Schedule {
     }
 
     /// The longest time without an acknowledged commit, of those that overlap the outage.
-    pub(super) fn longest_gap(&self, found: &Found) -> OutageLength {
+    pub(super) fn longest_gap(&self, outage: OutageLength) -> OutageLength {
         let mut commits: Vec<f64> =
             self.transactions.iter().filter(|one| one.is_committed()).map(|one| one.end_s).collect();
         commits.sort_by(f64::total_cmp);
         let first_s = self.transactions.first().map_or(0.0, |first| first.due_s.min(0.0));
         let starts = std::iter::once(first_s).chain(commits.iter().copied());
         let ends = commits.iter().copied().chain([self.horizon_s]);
-        let is_of_outage = |(from_s, to_s): &(f64, f64)| *to_s >= 0.0 && *from_s <= found.end_s;
+        let is_of_outage = |(from_s, to_s): &(f64, f64)| *to_s >= 0.0 && *from_s <= outage.s;
         let longest =
             starts.zip(ends).filter(is_of_outage).max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)));
         let Some((from_s, to_s)) = longest else { return OutageLength::default() };
@@ -200,9 +200,9 @@ impl Schedule {
     }
 
     /// Errors during the outage, the commonest first.
-    pub(super) fn errors_until(&self, found: &Found) -> Vec<(String, u64)> {
+    pub(super) fn errors_during(&self, outage: OutageLength) -> Vec<(String, u64)> {
         let is_within =
-            |one: &&DueTransaction| one.end_s >= 0.0 && (found.is_at_least || one.end_s <= found.end_s);
+            |one: &&DueTransaction| one.end_s >= 0.0 && (outage.is_at_least || one.end_s <= outage.s);
         let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
         for one in self.transactions.iter().filter(is_within).filter(|one| one.is_error()) {
             let state = one.error.clone().unwrap_or_else(|| "unknown".to_string());
@@ -212,23 +212,11 @@ impl Schedule {
         errors.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         errors
     }
-
-    /// Until when transactions were due, seconds after the fault.
-    pub(super) fn horizon_s(&self) -> f64 {
-        self.horizon_s
-    }
-}
-
-impl DueTransaction {
-    /// Whether it ended with an error, or without an answer.
-    pub(super) fn is_error(&self) -> bool {
-        matches!(self.end, ExecutionEnd::Failed | ExecutionEnd::Unknown)
-    }
 }
 
 /// The index of the 99th percentile among so many sorted values, at least one: the smallest that 99 % do not exceed.
 fn percentile_index(n: usize) -> usize {
-    (SERVED * n as f64).ceil() as usize - 1
+    (PERCENTILE * n as f64).ceil() as usize - 1
 }
 
 /// How many were true before each index, and in all.
