@@ -27,7 +27,7 @@ use crate::experiment::repeat::Repeat;
 use crate::experiment::script::ScriptSurvey;
 use crate::load::course::LoadCourse;
 use crate::load::drive::{Done, Ready};
-use crate::load::{LoadSpec, Window};
+use crate::load::{LoadSpec, Pace, Window};
 use crate::run::applied::Applied;
 use crate::run::ceilings::Ceilings;
 use crate::run::concurrent::ConcurrentRun;
@@ -261,6 +261,11 @@ impl RunRecord {
     pub fn window(&self) -> Window {
         let course = self.course.map(|course| course.window);
         course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
+    }
+
+    /// The pace of the load: the driver's, else the planned one.
+    pub fn pace(&self) -> Pace {
+        self.load.as_ref().map_or(self.case.workload.pace, |load| load.pace)
     }
 
     /// Whether a search had time for its probes, so that figures can be computed of them. A results file may contain anything.

@@ -6,7 +6,6 @@ pub(super) mod drivers;
 use model::experiment::case::Think;
 use model::experiment::keys::run::MAX_FAILED;
 use model::experiment::plan::RunState;
-use model::load::Pace;
 use model::load::drive::LoadEnding;
 use model::load::execution::{Execution, ExecutionEnd};
 use model::telemetry::event::EventKind;
@@ -200,7 +199,7 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
 };
 
 fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
-    let rate_per_s = pace(context).rate_per_s()?;
+    let rate_per_s = context.data.record.pace().rate_per_s()?;
     let offered = rate_per_s * context.summary.measured_s;
     let ended = context.summary.counts.ended() as f64;
     if offered <= 0.0 || context.summary.sustains(rate_per_s) {
@@ -248,7 +247,7 @@ fn stall(context: &RunContext) -> Option<Finding> {
     if stalled.is_empty() {
         return None;
     }
-    let hides = if pace(context).is_open() {
+    let hides = if context.data.record.pace().is_open() {
         ""
     } else {
         "; a closed loop sends nothing meanwhile, so its percentiles hide it"
@@ -366,11 +365,6 @@ fn measured_tps(context: &RunContext) -> Vec<f64> {
 pub(crate) fn n_clients(context: &RunContext) -> u32 {
     let record = &context.data.record;
     record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients)
-}
-
-fn pace(context: &RunContext) -> Pace {
-    let record = &context.data.record;
-    record.load.as_ref().map_or(record.case.workload.pace, |load| load.pace)
 }
 
 pub(super) const TOOK_TURNS: Rule = Rule {

@@ -84,8 +84,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
 /// How long an answer may take: what the pace asks for, or else a tenth of a second or ten times the 99th percentile before, whichever is
 /// more.
 fn limit_ns(record: &RunRecord, p99_before_ns: Option<u64>) -> u64 {
-    let pace = record.load.as_ref().map_or(record.case.workload.pace, |load| load.pace);
-    match pace {
+    match record.pace() {
         Pace::Kept { target: LatencyTarget { limit_ns, .. }, .. } => limit_ns,
         _ => p99_before_ns.map_or(LIMIT_NS_MIN, |p99| p99.saturating_mul(LIMIT_TIMES).max(LIMIT_NS_MIN)),
     }

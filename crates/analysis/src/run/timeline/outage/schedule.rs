@@ -118,8 +118,7 @@ impl Schedule {
 
     /// Transactions that were due per second: the rate that was asked for, else that before the fault.
     pub(super) fn offered_per_s(&self, record: &RunRecord) -> f64 {
-        let pace = record.load.as_ref().map_or(record.case.workload.pace, |load| load.pace);
-        pace.rate_per_s().unwrap_or_else(|| {
+        record.pace().rate_per_s().unwrap_or_else(|| {
             let first_s = self.transactions.first().map_or(0.0, |first| first.due_s);
             let n = self.transactions.partition_point(|one| one.due_s < 0.0);
             if first_s < 0.0 { n as f64 / -first_s } else { 0.0 }
