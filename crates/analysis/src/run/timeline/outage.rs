@@ -137,13 +137,6 @@ pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseOutages> {
     })
 }
 
-impl OutageSummary {
-    /// The lost service with what it is at least.
-    pub(crate) fn lost_service(&self) -> OutageLength {
-        OutageLength { s: self.lost_service_s, is_at_least: self.write_outage.is_at_least }
-    }
-}
-
 /// Values with their median, smallest and largest. Where a value is a lower bound, so is what would grow with it.
 fn of_values(values: Vec<OutageLength>) -> OutageFigure {
     let seconds: Vec<f64> = values.iter().map(|value| value.s).collect();

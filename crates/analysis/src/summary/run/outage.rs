@@ -155,6 +155,11 @@ impl OutageSummary {
         let end_s = self.at_s + self.write_outage.s + SETTLING_S;
         t_s >= self.at_s && (self.write_outage.is_at_least || t_s <= end_s)
     }
+
+    /// The lost service with whether it is a lower bound, as it is if the load ended before the outage.
+    pub fn lost_service(&self) -> OutageLength {
+        OutageLength { s: self.lost_service_s, is_at_least: self.write_outage.is_at_least }
+    }
 }
 
 /// Time after the end of an outage in which what is reported still belongs to it, seconds: telemetry connects again after a second or two, and

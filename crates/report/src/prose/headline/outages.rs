@@ -169,11 +169,7 @@ fn cells(run: &str, outage: &OutageSummary) -> [String; 16] {
         format::seconds(outage.at_s),
         outage.wal_since_checkpoint_bytes.map_or(UNKNOWN.to_string(), |n| format::bytes(n as f64)),
         number(outage.write_outage),
-        format!(
-            "{}{}",
-            if outage.write_outage.is_at_least { "≥ " } else { "" },
-            format::significant(outage.lost_service_s)
-        ),
+        number(outage.lost_service()),
         number(outage.gap),
         lost,
         before,
@@ -230,7 +226,7 @@ fn line(run: &RunSummary, outage: &OutageSummary) -> String {
         run.run,
         format::seconds(outage.at_s),
         words(outage.write_outage),
-        words(OutageLength { s: outage.lost_service_s, is_at_least: outage.write_outage.is_at_least }),
+        words(outage.lost_service()),
         commits_in_words(outage.commits.counted.as_ref())
     )
 }
