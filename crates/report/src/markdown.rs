@@ -116,7 +116,7 @@ fn outages_of(study: &Study) -> String {
         heads.join(" | "),
         "--:|".repeat(heads.len())
     );
-    for (_, cells) in rows {
+    for cells in rows {
         text.push_str(&format!("| {} |\n", cells.map(|cell| escape(&cell)).join(" | ")));
     }
     text.push_str(&format!("\n{}.\n", headline::outages::NOTE));

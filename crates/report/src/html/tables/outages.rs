@@ -35,7 +35,7 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
     let heads = capitals(&outages::HEADS);
     let case_heads: Vec<&str> = case_heads.iter().map(String::as_str).collect();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let of_runs: Vec<Vec<String>> = rows.iter().map(|(_, row)| cells(row)).collect();
+    let of_runs: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let mut html = String::new();
     if !of_cases.is_empty() {
         html.push_str(&table("plain", &case_heads, &of_cases));

@@ -149,23 +149,23 @@ pub(crate) fn case_rows(study: &Study) -> Vec<(u32, [String; 5])> {
     study.cases.iter().filter_map(row).collect()
 }
 
-/// A row of each outage: its case, and the cells of [`HEADS`].
-pub(crate) fn rows(study: &Study) -> Vec<(u32, [String; 16])> {
-    let outages = study.runs.iter().filter_map(|run| Some((run, run.outage.as_deref()?)));
-    outages
-        .map(|(run, outage)| {
-            let does_count = if run.counts() { "" } else { " (does not count)" };
-            (run.case, cells(&format!("{}{does_count}", run.run), outage))
-        })
-        .collect()
+/// A row of each outage: the cells of [`HEADS`].
+pub(crate) fn rows(study: &Study) -> Vec<[String; 16]> {
+    study.runs.iter().filter_map(|run| Some(cells(run, run.outage.as_deref()?))).collect()
 }
 
-fn cells(run: &str, outage: &OutageSummary) -> [String; 16] {
+/// The number of a run: `7`, `8 (does not count)`.
+fn number_of(run: &RunSummary) -> String {
+    let does_count = if run.counts() { "" } else { " (does not count)" };
+    format!("{}{does_count}", run.run)
+}
+
+fn cells(run: &RunSummary, outage: &OutageSummary) -> [String; 16] {
     let part = |s: Option<f64>| s.map_or(NONE.to_string(), format::significant);
     let parts = &outage.parts;
     let [lost, before, ghosts, doubled, unknown] = of_commits(outage.commits.counted.as_ref());
     [
-        run.to_string(),
+        number_of(run),
         format::seconds(outage.at_s),
         outage.wal_since_checkpoint_bytes.map_or(UNKNOWN.to_string(), |n| format::bytes(n as f64)),
         number(outage.write_outage),
@@ -217,13 +217,12 @@ fn line(run: &RunSummary, outage: &OutageSummary) -> String {
     let parts: Vec<String> =
         named.iter().filter_map(|(name, s)| Some(format!("{name} {}", format::significant((*s)?)))).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({} s)", parts.join(", ")) };
-    let does_count = if run.counts() { "" } else { " (does not count)" };
     let wal = outage
         .wal_since_checkpoint_bytes
         .map_or(String::new(), |n| format!(", {} of WAL after a checkpoint", format::bytes(n as f64)));
     format!(
-        "run {}{does_count}, at {} s{wal}: no writes for {}{parts}; {} of service lost; {}",
-        run.run,
+        "run {}, at {} s{wal}: no writes for {}{parts}; {} of service lost; {}",
+        number_of(run),
         format::seconds(outage.at_s),
         words(outage.write_outage),
         words(outage.lost_service()),
