@@ -105,10 +105,7 @@ impl RunWriter {
 
     /// Stores the server's log with the run, with secrets masked.
     pub fn keep_server_log(&self, log: impl Read) -> Result<()> {
-        let path = self.files.dir.join(names::SERVER_LOG);
-        let write = |file| server_log::copy(log, file);
-        files::replace_by(&path, files::PRIVATE, write)
-            .with_context(|| format!("cannot write `{}`", path.display()))
+        self.keep_log(names::SERVER_LOG, log)
     }
 
     /// Stores the log of the pooler that pgdyno ran, with secrets masked.
@@ -116,7 +113,11 @@ impl RunWriter {
     /// # Errors
     /// When it cannot be read, or the directory is not writable.
     pub fn keep_pooler_log(&self, log: impl Read) -> Result<()> {
-        let path = self.files.dir.join(names::POOLER_LOG);
+        self.keep_log(names::POOLER_LOG, log)
+    }
+
+    fn keep_log(&self, name: &str, log: impl Read) -> Result<()> {
+        let path = self.files.dir.join(name);
         let write = |file| server_log::copy(log, file);
         files::replace_by(&path, files::PRIVATE, write)
             .with_context(|| format!("cannot write `{}`", path.display()))
