@@ -29,16 +29,23 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
 
 /// The table of a comparison; empty if no cost is known.
 pub(crate) fn compared(case: &CaseComparison) -> String {
+    let table = compared_table(case, "A transaction’s cost", costs::table_of(case));
+    if table.is_empty() {
+        return table;
+    }
+    format!("{table}<p class=\"quiet\">{}.</p>\n", phrases::capital(costs::BLIND_COMPARED))
+}
+
+/// A table of a comparison: title, A's and B's median, ratio, and a verdict in each row; empty without rows.
+pub(super) fn compared_table(case: &CaseComparison, title: &str, rows: Vec<[String; 5]>) -> String {
     let row = |[title, a, b, change, verdict]: [String; 5]| {
         [phrases::capital(&title), a, b, change, verdict].map(|cell| escape_html(&cell)).to_vec()
     };
-    let rows: Vec<Vec<String>> = costs::table_of(case).into_iter().map(row).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
     let [median_a, median_b] = comparison::medians(case.purpose);
     let ratio = comparison::ratio_head(case.purpose);
-    let heads = ["A transaction’s cost", &median_a, &median_b, &ratio, "Verdict"];
-    let blind = phrases::capital(costs::BLIND_COMPARED);
-    format!("{}<p class=\"quiet\">{blind}.</p>\n", table("figures", &heads, &rows))
+    table("figures", &[title, &median_a, &median_b, &ratio, "Verdict"], &rows)
 }

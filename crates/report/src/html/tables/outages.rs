@@ -6,10 +6,9 @@ use analysis::comparison::CaseComparison;
 use analysis::summary::{RunSummary, Study};
 
 use crate::axis::Axis;
-use crate::comparison;
 use crate::html::escape::escape_html;
 use crate::html::table;
-use crate::html::tables::case_name;
+use crate::html::tables::{case_name, costs};
 use crate::html::timeline;
 use crate::prose::headline::outages;
 use crate::prose::{format, phrases};
@@ -86,14 +85,5 @@ fn charts(study: &Study) -> String {
 
 /// The table of a comparison; empty without outages on both sides.
 pub(crate) fn compared(case: &CaseComparison) -> String {
-    let row = |[title, a, b, change, verdict]: [String; 5]| {
-        [phrases::capital(&title), a, b, change, verdict].map(|cell| escape_html(&cell)).to_vec()
-    };
-    let rows: Vec<Vec<String>> = outages::table_of(case).into_iter().map(row).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let [median_a, median_b] = comparison::medians(case.purpose);
-    let ratio = comparison::ratio_head(case.purpose);
-    table("figures", &["Outages", &median_a, &median_b, &ratio, "Verdict"], &rows)
+    costs::compared_table(case, "Outages", outages::table_of(case))
 }
