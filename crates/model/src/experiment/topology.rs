@@ -11,7 +11,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::standbys::{SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
+pub use self::standbys::{
+    SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, n_waited_for, synchronous,
+};
 pub use self::way::{ByteRate, RoundTrip};
 use crate::experiment::case::Case;
 use crate::experiment::keys;

@@ -1,6 +1,7 @@
 //! Findings about an injected outage: whether it happened, whether its end was seen, and what became of the load's commits.
 
 use model::experiment::plan::RunState;
+use model::experiment::topology::n_waited_for;
 use model::experiment::topology::outage::{Fault, PRIMARY};
 use model::run::RunRecord;
 use model::run::server::node::is_waited_for;
@@ -117,7 +118,7 @@ fn promise(context: &RunContext) -> Option<String> {
     let waited: Vec<_> = record.nodes.iter().filter(|node| is_waited_for(&node.sync_state)).collect();
     // Of a quorum, a commit waits for some of them only.
     let is_quorum = waited.iter().any(|node| node.sync_state == "quorum");
-    let all_answer = !is_quorum || super::standby::n_waited_for(names) >= waited.len();
+    let all_answer = !is_quorum || n_waited_for(names) >= waited.len();
     let is_survivor = waited.iter().any(|node| node.name == survivor);
     (is_survivor && all_answer).then(|| {
         format!("commits waited for {survivor} (synchronous_commit = {level}, synchronous_standby_names = '{names}')")

@@ -3,6 +3,7 @@
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
+use model::experiment::topology::n_waited_for;
 use model::run::server::node::{NodeRecord, is_waited_for};
 use model::telemetry::reading::key;
 use model::telemetry::wait::WaitStage;
@@ -119,13 +120,6 @@ fn not_synchronous(context: &RunContext) -> Option<Finding> {
     let evidence =
         format!("{when} the load, with synchronous_standby_names = '{names}': {}", words.join(", "));
     Some(NOT_SYNCHRONOUS.finds(Severity::Void, evidence))
-}
-
-/// How many standbys a commit waits for with this value of `synchronous_standby_names`: `2 (s1, s2)`, `ANY 1 (s1, s2)`, `s1, s2`.
-pub(super) fn n_waited_for(names: &str) -> usize {
-    let head = names.split('(').next().unwrap_or_default().to_ascii_uppercase();
-    let number = head.trim().trim_start_matches("ANY").trim_start_matches("FIRST").trim();
-    if names.contains('(') { number.parse().unwrap_or(1) } else { 1 }
 }
 
 pub(in crate::findings) const SAME_MACHINE: Rule = Rule {

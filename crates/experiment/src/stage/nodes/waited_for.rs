@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use model::experiment::case::Case;
+use model::experiment::topology::n_waited_for;
 use server::database::facts::in_recovery;
 use wire::{Session, quote_literal};
 
@@ -75,13 +76,9 @@ fn lacking(names: &str, connected: &[Option<&str>]) -> Option<String> {
 
 /// How many standbys a commit waits for, and the names that count: `FIRST 2 (s1, s2, s3)`, `ANY 1 (*)`, `2 (a, b)`, `s1, s2`.
 fn wanted(names: &str) -> (usize, Vec<String>) {
-    let (number, list) = match names.split_once('(') {
-        Some((before, list)) => (before, list.trim_end().trim_end_matches(')')),
-        None => ("", names),
-    };
-    let number = number.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(1);
+    let list = names.split_once('(').map_or(names, |(_, list)| list.trim_end().trim_end_matches(')'));
     let unquoted = |name: &str| name.trim().trim_matches('"').replace("\"\"", "\"");
-    (number, list.split(',').map(unquoted).filter(|name| !name.is_empty()).collect())
+    (n_waited_for(names), list.split(',').map(unquoted).filter(|name| !name.is_empty()).collect())
 }
 
 #[cfg(test)]

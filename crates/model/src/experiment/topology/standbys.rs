@@ -23,6 +23,13 @@ pub fn synchronous(case: &Case) -> Synchronous {
     case.get(keys::topology::SYNCHRONOUS).unwrap_or(default)
 }
 
+/// Number of standbys that a commit waits for with this value of `synchronous_standby_names`: `FIRST 2 (s1, s2, s3)`, `ANY 1 (*)`,
+/// `2 (a, b)`, `s1, s2`.
+pub fn n_waited_for(names: &str) -> usize {
+    let number = names.split_once('(').map_or("", |(number, _)| number);
+    number.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(1)
+}
+
 /// Whether each standby of a case reaches its primary through a relay.
 pub fn has_relay(case: &Case) -> bool {
     let has_way = case.get(keys::topology::DELAY).is_some() || case.get(keys::topology::RATE).is_some();
