@@ -89,7 +89,7 @@ pub mod names {
     pub const EVENTS: &str = "events.jsonl";
     /// Series that others measured during a run.
     pub const IMPORTS: &str = "imports.jsonl";
-    /// Executions of an analytical run, each by itself.
+    /// Executions of a run with an analytical workload or with an outage, each by itself.
     pub const EXECUTIONS: &str = "executions.jsonl";
     /// Plans of the queries of an analytical run.
     pub const PLANS: &str = "plans.jsonl";

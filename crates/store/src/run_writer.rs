@@ -51,10 +51,10 @@ enum LateFile {
 }
 
 impl LateFile {
-    /// The file, which the first call creates at this path; `None` once the run is finished.
-    fn open(&mut self, path: &Path) -> Result<Option<&mut LineFile>> {
+    /// The file, which the first call creates in the directory; `None` once the run is finished.
+    fn open(&mut self, dir: &Path, name: &str) -> Result<Option<&mut LineFile>> {
         if matches!(self, LateFile::Unused) {
-            *self = LateFile::Open(LineFile::open(path)?);
+            *self = LateFile::Open(LineFile::open(&dir.join(name))?);
         }
         Ok(match self {
             LateFile::Open(file) => Some(file),
@@ -185,10 +185,10 @@ impl RunWriter {
         self.append(&self.files.events, event)
     }
 
-    /// Appends to `executions.jsonl`, which only analytical runs have.
+    /// Appends to `executions.jsonl`, which only runs with an analytical workload or with an outage have.
     pub fn execution(&self, execution: &Execution) -> Result<()> {
         let mut executions = locked(&self.files.executions);
-        let file = executions.open(&self.files.dir.join(names::EXECUTIONS))?;
+        let file = executions.open(&self.files.dir, names::EXECUTIONS)?;
         file.ok_or_else(|| self.is_finished())?.append_json(execution)
     }
 
@@ -202,7 +202,7 @@ impl RunWriter {
     /// Appends the output of an exporter to `remote.prom`, below a comment with the time.
     pub fn scrape(&self, end_unix_ns: u64, text: &str) -> Result<()> {
         let mut remote = locked(&self.files.remote);
-        let file = remote.open(&self.files.dir.join(names::REMOTE))?;
+        let file = remote.open(&self.files.dir, names::REMOTE)?;
         let file = file.ok_or_else(|| self.is_finished())?;
         let end = if text.ends_with('\n') { "" } else { "\n" };
         file.append(format!("# pgdyno {end_unix_ns}\n{}{end}", hide_text(text)).as_bytes())
