@@ -554,11 +554,9 @@ pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
 /// Events of a kind between `go` and the end of the load; of those that an outage brings, the ones that do not belong to it.
 fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = &'a Event> {
     context.data.events.iter().filter(move |event| {
-        let t_s = context.line.place(event.t_unix_ns);
-        let is_of_outage = OF_OUTAGES.contains(&kind) && t_s.is_some_and(|t_s| context.is_in_outage(t_s));
-        event.kind == kind
-            && !is_of_outage
-            && t_s.is_some_and(|t_s| (0.0..=context.line.end_s).contains(&t_s))
+        let is_of_outage = |t_s: f64| OF_OUTAGES.contains(&kind) && context.is_in_outage(t_s);
+        let is_loaded = |t_s: f64| (0.0..=context.line.end_s).contains(&t_s) && !is_of_outage(t_s);
+        event.kind == kind && context.line.place(event.t_unix_ns).is_some_and(is_loaded)
     })
 }
 

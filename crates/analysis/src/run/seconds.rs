@@ -249,7 +249,8 @@ fn add_histograms(data: &RunData, line: &Timeline, counted: &mut RunCounts) -> B
         };
         *counted.recorded.entry((stamped.t, role)).or_default() += one.n();
         // A sum over the measurement of a run with an outage mixes the time before it with the rest.
-        if if role.is_sum() { !line.is_cut_by_fault() } else { line.measures(stamped.t) } {
+        let is_counted = if role.is_sum() { !line.is_cut_by_fault() } else { line.measures(stamped.t) };
+        if is_counted {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
         if !matches!(role, HistogramRole::Latency { .. }) {
