@@ -376,7 +376,8 @@ fn define(run: &mut RunData, object: &str, text: &str) {
     print.definitions.entry("t".to_string()).or_default().insert(object.to_string(), text.to_string());
 }
 
-fn setting(run: &mut RunData, name: &str, value: &str) {
+/// The server has this setting.
+pub(crate) fn setting(run: &mut RunData, name: &str, value: &str) {
     let setting = Setting { value: value.to_string(), source: "default".to_string() };
     run.record.server.as_mut().unwrap().settings.insert(name.to_string(), setting);
 }

@@ -13,7 +13,7 @@ use model::run::server::node::NodeRecord;
 use model::run::server::outage::{LedgerRecord, OutageRecord, OutageStep};
 use model::telemetry::event::EventKind;
 
-use crate::comparison::{compare_cases, pairs};
+use crate::comparison::{compare_cases, pairs, setting};
 use crate::quiet::{self, S, at, event};
 
 const RATE_PER_S: u64 = 200;
@@ -257,11 +257,8 @@ fn cut(data: &mut RunData, for_s: f64, names: &str, level: &str) {
     let state = if names.is_empty() { "async" } else { "sync" };
     data.record.nodes =
         vec![NodeRecord { name: "s1".to_string(), sync_state: state.to_string(), ..NodeRecord::default() }];
-    let settings = &mut data.record.server.as_mut().unwrap().settings;
-    settings.get_mut("synchronous_commit").unwrap().value = level.to_string();
-    let mut setting = settings["synchronous_commit"].clone();
-    setting.value = names.to_string();
-    settings.insert("synchronous_standby_names".to_string(), setting);
+    setting(data, "synchronous_commit", level);
+    setting(data, "synchronous_standby_names", names);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use analysis::finding::{Finding, Severity};
 use model::run::server::node::{NodeAfter, NodeRecord};
 use model::telemetry::reading::{Tick, TickSource, Values, key};
 
+use crate::comparison::setting;
 use crate::findings::findings_of;
 use crate::quiet;
 
@@ -35,10 +36,7 @@ fn a_standby_that_commits_wait_for_is_named() {
 /// A run with standbys: name, state before the load, state after it, seconds to catch up.
 fn with_nodes(names: &str, nodes: &[(&str, &str, Option<&str>, Option<f64>)]) -> Vec<Finding> {
     let mut data = quiet::run(1);
-    let settings = &mut data.record.server.as_mut().unwrap().settings;
-    let mut setting = settings["synchronous_commit"].clone();
-    setting.value = names.to_string();
-    settings.insert("synchronous_standby_names".to_string(), setting);
+    setting(&mut data, "synchronous_standby_names", names);
     let node = |(name, before, after, catch_up_s): &(&str, &str, Option<&str>, Option<f64>)| NodeRecord {
         name: name.to_string(),
         sync_state: before.to_string(),

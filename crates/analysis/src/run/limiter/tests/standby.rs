@@ -101,11 +101,9 @@ fn ticks(source: TickSource, values: &[(&str, f64)]) -> Vec<Tick> {
 }
 
 fn stages_of(ticks: &[Tick], record: &RunRecord) -> Option<StandbyStages> {
-    let place = |tick| Placed { from_s: 0.0, to_s: 0.0, tick };
-    let placed = ticks.iter().enumerate().map(|(n, tick)| Placed {
-        from_s: (n % 10) as f64,
-        to_s: (n % 10) as f64 + 1.0,
-        ..place(tick)
+    let placed = ticks.iter().enumerate().map(|(n, tick)| {
+        let from_s = (n % 10) as f64;
+        Placed { from_s, to_s: from_s + 1.0, tick }
     });
     let mut placed: Vec<Placed> = placed.collect();
     placed.sort_by(|a, b| a.to_s.total_cmp(&b.to_s));
