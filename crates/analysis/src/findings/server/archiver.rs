@@ -1,6 +1,5 @@
 //! The findings about WAL that could not be archived, or not fast enough.
 
-use model::run::server::ServerRecord;
 use model::text::prose::{duration, plural};
 use model::text::units::size_bytes;
 
@@ -83,7 +82,7 @@ fn until_full_s(context: &RunContext, segments_per_s: f64) -> Option<f64> {
     let free = |key: &str| context.usage.with_key(key).last().map(|(_, bytes)| bytes);
     let free_bytes = free("disk.free_bytes[wal]").or_else(|| free("disk.free_bytes[data]"))?;
     let server = context.data.record.server.as_ref();
-    let size = server.and_then(|server: &ServerRecord| server.setting("wal_segment_size"));
+    let size = server.and_then(|server| server.setting("wal_segment_size"));
     let segment_bytes = size.and_then(|size| size_bytes(size, 1)).unwrap_or(SEGMENT_BYTES);
     (segments_per_s > 0.0).then(|| free_bytes / (segments_per_s * segment_bytes as f64))
 }

@@ -125,12 +125,17 @@ fn rows_of_marks(axis: &TimeAxis, marks: &[OutageMark]) -> Vec<usize> {
 
 /// From where to where the name of a mark goes; near the right edge it ends at its mark.
 fn extent(axis: &TimeAxis, mark: &OutageMark) -> (f64, f64) {
-    let (x, width) = (axis.x(mark.at_s), CHARACTER * name(mark).chars().count() as f64 + 8.0);
+    let (x, width) = (axis.x(mark.at_s), width(mark));
     if is_at_the_right(axis, mark) { (x - width, x) } else { (x, x + width) }
 }
 
 fn is_at_the_right(axis: &TimeAxis, mark: &OutageMark) -> bool {
-    axis.x(mark.at_s) + CHARACTER * name(mark).chars().count() as f64 + 8.0 > WIDTH
+    axis.x(mark.at_s) + width(mark) > WIDTH
+}
+
+/// Room for the name of a mark.
+fn width(mark: &OutageMark) -> f64 {
+    CHARACTER * name(mark).chars().count() as f64 + 8.0
 }
 
 fn name(mark: &OutageMark) -> String {
