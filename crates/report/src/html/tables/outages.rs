@@ -22,13 +22,11 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let name = |id: u32| {
-        let case = study.cases.iter().find(|case| case.case.id == id);
-        case.map_or_else(String::new, |case| case_name(axis, case))
-    };
     let cells = |cells: &[String]| cells.iter().map(|cell| escape_html(cell)).collect::<Vec<String>>();
-    let of_cases: Vec<Vec<String>> =
-        outages::case_rows(study).iter().map(|(id, row)| [vec![name(*id)], cells(row)].concat()).collect();
+    let of_cases: Vec<Vec<String>> = outages::case_rows(study)
+        .iter()
+        .map(|(case, row)| [vec![case_name(axis, case)], cells(row)].concat())
+        .collect();
     let capitals = |heads: &[&str]| heads.iter().map(|head| phrases::capital(head)).collect::<Vec<String>>();
     let case_heads = capitals(&outages::CASE_HEADS);
     let heads = capitals(&outages::HEADS);

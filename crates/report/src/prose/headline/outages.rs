@@ -75,7 +75,7 @@ fn sentence(outages: &CaseOutages) -> String {
 }
 
 /// `no commit lost in 6 outages (so, with 95 % confidence, at most 40 % of such outages lose any)`.
-pub(crate) fn loss(loss: &LossOfCommits, n_outages: usize) -> String {
+fn loss(loss: &LossOfCommits, n_outages: usize) -> String {
     let known = phrases::plural(loss.n_known, "outage");
     let unknown = match n_outages - loss.n_known.min(n_outages) {
         0 => String::new(),
@@ -134,19 +134,18 @@ pub(crate) const CASE_HEADS: [&str; 6] =
     ["case", "outages", "write outage s", "lost service s", "longest gap s", "commits"];
 
 /// A row of each case: median, and lowest to highest.
-pub(crate) fn case_rows(study: &Study) -> Vec<(u32, [String; 5])> {
-    let row = |case: &CaseSummary| {
-        let outages = case.outages.as_ref()?;
-        let cells = [
-            outages.n.to_string(),
-            figure(&outages.write_outage),
-            figure(&outages.lost_service),
-            figure(&outages.gap),
-            loss(&outages.loss, outages.n),
-        ];
-        Some((case.case.id, cells))
-    };
-    study.cases.iter().filter_map(row).collect()
+pub(crate) fn case_rows(study: &Study) -> Vec<(&CaseSummary, [String; 5])> {
+    study.cases.iter().filter_map(|case| Some((case, case_cells(case.outages.as_ref()?)))).collect()
+}
+
+fn case_cells(outages: &CaseOutages) -> [String; 5] {
+    [
+        outages.n.to_string(),
+        figure(&outages.write_outage),
+        figure(&outages.lost_service),
+        figure(&outages.gap),
+        loss(&outages.loss, outages.n),
+    ]
 }
 
 /// A row of each outage: the cells of [`HEADS`].
