@@ -18,7 +18,7 @@ const POOLER_CPU: [&str; 2] = ["pooler.cpu.user", "pooler.cpu.system"];
 const MIN_COVERAGE: f64 = 0.5;
 
 /// So many ticks in a row that begin after a span are followed by no other that overlaps it: as many of each source as may overlap.
-const AFTER_MAX: usize = 6 * OVERLAPS_MAX;
+const AFTER_MAX: usize = TickSource::ALL.len() * OVERLAPS_MAX;
 
 /// The ticks of a run, placed in time.
 #[derive(Debug, Clone)]

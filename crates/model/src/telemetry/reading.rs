@@ -29,6 +29,19 @@ pub enum TickSource {
     Pooler,
 }
 
+impl TickSource {
+    /// All of them.
+    pub const ALL: [TickSource; 7] = [
+        TickSource::Host,
+        TickSource::Server,
+        TickSource::Driver,
+        TickSource::Remote,
+        TickSource::DriverHost,
+        TickSource::Standby,
+        TickSource::Pooler,
+    ];
+}
+
 /// One tick of one source: a line of `readings.jsonl`.
 ///
 /// Keys are the names of [`crate::telemetry::metric::METRICS`], followed by `[instance]` if the metric has instances
