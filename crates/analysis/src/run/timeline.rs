@@ -121,8 +121,7 @@ impl Timeline {
 
     /// A time in seconds since `go`; `None` if the load never began.
     pub(crate) fn place(&self, t_unix_ns: u64) -> Option<f64> {
-        let go = self.go_unix_ns?;
-        Some((i128::from(t_unix_ns) - i128::from(go)) as f64 / 1e9)
+        Some(since(self.go_unix_ns?, t_unix_ns))
     }
 
     /// The ticks in the order of their ends; none if the load never began.
@@ -138,6 +137,11 @@ impl Timeline {
         placed.sort_by(|a, b| a.to_s.total_cmp(&b.to_s));
         placed
     }
+}
+
+/// Seconds from one moment to another, both in nanoseconds since the Unix epoch.
+fn since(from_unix_ns: u64, to_unix_ns: u64) -> f64 {
+    (i128::from(to_unix_ns) - i128::from(from_unix_ns)) as f64 / 1e9
 }
 
 /// The whole seconds within the window; for a run that was cut short, those before the cut.

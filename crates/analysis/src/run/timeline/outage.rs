@@ -12,6 +12,7 @@ use model::load::capacity::LatencyTarget;
 use model::run::server::outage::OutageRecord;
 use model::run::{RunData, RunRecord};
 
+use super::since;
 use crate::summary::{CaseOutages, LossOfCommits, OutageFigure, OutageLength, OutageMark, OutageParts};
 use crate::summary::{OutageSummary, RunSummary};
 use schedule::Schedule;
@@ -29,11 +30,6 @@ const CLIENTS_BACK: f64 = 0.9;
 pub(crate) fn fault_s(record: &RunRecord) -> Option<f64> {
     let began = record.outage.as_ref()?.began_unix_ns?;
     Some(since(record.go_unix_ns?, began))
-}
-
-/// Seconds from one moment to another, both in nanoseconds since the Unix epoch.
-fn since(from_unix_ns: u64, to_unix_ns: u64) -> f64 {
-    (i128::from(to_unix_ns) - i128::from(from_unix_ns)) as f64 / 1e9
 }
 
 /// The figures of a run's outage; `None` if it had none, or if its load ended before.
