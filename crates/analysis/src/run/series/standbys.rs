@@ -33,18 +33,18 @@ pub(super) fn series(draw: &Draw) -> Vec<TelemetrySeries> {
 
 fn of_standby(draw: &Draw, name: &str) -> Vec<TelemetrySeries> {
     let panel = format!("{STANDBY_PANEL}{name}");
-    let bytes = STAGES.map(|(words, stage)| {
-        let key = key("server.replication_lag_bytes", &format!("{name}/{stage}"));
-        one(&panel, words, "MiB", draw.level(&key, MIB))
-    });
+    let stages = |metric: &str, unit: &str, factor: f64| {
+        STAGES.map(|(words, stage)| {
+            let key = key(metric, &format!("{name}/{stage}"));
+            one(&panel, words, unit, draw.level(&key, factor))
+        })
+    };
+    let bytes = stages("server.replication_lag_bytes", "MiB", MIB);
     let marked = MARKED.map(|(words, metric)| one(&panel, words, "s", draw.level(&key(metric, name), 1.0)));
     // Without marks, as of a server by URL, the time that the last reply said.
     let is_marked = marked.iter().any(|series| !series.points.is_empty());
-    let said = STAGES.map(|(words, stage)| {
-        let key = key("server.replication_lag", &format!("{name}/{stage}"));
-        one(&panel, words, "s", draw.level(&key, 1.0))
-    });
-    let times: Vec<TelemetrySeries> = if is_marked { marked.into() } else { said.into() };
+    let times: Vec<TelemetrySeries> =
+        if is_marked { marked.into() } else { stages("server.replication_lag", "s", 1.0).into() };
     bytes.into_iter().chain(times).collect()
 }
 
