@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::run::fidelity::{CountedStatement, OWN_COMMENT, StatementFigures, WorkloadFigures, may_be_cut_off};
+use model::run::fidelity::{
+    CountedStatement, OWN_COMMENT, StatementFigures, WorkloadFigures, may_be_cut_off,
+};
 
 use super::{
     ActivityLine, Begun, Ended, FILE_BYTES_MAX, LINE_BYTES_MAX, STATS_FORMAT, StatementsLine, StatsLine,

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use capture::statement::identity;
 use capture::statistics::source::{self, SOURCE_FILE};
 use model::experiment::case::Case;
-use model::run::fidelity::{CountedStatement, ReplayRecord, StatementFigures, WorkloadFigures, may_be_cut_off};
+use model::run::fidelity::{
+    CountedStatement, ReplayRecord, StatementFigures, WorkloadFigures, may_be_cut_off,
+};
 use observe::counted::{OWN_COMMENT, StatementCounter, StatementReading};
 use wire::session::Session;
 
