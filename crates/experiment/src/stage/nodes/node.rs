@@ -79,11 +79,11 @@ impl<'a> NodeAccess<'a> {
     /// When it does not in time.
     pub(crate) fn expect_all_replayed(&mut self, longest: Duration) -> Result<()> {
         let end_of_primary = self.end_of_primary.context("the primary was not shut down cleanly")?;
-        let position = text_of_position(end_of_primary);
+        // The last record begins there.
+        let position = text_of_position(end_of_primary + 1);
         let mut session = Session::connect(&self.conninfo()).context("connect to the standby")?;
         let release = Release::new(self.cluster.binaries.version_num);
-        // The position is where the last record begins.
-        let all = replayed(&mut session, release, (&position, 1), longest)?;
+        let all = replayed(&mut session, release, &position, longest)?;
         ensure!(all.is_some(), "`{}` has not replayed WAL up to {position}", self.name);
         Ok(())
     }

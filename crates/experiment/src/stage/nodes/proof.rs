@@ -41,7 +41,7 @@ pub(super) fn prove(
 
     let written = primary.written()?;
     let longest = node.patience(CATCH_UP_MAX);
-    let is_there = replayed(&mut session, primary.release(), (&written, 0), longest)?.is_some();
+    let is_there = replayed(&mut session, primary.release(), &written, longest)?.is_some();
     ensure!(
         is_there,
         "standby `{name}` has not replayed its primary's WAL up to {written} within {} s",
@@ -72,7 +72,7 @@ pub(super) fn after(
 ) -> Result<NodeAfter> {
     let sender = primary.sender(&node.name, written)?;
     let mut session = session_of(node.running()?, environment)?;
-    let catch_up_s = replayed(&mut session, primary.release(), (written, 0), longest)?;
+    let catch_up_s = replayed(&mut session, primary.release(), written, longest)?;
     let (relayed_bytes, swallowed_bytes) =
         node.relay().map(|relay| (relay.forwarded_bytes(), relay.swallowed_bytes())).unzip();
     Ok(NodeAfter { catch_up_s, relayed_bytes, swallowed_bytes, ..sender })
@@ -123,21 +123,20 @@ impl AskedPrimary<'_> {
     }
 }
 
-/// How long the standby of a session takes until it has replayed WAL to so many bytes after a position, seconds; `None` if it does not in
-/// time.
+/// How long the standby of a session takes until it has replayed WAL to a position, seconds; `None` if it does not in time.
 ///
 /// # Errors
 /// When it cannot be asked.
 pub(super) fn replayed(
     session: &mut Session,
     release: Release,
-    (position, bytes_after): (&str, u64),
+    position: &str,
     longest: Duration,
 ) -> Result<Option<f64>> {
     let (difference, replayed) =
         (release.name(functions::WAL_DIFFERENCE), release.name(functions::WAL_REPLAYED));
     let sql = format!(
-        "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) >= {bytes_after})::text",
+        "select (pg_catalog.{difference}(pg_catalog.{replayed}(), {}) >= 0)::text",
         quote_literal(position)
     );
     let began = Instant::now();
