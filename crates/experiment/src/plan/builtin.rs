@@ -24,6 +24,18 @@ pub const BUILTINS: &[BuiltinExperiment] = &[
         about: "our own study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
     },
     BuiltinExperiment {
+        name: "standby-cost",
+        about: "our own study: levels of synchronous_commit with a synchronous standby, by number of clients",
+    },
+    BuiltinExperiment {
+        name: "pooler",
+        about: "our own study: PgBouncer or direct connections at 8 to 500 clients, kept open or made for each transaction",
+    },
+    BuiltinExperiment {
+        name: "failover",
+        about: "our own study: the primary dies six times each with an asynchronous and a synchronous standby",
+    },
+    BuiltinExperiment {
         name: "m5-metal",
         about: "published study: releases 9.5.21 to 12.1 by 1 to 512 clients",
     },
@@ -46,8 +58,11 @@ pub const BUILTINS: &[BuiltinExperiment] = &[
 ];
 
 /// Studies: files that may be copied and changed.
-const STUDIES: [(&str, &str); 6] = [
+const STUDIES: [(&str, &str); 9] = [
     ("versions", include_str!("../../../../experiments/versions.toml")),
+    ("standby-cost", include_str!("../../../../experiments/standby-cost.toml")),
+    ("pooler", include_str!("../../../../experiments/pooler.toml")),
+    ("failover", include_str!("../../../../experiments/failover.toml")),
     ("m5-metal", include_str!("../../../../experiments/m5-metal.toml")),
     ("piops", include_str!("../../../../experiments/piops.toml")),
     ("five-clouds", include_str!("../../../../experiments/five-clouds.toml")),

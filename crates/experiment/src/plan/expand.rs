@@ -6,7 +6,7 @@ mod creation;
 mod directory;
 pub(crate) mod figures;
 mod grid;
-mod outage;
+pub(crate) mod outage;
 mod pooler;
 #[cfg(test)]
 mod tests;

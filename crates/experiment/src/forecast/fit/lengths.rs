@@ -2,12 +2,13 @@
 
 use model::experiment::keys::levels::Levels;
 use model::experiment::keys::run::RAMP_UP_AUTO_S_MIN;
-use model::experiment::{Experiment, RunSection, WorkloadSection};
+use model::experiment::{Experiment, RunSection};
 use model::load::capacity::Probing;
 use model::load::course::RampUp;
 use model::text::units::Span;
 
 use super::replace;
+use crate::plan::expand::outage;
 use crate::site::wal;
 
 /// Minimum for the shorter ones of several durations: the shortest that a plan accepts.
@@ -17,22 +18,24 @@ pub(super) const LENGTHS: [(u32, u32); 6] = [(1, 5), (2, 10), (3, 15), (5, 30), 
 
 /// Shortens what is longer; a load that ends by its number of transactions has no length.
 pub(super) fn limit(experiment: &mut Experiment, ramp_up_s: u32, measure_s: u32) {
-    let (workload, run) = (&experiment.workload, &mut experiment.run);
-    if workload.transactions.is_some() {
+    if experiment.workload.transactions.is_some() {
         return;
     }
-    let (least_ramp_up_s, least_measure_s) = least_s(workload, run);
+    let (least_ramp_up_s, least_measure_s) = least_s(experiment);
+    let run = &mut experiment.run;
     shorten_ramp_up(run, ramp_up_s.max(least_ramp_up_s));
     shorten(&mut run.measure, measure_s.max(least_measure_s), MEASURE_LEVEL_S_MIN);
     run.extend = run.extend.min(Span::from_s(measure_s.into()));
 }
 
-/// Seconds of ramp-up and measurement that a rate search or a WAL policy needs, if there is one.
-fn least_s(workload: &WorkloadSection, run: &RunSection) -> (u32, u32) {
-    let targets = workload.pace.all().iter().filter_map(|pace| pace.target());
-    let has_policy = run.wal.all().iter().any(|policy| !policy.is_as_is());
+/// Seconds of ramp-up and measurement that a rate search, a WAL policy and outages need, if there are any.
+fn least_s(experiment: &Experiment) -> (u32, u32) {
+    let targets = experiment.workload.pace.all().iter().filter_map(|pace| pace.target());
+    let has_policy = experiment.run.wal.all().iter().any(|policy| !policy.is_as_is());
     let of_wal = if has_policy { wal::RAMP_UP_S_MIN } else { 0 };
-    targets.map(Probing::shortest).fold((of_wal, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
+    let of_outages = experiment.outage.0.iter().map(|outage| (0, outage::least_measure_s(outage)));
+    let all = targets.map(Probing::shortest).chain(of_outages);
+    all.fold((of_wal, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
 }
 
 /// Limits a fixed ramp-up to `longest_s`, and an automatic one to that maximum.

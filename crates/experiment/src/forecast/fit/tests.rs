@@ -45,6 +45,17 @@ const STUDIES: [&str; 6] =
     ["versions", "m5-metal", "piops", "five-clouds", "low-variation", "numa-hugepages"];
 
 #[test]
+fn an_outage_keeps_the_load_after_it_however_short_the_time() {
+    for budget_s in [60.0, 300.0, 900.0] {
+        let (experiment, _) = fitted("failover", &Limits { budget_s, ..here() });
+        // At 14 s at the latest, with a second until the promotion and five to see what follows.
+        let least = Span::from_s(20);
+        assert!(experiment.run.measure.all().iter().all(|measure| *measure >= least), "{budget_s} s");
+        assert_eq!(experiment.outage.0.len(), 1);
+    }
+}
+
+#[test]
 fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_with_all_its_figures() {
     for name in STUDIES {
         let (experiment, figures) = fitted(name, &here());

@@ -3,7 +3,9 @@
 use model::experiment::case::{Case, OnLostConnection, WorkloadSpec};
 use model::experiment::keys;
 use model::experiment::topology::n_standbys;
-use model::experiment::topology::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
+use model::experiment::topology::outage::{
+    Fault, Moment, OutageLevel, OutageSection, OutageSpec, PRIMARY, Then,
+};
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 
@@ -37,6 +39,14 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
         undo: table.undo.clone(),
         check: table.check.clone(),
     }
+}
+
+/// Seconds of measurement without which the end of an outage is not seen, whatever the ramp-up.
+pub(crate) fn least_measure_s(outage: &OutageSection) -> u32 {
+    let rest_s = outage.then.as_ref().map_or(NOTICED_AFTER_S, after_s) + REST_MIN_S;
+    // By itself, it begins after a third of the measurement at the earliest.
+    let least_s = outage.at.map_or(1.5 * rest_s, |at| at.to_s + rest_s);
+    least_s.ceil() as u32
 }
 
 /// Time until the step that follows, seconds.
