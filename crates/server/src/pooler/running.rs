@@ -59,6 +59,8 @@ pub struct PoolerOptions {
     pub session_settings: BTreeMap<String, String>,
 }
 
+    /// Whether its console is asked, which then has to answer before the load.
+    pub is_asked: bool,
 /// How a pooler is started.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PoolerStart {
@@ -129,7 +131,7 @@ impl OwnPooler {
             let command = command(options, &places, &pooler.dir, &account, number)?;
             pooler.processes.push(PoolerProcess::start(command, log.try_clone()?)?);
         }
-        pooler.wait_until_ready()?;
+        pooler.wait_until_ready(access.entrances(options))?;
         Ok(pooler)
     }
 
@@ -143,7 +145,7 @@ impl OwnPooler {
         &self.conninfo
     }
 
-    /// The console of each process of pgbouncer.
+    /// The console of each process of pgbouncer, if it is asked.
     pub fn consoles(&self) -> &[Conninfo] {
         &self.consoles
     }
@@ -176,10 +178,10 @@ impl OwnPooler {
         self.processes.iter_mut().try_for_each(PoolerProcess::stop)
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
+    fn wait_until_ready(&mut self, entrances: Vec<Conninfo>) -> Result<()> {
         let end = Instant::now() + START_DEADLINE;
         let places: Vec<Conninfo> = self.consoles.iter().chain([&self.conninfo]).cloned().collect();
-        for place in places {
+        for place in places.into_iter().chain(entrances) {
             loop {
                 self.check_running()?;
                 let Err(error) = Session::connect(&place) else { break };
@@ -313,7 +315,7 @@ impl Access {
     }
 
     fn consoles(&self, options: &PoolerOptions) -> Vec<Conninfo> {
-        if options.start.pgbouncer().is_none() {
+        if options.start.pgbouncer().is_none() || !options.is_asked {
             return Vec::new();
         }
         let user = if self.is_shared { ADMIN } else { &self.user };
@@ -348,6 +350,16 @@ fn command(
         PoolerStart::Command(words) => {
             let mut words = words.iter().map(|word| config::filled(word, places));
             let program = words.next().context("pooler.command is empty")?;
+    /// The socket of each process that shares the port: what answers at the port need not be all of them.
+    fn entrances(&self, options: &PoolerOptions) -> Vec<Conninfo> {
+        let n = if self.is_shared { options.n_processes } else { 0 };
+        let entrance = |number| {
+            let dir = self.socket_dir(number).display().to_string();
+            self.with_password(Conninfo::new(&dir, self.port, &self.user, &self.name))
+        };
+        (0..n).map(entrance).collect()
+    }
+
             let mut command = server_command(Path::new(&program), account, &dir.path);
             command.args(words);
             return Ok(command);
