@@ -74,9 +74,8 @@ impl Held {
         }
     }
 
-    /// Whether it does nothing: it is stopped (state `T` in `/proc`), or has ended.
     fn is_still(&self) -> bool {
-        stat_fields(self.pid).is_none_or(|(state, _)| matches!(state, 'T' | 'Z' | 'X'))
+        is_still(Pid::from_raw(self.pid))
     }
 }
 
@@ -158,13 +157,34 @@ pub(super) fn is_alive(pid: Pid) -> bool {
     stat_fields(pid.as_raw()).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
 
-/// State and parent of a process (proc_pid_stat(5)).
+/// Whether a process does nothing: it is stopped (state `T` in `/proc`), or has ended.
+pub(super) fn is_still(pid: Pid) -> bool {
+    stat_fields(pid.as_raw()).is_none_or(|(state, _)| matches!(state, 'T' | 'Z' | 'X'))
+}
+
+/// Whether a process group has a process that has not ended.
+pub(crate) fn runs_in_group(group: Pid) -> Result<bool> {
+    let runs = |entry: fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let (state, _, of) = all_fields(pid)?;
+        (of == group.as_raw() && !matches!(state, 'Z' | 'X')).then_some(())
+    };
+    let entries = fs::read_dir("/proc").context("list the processes of a group in `/proc`")?;
+    Ok(entries.flatten().find_map(runs).is_some())
+}
+
+/// State and parent of a process.
 fn stat_fields(pid: i32) -> Option<(char, i32)> {
+    all_fields(pid).map(|(state, parent, _)| (state, parent))
+}
+
+/// State, parent and process group of a process (proc_pid_stat(5)).
+fn all_fields(pid: i32) -> Option<(char, i32, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before them may contain blanks and parentheses.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
+    Some((state, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
