@@ -164,6 +164,7 @@ fn whoever_says_that_a_session_has_ended_does_not_decide_what_became_of_a_commit
             Ok(vec![match sent.n {
                 n if n < n_answered => says(MS, in_block()),
                 n if n == n_answered => says(MS, [error(sqlstate), message(b'Z', b"I")].concat()),
+        ("25P03", 2, (0, 0, 1, 0)),
                 _ => closes(SECOND_NS),
             }])
         });
