@@ -227,6 +227,45 @@ fn what_happens_outside_of_the_outage_is_found() {
 }
 
 #[test]
+fn clients_that_do_not_come_back_are_counted() {
+    let check = |t_s: f64, severity: Severity| {
+        let run = run_with(silent, |data| {
+            data.record.done.as_mut().unwrap().clients_lost = 3;
+            data.events.push(event(t_s, EventKind::ClientAborted, "read-only transaction"));
+        });
+        let found = run.findings.iter().find(|finding| finding.id == "connection-lost").unwrap();
+        assert_eq!(found.severity, severity);
+        let words = format!(
+            "3 of 8 clients ended, and did not come back, the first at {t_s:.0} s: read-only transaction"
+        );
+        assert_eq!(found.evidence, words);
+    };
+    check(12.0, Severity::Doubt);
+    check(7.0, Severity::Void);
+}
+
+#[test]
+fn no_time_without_a_connection_is_said_that_nobody_counted() {
+    let evidence = |outage_ns: f64, has_outage: bool| {
+        let run = run_with(silent, |data| {
+            data.events.push(event(7.0, EventKind::ConnectionLost, "FATAL"));
+            data.record.done.as_mut().unwrap().outage_ns_total = outage_ns;
+            if !has_outage {
+                (data.record.outage, data.record.case.outage) = (None, None);
+            }
+        });
+        run.findings.into_iter().find(|finding| finding.id == "connection-lost").unwrap().evidence
+    };
+    for (ns, words) in [(3e9, "3 s"), (2e6, "less than 0.1 s")] {
+        let said = evidence(ns, false);
+        assert!(said.contains(&format!("lost in all, {words} without a connection)")), "{said}");
+    }
+    for unknown in [evidence(0.0, false), evidence(3e9, true)] {
+        assert!(unknown.contains("lost in all), first at 7 s"), "{unknown}");
+    }
+}
+
+#[test]
 fn a_fault_that_nothing_proves_voids_the_run() {
     let check = |change: fn(&mut OutageRecord), words: &str| {
         let run = run_with(silent, |data| change(data.record.outage.as_mut().unwrap()));
