@@ -99,7 +99,7 @@ fn hit(data: &mut RunData, answer: Answer) {
         ready_unix_ns: Some(at(FAULT_S + 2.5)),
         survivor: Some("s1".to_string()),
         wal_since_checkpoint_bytes: Some(40 << 20),
-        ledgers: vec![ledger],
+        ledgers: vec![ledger, LedgerRecord { node: "primary".to_string(), ..LedgerRecord::default() }],
         ..OutageRecord::default()
     }));
 }
@@ -352,9 +352,7 @@ fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
         let outage = data.record.outage.as_mut().unwrap();
         let ledger = &mut outage.ledgers[0];
         (ledger.n_ghosts, ledger.n_doubled, ledger.n_unknown_present, ledger.n_unknown_absent) = (1, 2, 3, 5);
-        let old =
-            LedgerRecord { node: "primary".to_string(), n_of_two_primaries: 7, ..LedgerRecord::default() };
-        outage.ledgers.push(old);
+        outage.ledgers[1].n_of_two_primaries = 7;
     });
     let counted = run.outage.as_ref().unwrap().commits.counted.unwrap();
     assert_eq!(
@@ -363,6 +361,17 @@ fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
     );
     let found = run.findings.iter().find(|finding| finding.id == "two-primaries").unwrap();
     assert!(found.evidence.starts_with("7 acknowledged commits"), "{}", found.evidence);
+
+    let unread = run_with(silent, |data| {
+        let outage = data.record.outage.as_mut().unwrap();
+        outage.ledgers.truncate(1);
+        outage.former_unavailable = Some("it does not start".to_string());
+    });
+    let counted = unread.outage.as_ref().unwrap().commits.counted.unwrap();
+    assert_eq!((counted.of_two_primaries, counted.lost), (None, 0));
+    let found = unread.findings.iter().find(|finding| finding.id == "two-primaries").unwrap();
+    assert_eq!(found.severity, Severity::Note);
+    assert!(found.evidence.ends_with("is unknown: it does not start"), "{}", found.evidence);
 }
 
 #[test]

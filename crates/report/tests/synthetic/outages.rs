@@ -89,7 +89,7 @@ fn outage(at_s: f64, length_s: f64, lost: u64, random: &mut Random) -> OutageSum
                 doubled: 0,
                 unknown_present: 3,
                 unknown_absent: 5,
-                of_two_primaries: 0,
+                of_two_primaries: Some(0),
             }),
         },
         after_effects: Some(length(1.4)),

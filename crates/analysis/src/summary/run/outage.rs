@@ -108,8 +108,9 @@ pub struct CommitCounts {
     pub unknown_present: u64,
     /// Of those whose end nobody knows: absent.
     pub unknown_absent: u64,
-    /// Acknowledged by a server after another had taken over, and present there alone.
-    pub of_two_primaries: u64,
+    /// Acknowledged by a server after another had taken over, and present there alone; unknown if the former primary was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_two_primaries: Option<u64>,
 }
 
 /// A moment of an outage.

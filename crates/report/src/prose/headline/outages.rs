@@ -236,12 +236,13 @@ fn commits_in_words(counted: Option<&CommitCounts>) -> String {
         ("doubled", counted.doubled),
         ("unknown and present", counted.unknown_present),
         ("unknown and absent", counted.unknown_absent),
-        ("on a second primary alone", counted.of_two_primaries),
+        ("on a second primary alone", counted.of_two_primaries.unwrap_or(0)),
     ];
     let more = more.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!(", {} {what}", format::count(*n)));
     let lost =
+    let unread = if counted.of_two_primaries.is_none() { ", on a second primary alone unknown" } else { "" };
         format!("{} of {} commits lost", format::count(counted.lost), format::count(counted.acknowledged));
-    lost + &more.collect::<String>()
+    lost + &more.collect::<String>() + unread
 }
 
 /// Rows of a comparison's table: title, A's and B's median, change, and a verdict in a word.
