@@ -383,6 +383,43 @@ fn a_fault_that_nobody_notices_costs_no_service() {
 }
 
 #[test]
+fn what_a_checked_command_does_later_is_its_outage() {
+    // All is served for 8 s after the fault; then nothing is for 3 s.
+    let late: Answer = |due_s| {
+        let is_out = due_s + ANSWER_S > 18.0 && due_s < 21.0;
+        (if is_out { 21.0 } else { due_s + ANSWER_S }, ExecutionEnd::Committed)
+    };
+    let run = |answer: Answer, check: &[&str]| {
+        run_with(answer, |data| {
+            let outage = data.record.case.outage.as_mut().unwrap();
+            outage.fault = Fault::Hook;
+            outage.check = check.iter().map(ToString::to_string).collect();
+        })
+    };
+    let checked = run(late, &["check"]);
+    let outage = checked.outage.as_ref().unwrap();
+    assert!(is_near(outage.write_outage.s, 3.0, 0.02) && !outage.write_outage.is_at_least, "{outage:?}");
+    assert!(is_near(outage.onset_s.unwrap(), 8.0, 0.02), "{outage:?}");
+    assert!(
+        is_near(outage.lost_service_s, 3.0, 0.1 + 1e-9) && is_near(outage.gap.s, 3.0, 0.02),
+        "{outage:?}"
+    );
+    assert!(checked.findings.iter().all(|finding| finding.id != "service-not-lost"));
+
+    // What nothing proves to have come from it is no outage of it.
+    let unchecked = run(late, &[]);
+    assert_eq!(unchecked.outage.as_ref().unwrap().write_outage.s, 0.0);
+    assert!(unchecked.findings.iter().any(|finding| finding.id == "service-not-lost"));
+
+    // An effect at once, and none at all, are as without a check.
+    let outage = run(silent, &["check"]).outage.unwrap();
+    assert!(is_near(outage.write_outage.s, 3.0, 0.02) && outage.onset_s.is_none(), "{outage:?}");
+    let quiet = run(undisturbed, &["check"]);
+    assert_eq!(quiet.outage.as_ref().unwrap().write_outage.s, 0.0);
+    assert!(quiet.findings.iter().any(|finding| finding.id == "service-not-lost"));
+}
+
+#[test]
 fn a_target_of_the_pace_is_the_limit_of_an_answer() {
     let run = run_with(silent, |data| {
         let target = "p99 <= 20ms".parse().unwrap();

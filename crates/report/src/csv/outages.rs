@@ -43,6 +43,7 @@ fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
             "outage_outlasts_load",
             outage.map(|one| one.write_outage.is_at_least.to_string()).unwrap_or_default(),
         ),
+        ("outage_onset_s", of(|one| one.onset_s)),
         ("lost_service_s", of(|one| Some(one.lost_service_s))),
         ("outage_due", of(|one| Some(one.n_due as f64))),
         ("outage_not_served", of(|one| Some(one.n_not_served as f64))),

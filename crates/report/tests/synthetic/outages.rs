@@ -68,6 +68,7 @@ fn outage(at_s: f64, length_s: f64, lost: u64, random: &mut Random) -> OutageSum
         p99_before_ns: Some(9_000_000),
         limit_ns: 100_000_000,
         write_outage: length(length_s),
+        onset_s: None,
         n_due: (length_s * RATE_PER_S) as u64,
         n_not_served: ((length_s - 0.1) * RATE_PER_S) as u64,
         lost_service_s: length_s - 0.1,
