@@ -35,7 +35,8 @@ impl DriverWait {
 ///
 /// # Errors
 /// When a driver fails, dies, writes nonsense, is silent for 5 s, has stopped because it heard nothing of us, has measured
-/// another window than the others, or has not ended 15 s after the end of the grace period and its last execution; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
+/// another window than the others, or has not ended 15 s after the end of the grace period and its last execution; and when
+/// `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
 pub fn conduct(
     fleet: &mut Fleet,
     go_unix_ns: u64,

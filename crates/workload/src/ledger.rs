@@ -61,10 +61,11 @@ pub fn in_table(source: &str) -> Result<Tokens, String> {
         )
     };
     if !has(&["begin", "start"]) || !has(&["commit", "end"]) {
-        let may_write =
-            |name: &str| format!("it calls `{name}`, which may write, and is no transaction block");
-        let why = called.filter(|_| only_reads()).map(may_write);
-        return Err(refused(why.as_deref().unwrap_or("it is no transaction block")));
+        let what = match called {
+            Some(name) if only_reads() => format!("it calls `{name}`, which may write, and"),
+            _ => "it".to_string(),
+        };
+        return Err(refused(&format!("{what} is no transaction block")));
     }
 
     let last = statements.last().expect("there is a COMMIT");

@@ -40,14 +40,18 @@ pub(super) fn that_may_write(sql: &str) -> Option<String> {
 
 /// The name of the function that is called at a token, if one is that may write.
 fn called(all: &[(SqlToken, &str)], at: usize) -> Option<String> {
-    let name = name(all[at])?;
+    let name_at = |at: usize| {
+        let (token, text) = *all.get(at)?;
+        name(token, text)
+    };
+    let found = name_at(at)?;
     all.get(at + 1).filter(|(_, text)| *text == "(")?;
     let before = at.checked_sub(1).map(|before| all[before]);
     let is_qualified = before.is_some_and(|(_, text)| text == ".");
     if is_qualified {
-        let schema = at.checked_sub(2).and_then(|schema| self::name(all[schema]));
-        let is_own = schema.as_deref() == Some("pg_catalog") && has(HARMLESS, &name);
-        return (!is_own).then_some(name);
+        let schema = at.checked_sub(2).and_then(name_at);
+        let is_own = schema.as_deref() == Some("pg_catalog") && has(HARMLESS, &found);
+        return (!is_own).then_some(found);
     }
     let is_alias = match before {
         Some((SqlToken::Word, word)) => !has(BEFORE_CALLS, &word.to_ascii_lowercase()),
@@ -55,11 +59,11 @@ fn called(all: &[(SqlToken, &str)], at: usize) -> Option<String> {
         Some((_, sign)) => sign == ")",
         None => false,
     };
-    (!is_alias && !has(HARMLESS, &name)).then_some(name)
+    (!is_alias && !has(HARMLESS, &found)).then_some(found)
 }
 
 /// A word in lower case, or a quoted name.
-fn name((token, text): (SqlToken, &str)) -> Option<String> {
+fn name(token: SqlToken, text: &str) -> Option<String> {
     match token {
         SqlToken::Word => Some(text.to_ascii_lowercase()),
         SqlToken::Quoted => Some(text.strip_prefix('"')?.trim_end_matches('"').to_string()),
