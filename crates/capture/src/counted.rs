@@ -55,7 +55,7 @@ pub struct CountedStatements {
     figures: BTreeMap<u32, StatementFigures>,
     /// Elements of the long lists of a statement, by the number of the value.
     lists: BTreeMap<(u32, usize), usize>,
-    /// Figures of the source without its statements.
+    /// Figures of the source without its statements, but those that have no text.
     rest: WorkloadFigures,
     n_clients: usize,
 }
@@ -79,12 +79,18 @@ impl CountedStatements {
             },
             figures: BTreeMap::new(),
             lists: BTreeMap::new(),
-            rest: WorkloadFigures { statements: BTreeMap::new(), ..statistics.figures(identity) },
+            rest: WorkloadFigures {
+                statements: BTreeMap::new(),
+                others: StatementFigures::default(),
+                ..statistics.figures(identity)
+            },
             n_clients: sessions.ceil().min(CLIENTS_MAX) as usize,
         };
         for (id, figures) in &statistics.statements {
-            if let Some(text) = statistics.texts.get(id).filter(|text| !text.starts_with(OWN_COMMENT)) {
-                found.count(text, figures);
+            match statistics.texts.get(id) {
+                None => found.rest.others.add(figures),
+                Some(text) if text.starts_with(OWN_COMMENT) => {}
+                Some(text) => found.count(text, figures),
             }
         }
         ensure!(!found.figures.is_empty(), "it has no statement with a text");
@@ -213,14 +219,21 @@ impl CountedStatements {
         Ok(())
     }
 
-    /// What the statements did at the source. Frames of transactions are no part of it: in the replay, each statement has its own.
+    /// What the statements did at the source, each once. Frames of transactions are no part of it: in the replay, each statement has its
+    /// own. A text that was perhaps cut off has no identity, and what took least time is a sum where there are too many.
     fn source(&self) -> WorkloadFigures {
         let mut source = self.rest.clone();
-        for (number, figures) in &self.figures {
+        let mut by_time: Vec<(&u32, &StatementFigures)> = self.figures.iter().collect();
+        by_time.sort_by(|a, b| b.1.time_us.total_cmp(&a.1.time_us));
+        for (number, figures) in by_time {
             let form = self.read.forms.form(*number);
-            if form.role != StatementRole::Refused(OmissionReason::Frame) {
-                let statement = CountedStatement { figures: *figures, ..CountedStatement::default() };
-                source.add(format!("{:016x}", form.identity), statement);
+            match form.role {
+                StatementRole::Refused(OmissionReason::Frame) => {}
+                StatementRole::Refused(OmissionReason::TooLong) => source.others.add(figures),
+                _ => {
+                    let statement = CountedStatement { figures: *figures, ..CountedStatement::default() };
+                    source.add(format!("{:016x}", form.identity), statement);
+                }
             }
         }
         let why = "which statements belonged together was not counted: each is a transaction of its own, with drawn values";

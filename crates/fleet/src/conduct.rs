@@ -35,7 +35,8 @@ impl DriverWait {
 ///
 /// # Errors
 /// When a driver fails, dies, writes nonsense, is silent for 5 s, has stopped because it heard nothing of us, has measured
-/// another window than the others, or has not ended 15 s after the end of the grace period; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
+/// another window than the others, or has not ended 15 s after the end of the grace period and its last execution; and when
+/// `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
 pub fn conduct(
     fleet: &mut Fleet,
     go_unix_ns: u64,
@@ -86,6 +87,11 @@ impl Course {
         let grace = Duration::from_secs(window.grace_s.into());
         let go = Instant::now() + until_go;
         Course { go, deadline: go + load + grace + patience.overdue, grace, patience }
+    }
+
+    /// Moves the deadline of a driver that still reports what was due: that is as much as the whole load may have, and comes after it.
+    fn extend(&mut self) {
+        self.deadline = self.deadline.max(Instant::now() + self.patience.overdue);
     }
 
     /// Moves the deadline to that of a load that is asked to stop now.
@@ -164,6 +170,9 @@ fn listen(
             && !matches!(line, DriverLine::Pong(_))
         {
             books.silent[from] = Duration::ZERO;
+            if matches!(line, DriverLine::Execution(_)) {
+                course.extend();
+            }
             if !was_stopped {
                 expect_not_given_up(&fleet.drivers[from], &line)?;
             }

@@ -2,6 +2,8 @@
 //!
 //! Transaction ids would not do: a server that was promoted gives those of lost commits to others.
 
+mod calls;
+
 use crate::script::meta;
 use crate::script::program::Program;
 use crate::script::sqlscan::{SqlEnd, SqlScanner, first_words};
@@ -14,7 +16,7 @@ pub const TABLE: &str = "pgdyno_ledger";
 /// The statement that writes a token into it.
 const STATEMENT: &str = "INSERT INTO pgdyno_ledger VALUES (:client_id, :pgdyno_number);";
 
-/// Statements that write nothing by themselves.
+/// Statements that write nothing by themselves, though a function that they call may.
 const READS: [&str; 4] = ["select", "show", "table", "values"];
 
 /// What becomes of a script whose transactions are to write tokens.
@@ -49,7 +51,8 @@ pub fn in_table(source: &str) -> Result<Tokens, String> {
     };
     let only_reads =
         || statements.iter().flat_map(|one| &one.words).all(|word| READS.contains(&word.as_str()));
-    if !has(&["begin", "start"]) && only_reads() {
+    let called = statements.iter().find_map(|one| one.called.as_deref());
+    if !has(&["begin", "start"]) && only_reads() && called.is_none() {
         return Ok(Tokens::NotNeeded);
     }
     let refused = |why: &str| {
@@ -58,7 +61,11 @@ pub fn in_table(source: &str) -> Result<Tokens, String> {
         )
     };
     if !has(&["begin", "start"]) || !has(&["commit", "end"]) {
-        return Err(refused("it is no transaction block"));
+        let what = match called {
+            Some(name) if only_reads() => format!("it calls `{name}`, which may write, and"),
+            _ => "it".to_string(),
+        };
+        return Err(refused(&format!("{what} is no transaction block")));
     }
 
     let last = statements.last().expect("there is a COMMIT");
@@ -85,6 +92,8 @@ struct Found {
     start: usize,
     /// The first word of each.
     words: Vec<String>,
+    /// A function that it calls and that may write.
+    called: Option<String>,
     /// How many conditions and loops it is in.
     depth: usize,
 }
@@ -96,7 +105,7 @@ fn statements(source: &str) -> Vec<Found> {
         let chunk = scanner.next_chunk();
         let words = first_words(&chunk.text);
         if !words.is_empty() {
-            all.push(Found { start: chunk.start, words, depth });
+            all.push(Found { start: chunk.start, words, called: calls::that_may_write(&chunk.text), depth });
         }
         match chunk.stop {
             SqlEnd::Semicolon => {}
@@ -149,6 +158,10 @@ mod tests {
             assert!(refused.starts_with(expected) && refused.contains(STATEMENT), "{source}: {refused}");
         };
         check("UPDATE t SET n = 1;", "it is no transaction block");
+        check(
+            "SELECT transfer(:a, :b);",
+            "it calls `transfer`, which may write, and is no transaction block",
+        );
         check("BEGIN;\nUPDATE t SET n = 1;\nROLLBACK;", "it is no transaction block");
         check("BEGIN;\nCOMMIT;\nUPDATE t SET n = 1;", "its last statement is no COMMIT");
         check("BEGIN \\; UPDATE t SET n = 1 \\; COMMIT;", "its last statement is no COMMIT");

@@ -35,7 +35,8 @@ const LONG_MEASURE_S: f64 = 300.0;
 pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
     title: "Clients lost their connection or were aborted",
-    severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did",
+    severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did, and for those that do not come back from \
+               an outage",
     source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
@@ -45,6 +46,31 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
 };
 
 fn connection_lost(context: &RunContext) -> Option<Finding> {
+    let lost = lost_outside_of_outages(context);
+    let is_void = lost.as_ref().is_some_and(|finding| finding.severity == Severity::Void);
+    if is_void { lost } else { not_back(context).or(lost) }
+}
+
+/// Clients of a run with an outage that ended before the load did, so that no connection came back: those of the time before the fault are
+/// all there, unless one ended before it.
+fn not_back(context: &RunContext) -> Option<Finding> {
+    let outage = context.summary.outage.as_ref()?;
+    let n = context.data.record.done.as_ref().map_or(0, |done| done.clients_lost);
+    if n == 0 {
+        return None;
+    }
+    let ended = events(context, EventKind::ClientAborted);
+    let first = ended.filter_map(|event| Some((context.line.place(event.t_unix_ns)?, event))).next();
+    let is_before = first.is_some_and(|(t_s, _)| t_s < outage.at_s);
+    let first = first
+        .map_or(String::new(), |(t_s, event)| format!(", the first at {t_s:.0} s: {}", excerpt(&event.text)));
+    let all = plural(context.data.record.case.workload.n_clients, "client");
+    let evidence = format!("{n} of {all} ended, and did not come back{first}");
+    let severity = if is_before { Severity::Void } else { Severity::Doubt };
+    Some(CONNECTION_LOST.finds(severity, evidence))
+}
+
+fn lost_outside_of_outages(context: &RunContext) -> Option<Finding> {
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
     // Totals do not say when: of a run with an outage, only events outside of it count.
@@ -73,9 +99,12 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     let ended = context.data.record.done.as_ref();
     let is_replaced = ended.is_some_and(|done| done.clients_lost == 0) && !all;
     if is_replaced && is_asked_to_reconnect(context) {
-        let outage_s = done.map_or(0.0, |done| done.outage_ns_total / 1e9);
+        // Of a run with an outage the total says nothing, and earlier versions counted none.
+        let without_ns = done.map(|done| done.outage_ns_total).filter(|ns| *ns > 0.0);
+        let without =
+            without_ns.map_or(String::new(), |ns| format!(", {} s without a connection", seconds(ns / 1e9)));
         let evidence = format!(
-            "{who} {how} and connected again, as asked ({} lost in all, {outage_s:.1} s without a connection){first}",
+            "{who} {how} and connected again, as asked ({} lost in all{without}){first}",
             plural(done.map_or(n, |done| done.n_lost), "connection")
         );
         return Some(CONNECTION_LOST.finds(Severity::Doubt, evidence));

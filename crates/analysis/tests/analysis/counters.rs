@@ -109,6 +109,7 @@ fn queue(begins: f64, grows: f64) -> Option<String> {
 fn an_archiver_is_behind_if_its_queue_is_long_and_grows() {
     let found = queue(0.0, 1.0).unwrap();
     assert!(found.contains(" segments waited to be archived at the end"), "{found}");
+    assert!(found.contains(", and how many were archived meanwhile is unknown; "), "{found}");
     // 1,024 segments of 16 MiB, one a second.
     assert!(found.contains("; at this rate the disk with WAL is full in 17 min"), "{found}");
     assert_eq!(queue(10.0, 0.0), None, "it does not grow");

@@ -99,7 +99,7 @@ fn hit(data: &mut RunData, answer: Answer) {
         ready_unix_ns: Some(at(FAULT_S + 2.5)),
         survivor: Some("s1".to_string()),
         wal_since_checkpoint_bytes: Some(40 << 20),
-        ledgers: vec![ledger],
+        ledgers: vec![ledger, LedgerRecord { node: "primary".to_string(), ..LedgerRecord::default() }],
         ..OutageRecord::default()
     }));
 }
@@ -227,6 +227,45 @@ fn what_happens_outside_of_the_outage_is_found() {
 }
 
 #[test]
+fn clients_that_do_not_come_back_are_counted() {
+    let check = |t_s: f64, severity: Severity| {
+        let run = run_with(silent, |data| {
+            data.record.done.as_mut().unwrap().clients_lost = 3;
+            data.events.push(event(t_s, EventKind::ClientAborted, "read-only transaction"));
+        });
+        let found = run.findings.iter().find(|finding| finding.id == "connection-lost").unwrap();
+        assert_eq!(found.severity, severity);
+        let words = format!(
+            "3 of 8 clients ended, and did not come back, the first at {t_s:.0} s: read-only transaction"
+        );
+        assert_eq!(found.evidence, words);
+    };
+    check(12.0, Severity::Doubt);
+    check(7.0, Severity::Void);
+}
+
+#[test]
+fn no_time_without_a_connection_is_said_that_nobody_counted() {
+    let evidence = |outage_ns: f64, has_outage: bool| {
+        let run = run_with(silent, |data| {
+            data.events.push(event(7.0, EventKind::ConnectionLost, "FATAL"));
+            data.record.done.as_mut().unwrap().outage_ns_total = outage_ns;
+            if !has_outage {
+                (data.record.outage, data.record.case.outage) = (None, None);
+            }
+        });
+        run.findings.into_iter().find(|finding| finding.id == "connection-lost").unwrap().evidence
+    };
+    for (ns, words) in [(3e9, "3 s"), (2e6, "less than 0.1 s")] {
+        let said = evidence(ns, false);
+        assert!(said.contains(&format!("lost in all, {words} without a connection)")), "{said}");
+    }
+    for unknown in [evidence(0.0, false), evidence(3e9, true)] {
+        assert!(unknown.contains("lost in all), first at 7 s"), "{unknown}");
+    }
+}
+
+#[test]
 fn a_fault_that_nothing_proves_voids_the_run() {
     let check = |change: fn(&mut OutageRecord), words: &str| {
         let run = run_with(silent, |data| change(data.record.outage.as_mut().unwrap()));
@@ -313,9 +352,7 @@ fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
         let outage = data.record.outage.as_mut().unwrap();
         let ledger = &mut outage.ledgers[0];
         (ledger.n_ghosts, ledger.n_doubled, ledger.n_unknown_present, ledger.n_unknown_absent) = (1, 2, 3, 5);
-        let old =
-            LedgerRecord { node: "primary".to_string(), n_of_two_primaries: 7, ..LedgerRecord::default() };
-        outage.ledgers.push(old);
+        outage.ledgers[1].n_of_two_primaries = 7;
     });
     let counted = run.outage.as_ref().unwrap().commits.counted.unwrap();
     assert_eq!(
@@ -324,6 +361,17 @@ fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
     );
     let found = run.findings.iter().find(|finding| finding.id == "two-primaries").unwrap();
     assert!(found.evidence.starts_with("7 acknowledged commits"), "{}", found.evidence);
+
+    let unread = run_with(silent, |data| {
+        let outage = data.record.outage.as_mut().unwrap();
+        outage.ledgers.truncate(1);
+        outage.former_unavailable = Some("it does not start".to_string());
+    });
+    let counted = unread.outage.as_ref().unwrap().commits.counted.unwrap();
+    assert_eq!((counted.of_two_primaries, counted.lost), (None, 0));
+    let found = unread.findings.iter().find(|finding| finding.id == "two-primaries").unwrap();
+    assert_eq!(found.severity, Severity::Note);
+    assert!(found.evidence.ends_with("is unknown: it does not start"), "{}", found.evidence);
 }
 
 #[test]
@@ -332,6 +380,43 @@ fn a_fault_that_nobody_notices_costs_no_service() {
     let outage = run.outage.as_ref().unwrap();
     assert_eq!((outage.write_outage.s, outage.lost_service_s), (0.0, 0.0));
     assert!(run.findings.iter().any(|finding| finding.id == "service-not-lost"));
+}
+
+#[test]
+fn what_a_checked_command_does_later_is_its_outage() {
+    // All is served for 8 s after the fault; then nothing is for 3 s.
+    let late: Answer = |due_s| {
+        let is_out = due_s + ANSWER_S > 18.0 && due_s < 21.0;
+        (if is_out { 21.0 } else { due_s + ANSWER_S }, ExecutionEnd::Committed)
+    };
+    let run = |answer: Answer, check: &[&str]| {
+        run_with(answer, |data| {
+            let outage = data.record.case.outage.as_mut().unwrap();
+            outage.fault = Fault::Hook;
+            outage.check = check.iter().map(ToString::to_string).collect();
+        })
+    };
+    let checked = run(late, &["check"]);
+    let outage = checked.outage.as_ref().unwrap();
+    assert!(is_near(outage.write_outage.s, 3.0, 0.02) && !outage.write_outage.is_at_least, "{outage:?}");
+    assert!(is_near(outage.onset_s.unwrap(), 8.0, 0.02), "{outage:?}");
+    assert!(
+        is_near(outage.lost_service_s, 3.0, 0.1 + 1e-9) && is_near(outage.gap.s, 3.0, 0.02),
+        "{outage:?}"
+    );
+    assert!(checked.findings.iter().all(|finding| finding.id != "service-not-lost"));
+
+    // What nothing proves to have come from it is no outage of it.
+    let unchecked = run(late, &[]);
+    assert_eq!(unchecked.outage.as_ref().unwrap().write_outage.s, 0.0);
+    assert!(unchecked.findings.iter().any(|finding| finding.id == "service-not-lost"));
+
+    // An effect at once, and none at all, are as without a check.
+    let outage = run(silent, &["check"]).outage.unwrap();
+    assert!(is_near(outage.write_outage.s, 3.0, 0.02) && outage.onset_s.is_none(), "{outage:?}");
+    let quiet = run(undisturbed, &["check"]);
+    assert_eq!(quiet.outage.as_ref().unwrap().write_outage.s, 0.0);
+    assert!(quiet.findings.iter().any(|finding| finding.id == "service-not-lost"));
 }
 
 #[test]

@@ -143,3 +143,24 @@ fn values_without_a_type_have_it_named_and_unknown_types_are_left_out() {
     );
     assert_eq!(made.summary.balance.left_out[&OmissionReason::Unexplained].calls, 100);
 }
+
+#[test]
+fn each_call_at_the_source_is_counted_once() {
+    use model::run::fidelity::{STATEMENTS_MAX, TEXT_READ_MAX};
+
+    // More statements than are kept one by one, one that was cut off, and one without a text.
+    let texts: Vec<String> = (0..STATEMENTS_MAX + 5).map(|n| format!("select a from t{n}")).collect();
+    let cut_off = format!("select '{}", "x".repeat(TEXT_READ_MAX));
+    let few = texts.iter().map(|text| (text.as_str(), 2, 2));
+    let mut all: Vec<(&str, u64, u64)> = few.collect();
+    all.push((&cut_off, 70, 70));
+    all.push(("begin", 9, 0));
+    let mut statistics = statistics(&all);
+    let nameless = StatementFigures { calls: 800, rows: Some(800), ..StatementFigures::default() };
+    statistics.statements.insert("nameless".to_string(), nameless);
+
+    let source = CountedStatements::new(&statistics).unwrap().source();
+    let n = texts.len() as u64;
+    assert_eq!(source.total().calls, 2 * n + 70 + 800);
+    assert_eq!((source.statements.len(), source.others.calls), (STATEMENTS_MAX, 2 * 5 + 70 + 800));
+}

@@ -102,7 +102,7 @@ impl<'a> Collector<'a> {
             controls.events.set_parent_behind(self.outbox.is_half_full());
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => {
-                    if matches!(report, Report::Event { .. }) {
+                    if matches!(report, Report::Event { .. } | Report::Executions(_)) {
                         controls.events.take();
                     }
                     self.take(report)?;

@@ -20,10 +20,11 @@ pub(crate) struct Controls<'a> {
     pub(crate) n_with_clients: &'a AtomicUsize,
 }
 
-/// Events that the control loop has not taken before the threads of a load that reports every notice wait.
+/// Reports that the control loop has not taken before threads wait of which none may be left out: events of a load that reports every
+/// notice, and slots that nobody took. A report of executions has 20 kB, so that these stay below what may wait for the parent.
 const UNTAKEN_MAX: usize = 1000;
 
-/// Events on their way to the parent, which may read slowly or not at all.
+/// Events and executions on their way to the parent, which may read slowly or not at all.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     /// Those that the control loop has not taken yet.

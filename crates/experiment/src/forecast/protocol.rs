@@ -1,5 +1,6 @@
 //! The protocol of loads for which nobody chose one: prepared statements, unless a pooler in front of the server loses them.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, ensure};
@@ -9,6 +10,7 @@ use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::experiment::topology::pooler::{PoolerKind, PoolerSpec};
 use model::load::Protocol;
+use server::pooler::program::Pgbouncer;
 use wire::Conninfo;
 
 use crate::forecast::preflight::Failed;
@@ -62,9 +64,10 @@ pub fn fall_back(plan: &mut Plan, servers: &[Conninfo], stop: &'static AtomicBoo
 /// When a program is not there, or prepared statements were asked for through a pooler that loses them.
 pub fn of_own_poolers(plan: &mut Plan, is_asked: bool) -> Result<Option<String>> {
     let mut why: Option<String> = None;
+    let mut programs = Programs::default();
     for case in &plan.cases {
         let Some(spec) = PoolerSpec::from_case(case) else { continue };
-        if let Some(reason) = losing(case, &spec)?
+        if let Some(reason) = losing(case, &spec, &mut programs)?
             && case.workload.protocol == Protocol::Prepared
         {
             ensure!(
@@ -88,15 +91,31 @@ pub fn of_own_poolers(plan: &mut Plan, is_asked: bool) -> Result<Option<String>>
     Ok(Some(format!("Protocol: extended instead of prepared{of_all}, as nobody chose one: {reason}.")))
 }
 
+/// Programs that have said their release, each once, by what the case says of where it is.
+#[derive(Default)]
+struct Programs(Vec<(Option<PathBuf>, Pgbouncer)>);
+
+impl Programs {
+    fn find(&mut self, case: &Case) -> Result<Pgbouncer> {
+        let given = case.get(keys::pooler::PROGRAM);
+        if let Some((_, known)) = self.0.iter().find(|(path, _)| *path == given) {
+            return Ok(known.clone());
+        }
+        let program = own::program(case)?;
+        self.0.push((given, program.clone()));
+        Ok(program)
+    }
+}
+
 /// Why the pooler of a case loses statements that a client has prepared, if it does.
-fn losing(case: &Case, spec: &PoolerSpec) -> Result<Option<String>> {
+fn losing(case: &Case, spec: &PoolerSpec, programs: &mut Programs) -> Result<Option<String>> {
     const PREPARED: &str = "max_prepared_statements";
     if spec.kind == PoolerKind::Command {
         return Ok(spec.shares_sessions().then(|| {
             "the pooler that pooler.command starts need not keep prepared statements of clients that share connections".to_string()
         }));
     }
-    let program = own::program(case)?;
+    let program = programs.find(case)?;
     if !spec.shares_sessions() {
         return Ok(None);
     }
@@ -116,4 +135,29 @@ fn words(places: &str) -> String {
         "Protocol: extended instead of prepared, as nobody chose one: the pooler at {places} assigns server connections per transaction, \
          and prepared statements are lost between them."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::plan::sample;
+
+    #[test]
+    fn a_program_says_its_release_once_for_all_cases() {
+        let place = tempfile::tempdir().unwrap();
+        let (program, asked) = (place.path().join("pgbouncer"), place.path().join("asked"));
+        fs::write(&program, format!("#!/bin/sh\necho x >> {}\necho PgBouncer 1.25.0\n", asked.display()))
+            .unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut plan = sample::plan(&format!(
+            "[workload]\nclients = [2, 4, 8]\n[pooler]\nkind = \"pgbouncer\"\nprogram = {:?}\n",
+            program.display().to_string()
+        ));
+        assert_eq!(plan.cases.len(), 3);
+        of_own_poolers(&mut plan, false).unwrap();
+        assert_eq!(fs::read_to_string(&asked).unwrap(), "x\n");
+    }
 }

@@ -14,7 +14,6 @@ use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
-use model::experiment::topology::pooler::PoolerSpec;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
 use model::load::sessions::SessionSettings;
@@ -82,7 +81,7 @@ impl OneRun<'_> {
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
             standbys: stage.standbys().iter().filter_map(observed).collect(),
             pooler_pids: pooler_pids(stage, record, conninfo, place),
-            consoles: consoles(stage, self.case),
+            consoles: consoles(stage),
             ..self.observe(place, conninfo)?
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
@@ -315,10 +314,8 @@ fn pooler_pids(stage: &Stage, record: &RunRecord, conninfo: &Conninfo, place: &L
 }
 
 /// The consoles of our own pooler, if the case asks for what they say.
-fn consoles(stage: &Stage, case: &Case) -> Vec<Conninfo> {
-    let is_asked = PoolerSpec::from_case(case).is_some_and(|spec| spec.is_asked);
-    let pooler = if is_asked { stage.pooler() } else { None };
-    pooler.map_or(Vec::new(), |pooler| pooler.consoles().to_vec())
+fn consoles(stage: &Stage) -> Vec<Conninfo> {
+    stage.pooler().map_or(Vec::new(), |pooler| pooler.consoles().to_vec())
 }
 
 /// The process of this machine that answers before the server, if one does.

@@ -21,6 +21,7 @@ use self::harm::Harm;
 use crate::run::hooks::Occasion;
 use crate::site::clock::unix_now;
 use crate::stage::Stage;
+use crate::stage::adopted::hit_by_outage;
 
 /// How often the moment of the outage, and the end of the load, are looked for.
 const LOOK: Duration = Duration::from_millis(5);
@@ -85,6 +86,7 @@ impl Injection<'_> {
 
     /// The fault, what follows, and the end of the fault.
     fn take(&mut self, record: &mut OutageRecord) -> Result<()> {
+        self.expect_nobody_else()?;
         let began = unix_now();
         record.began_unix_ns = Some(began);
         let harm = Harm::inflict(self.outage, self.stage, &self.occasion, self.program)?;
@@ -95,6 +97,17 @@ impl Injection<'_> {
         // Also where what follows has failed: nothing stays stopped, cut or otherwise harmed.
         let undone = self.undo(began, harm, record);
         followed.and(undone)
+    }
+
+    /// Refuses the fault of a server by URL that others use by now, or that cannot be asked whether they do.
+    fn expect_nobody_else(&self) -> Result<()> {
+        let Stage::Adopted(_) = self.stage else { return Ok(()) };
+        let conninfo = self.stage.conninfo()?;
+        let session = Session::connect(&conninfo).context("ask for the sessions of others");
+        match hit_by_outage(&mut session?, &conninfo)? {
+            None => Ok(()),
+            Some(why) => bail!(why),
+        }
     }
 
     /// Steps of a manager that follow the fault.

@@ -96,6 +96,10 @@ mod tests {
             (RunState::Partial, "every client lost its connection: closed"),
         );
         check(
+            &lost(&[("silent", 2, "no reply")]),
+            (RunState::Partial, "every client lost its connection: no reply"),
+        );
+        check(
             &lost(&[("script", 3, "client 0 aborted: end of script")]),
             (RunState::Partial, "every client was aborted: client 0 aborted: end of script"),
         );

@@ -29,7 +29,7 @@ use crate::stage::connections::HoldingSession;
 use crate::stage::copies::Copies;
 use crate::stage::{connections, directory_data, os};
 
-pub(crate) use problems::find as problems;
+pub(crate) use problems::{find as problems, hit_by_outage};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;

@@ -42,12 +42,14 @@ impl ArchivedWal {
 }
 
 /// A command that makes a durable copy of a segment: under another name until it is whole, never over another one, and synced with its
-/// directory (PostgreSQL documentation, continuous archiving).
+/// directory. A server that was killed before it noted that a segment was archived gives it again: one that is there and equal is archived
+/// (PostgreSQL documentation, continuous archiving).
 fn copy_to(directory: &Path) -> String {
     let directory = quoted(directory);
     format!(
-        "test ! -f {directory}/%f && dd if=%p of={directory}/%f.part bs=1048576 conv=fsync status=none && \
-         mv {directory}/%f.part {directory}/%f && sync {directory}"
+        "if test -f {directory}/%f; then cmp -s %p {directory}/%f; \
+         else dd if=%p of={directory}/%f.part bs=1048576 conv=fsync status=none && mv {directory}/%f.part {directory}/%f; fi && \
+         sync {directory}"
     )
 }
 
@@ -58,7 +60,31 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn a_segment_is_archived_once_and_never_over_another_one() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("it's 100%");
+        fs::create_dir(&directory).unwrap();
+        let segment = place.path().join("segment");
+        let is_archived = |text: &str| {
+            fs::write(&segment, text).unwrap();
+            let command = copy_to(&directory).replace("%p", &segment.display().to_string());
+            let command = command.replace("%f", "1").replace("%%", "%");
+            let status = Command::new("sh").args(["-c", &command]).status().unwrap();
+            (status.success(), fs::read_to_string(directory.join("1")).unwrap())
+        };
+        // What a copy that was cut off has left.
+        fs::write(directory.join("1.part"), "a longer beginning").unwrap();
+        assert_eq!(is_archived("whole"), (true, "whole".to_string()));
+        assert_eq!(is_archived("whole"), (true, "whole".to_string()), "given again after a kill");
+        assert_eq!(is_archived("other"), (false, "whole".to_string()));
+        assert!(!directory.join("1.part").exists());
+    }
 
     #[test]
     fn any_path_is_one_word_of_the_command() {

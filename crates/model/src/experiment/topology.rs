@@ -22,6 +22,9 @@ pub use crate::experiment::keys::topology::archive::ArchiveSection;
 use crate::text::units::as_text;
 use crate::text::word_enum::words;
 
+/// How long a standby may take to replay what its primary has written before the load, seconds. Our convention.
+pub const REPLAYED_S_MAX: u64 = 60;
+
 impl TopologySection {
     /// Whether it is that of an experiment that says nothing.
     pub fn is_default(&self) -> bool {

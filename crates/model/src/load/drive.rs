@@ -269,15 +269,19 @@ pub struct Done {
 }
 
 /// SQLSTATEs, or their prefixes, that end a session: connection exceptions, the server's shutdown or crash, session
-/// timeouts (PostgreSQL's errcodes.txt), and `lost`.
-const SESSION_IS_OVER: [&str; 5] = ["08", "57P0", "25P03", "25P04", "lost"];
+/// timeouts (PostgreSQL's errcodes.txt), and the driver's own words for a connection that ended and for one that is silent.
+const SESSION_IS_OVER: [&str; 6] = ["08", "57P", "25P03", "25P04", "lost", "silent"];
+
+/// Whether an error with this SQLSTATE, or the driver's word in its place, says that a session has ended.
+pub fn ends_session(state: &str) -> bool {
+    SESSION_IS_OVER.iter().any(|prefix| state.starts_with(prefix))
+}
 
 impl Done {
     /// Whether clients that ended early may have lost their connections. If not, a script caused their abort: an error
     /// of the server that is not retried, or an end inside a transaction.
     pub fn may_have_lost_connections(&self) -> bool {
         let mut states = self.errors.keys().chain(self.messages.keys()).peekable();
-        states.peek().is_none()
-            || states.any(|state| SESSION_IS_OVER.iter().any(|prefix| state.starts_with(prefix)))
+        states.peek().is_none() || states.any(|state| ends_session(state))
     }
 }

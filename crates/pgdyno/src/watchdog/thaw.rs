@@ -14,9 +14,8 @@ use crate::{Exit, guard, signals};
 /// Arguments of `pgdyno thaw`.
 #[derive(Debug, Args)]
 pub(crate) struct ThawArgs {
-    /// Ids of the processes.
-    #[arg(required = true)]
-    pids: Vec<i32>,
+    /// Id of the server's postmaster.
+    postmaster: i32,
 }
 
 /// The process itself.
@@ -26,11 +25,11 @@ pub(crate) struct ThawArgs {
 pub(crate) fn thaw(args: &ThawArgs) -> Result<Exit> {
     signals::ignore();
     // One that has ended already needs it no more.
-    let held: Vec<Held> = args.pids.iter().filter_map(|pid| Held::find(*pid).ok()).collect();
+    let server = Held::find(args.postmaster).ok();
     guard::leave_terminal().map_err(Error::msg)?;
 
     if !hears_farewell() {
-        held.iter().for_each(Held::go_on);
+        server.iter().for_each(Held::go_on_with_children);
     }
     Ok(Exit::Done)
 }

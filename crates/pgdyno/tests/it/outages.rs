@@ -224,6 +224,21 @@ fn a_server_by_url_is_harmed_only_by_commands_and_with_consent_by_its_name() {
     assert_eq!(calls, "do\ncheck\nundo\n", "{}", ended.stderr);
     let first = place.first_run("out");
     assert_eq!(outage(&first).problem, None);
+    fs::remove_file(place.path("calls")).unwrap();
+
+    // Somebody who comes when the load has begun is not harmed either.
+    let words =
+        "run -c 1 --scale 1 --ramp-up 0s --measure 8s --repeats 1 --set run.repeat_disturbed=0 -o busy";
+    let args = words.split_whitespace().chain([PACE, "--outage", &hook, "--server", &target]);
+    let load = place.start(place.command(&args.chain(["--allow-outages", name]).collect::<Vec<_>>()));
+    place.wait_for_load("busy", 1);
+    let somebody = server.admin("postgres");
+    load.wait();
+    drop(somebody);
+    let busy = place.first_run("busy");
+    let problem = outage(&busy).problem.clone().unwrap_or_default();
+    assert!(problem.starts_with("1 session of others would be hit"), "{problem}");
+    assert!(!place.path("calls").exists(), "{problem}");
 }
 
 /// Commits that are lost where the way to the standby is cut half a second before the primary is killed, at 100 per second.

@@ -158,6 +158,26 @@ fn processes_share_a_port_and_a_password_lets_the_load_in() {
 }
 
 #[test]
+fn a_pooler_whose_console_is_not_asked_needs_none() {
+    if installed().is_none() {
+        return tell(SKIPPED);
+    }
+    let place = Place::new();
+    place.write("one.sql", "select 1;\n");
+    // Nobody may use its console.
+    let text = "[databases]\n{name} = host={host} port={port} user={user}\n[pgbouncer]\nlisten_addr =\nlisten_port = {listen_port}\n\
+                unix_socket_dir = {dir}\nauth_type = any\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n";
+    let config = place.write("own.ini", text);
+    let more = "-c 2 --pace 100/s --measure 2s --repeats 1 --set workload.data=none -o out --set";
+    let more = format!("{more} pooler.admin=none --set pooler.config={}", config.display());
+    run(&place, "run -f one.sql --pooler pgbouncer", &more).expect(0);
+    let data = place.first_run("out");
+    expect_sound(&data);
+    assert_eq!(readings(&data, "pooler.transactions"), [0.0; 0], "nobody was asked");
+    place.expect_clean();
+}
+
+#[test]
 fn what_does_not_work_through_a_pool_of_transactions_is_refused_before_anything_begins() {
     let Some(pgbouncer) = installed() else { return tell(SKIPPED) };
     let place = Place::new();

@@ -22,14 +22,12 @@ pub(super) fn of_case(study: &Study, row: &mut Vec<(String, String)>, case: &Cas
 /// Columns of a run; what is unknown is empty.
 fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
     let of = |value: fn(&OutageSummary) -> Option<f64>| number(outage.and_then(value));
+    let counted = outage.and_then(|outage| outage.commits.counted.as_ref());
     let count = |value: fn(&analysis::summary::CommitCounts) -> u64| {
-        let counted = outage.and_then(|outage| outage.commits.counted.as_ref());
         counted.map(|counted| value(counted).to_string()).unwrap_or_default()
     };
-    let lost_before = |index: usize| {
-        let counted = outage.and_then(|outage| outage.commits.counted.as_ref());
-        number(counted.and_then(|counted| counted.lost_before_s).map(|both| both[index]))
-    };
+    let lost_before =
+        |index: usize| number(counted.and_then(|counted| counted.lost_before_s).map(|both| both[index]));
     let errors = outage.map(|outage| {
         let each = outage.errors.iter().map(|(state, n)| format!("{state}:{n}"));
         each.collect::<Vec<String>>().join(" ")
@@ -45,6 +43,7 @@ fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
             "outage_outlasts_load",
             outage.map(|one| one.write_outage.is_at_least.to_string()).unwrap_or_default(),
         ),
+        ("outage_onset_s", of(|one| one.onset_s)),
         ("lost_service_s", of(|one| Some(one.lost_service_s))),
         ("outage_due", of(|one| Some(one.n_due as f64))),
         ("outage_not_served", of(|one| Some(one.n_not_served as f64))),
@@ -65,7 +64,7 @@ fn columns(outage: Option<&OutageSummary>) -> Vec<(&'static str, String)> {
         ("doubled", count(|counted| counted.doubled)),
         ("unknown_present", count(|counted| counted.unknown_present)),
         ("unknown_absent", count(|counted| counted.unknown_absent)),
-        ("of_two_primaries", count(|counted| counted.of_two_primaries)),
+        ("of_two_primaries", number(counted.and_then(|counted| counted.of_two_primaries).map(|n| n as f64))),
         ("outage_errors", errors.unwrap_or_default()),
     ]
 }

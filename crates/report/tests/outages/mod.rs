@@ -59,7 +59,10 @@ fn every_form_has_each_outage() {
     );
     let csv = report::runs_csv(&study);
     assert!(
-        csv.lines().next().unwrap().contains(",write_outage_s,outage_outlasts_load,lost_service_s,"),
+        csv.lines()
+            .next()
+            .unwrap()
+            .contains(",write_outage_s,outage_outlasts_load,outage_onset_s,lost_service_s,"),
         "{csv}"
     );
     assert!(report::cases_csv(&study).contains("loss_chance_below"));
@@ -73,6 +76,27 @@ fn every_form_has_each_outage() {
             && own.contains("All other sections are about the time before the fault")
     );
     assert!(!crate::page(&synthetic::make(&Shape::default())).contains("id=\"outages\""));
+}
+
+#[test]
+fn one_outage_has_no_range_and_what_nobody_read_is_unknown() {
+    let words = |repeats: u32, change: fn(&mut Study)| {
+        let (mut study, data) = synthetic::make(&Shape { clients: vec![8], repeats, ..Shape::default() });
+        synthetic::add_outages(&mut study, false);
+        change(&mut study);
+        let text = report::terminal_table(&study, 110, false);
+        (text.split_whitespace().collect::<Vec<&str>>().join(" "), page(&(study, data)))
+    };
+    let (_, several) = words(6, |_| {});
+    assert!(several.contains("between which the median of all such outages lies with 97 %."));
+    let (text, one) = words(1, |study| {
+        let outage = study.runs[0].outage.as_mut().unwrap();
+        outage.onset_s = Some(8.2);
+        outage.commits.counted.as_mut().unwrap().of_two_primaries = None;
+    });
+    assert!(one.contains("One outage has a value, and no range.") && !one.contains("of all such outages"));
+    assert!(text.contains(" from 8.20 s after it on ("), "{text}");
+    assert!(text.contains(", on a second primary alone unknown"), "{text}");
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::topology::pooler::{CONSOLE, PoolMode};
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use wire::conninfo::{PasswordSource, SslMode};
@@ -21,10 +22,11 @@ use wire::{Conninfo, Secret};
 
 use super::config::{self, ADMIN, Places, Pool};
 use super::program::Pgbouncer;
-use crate::process::command::{ending, server_command, wait_until};
+use crate::process::command::{ending, server_command};
 use crate::process::socket::SocketDir;
 use crate::process::spawn::spawn;
 use crate::process::start_error;
+use crate::running::processes::runs_in_group;
 use crate::user::account::Account;
 use crate::user::untrusted;
 
@@ -57,6 +59,8 @@ pub struct PoolerOptions {
     pub n_clients: u32,
     /// Settings of PostgreSQL that sessions of the load begin with.
     pub session_settings: BTreeMap<String, String>,
+    /// Whether its console is asked, which then has to answer before the load.
+    pub is_asked: bool,
 }
 
 /// How a pooler is started.
@@ -100,9 +104,12 @@ pub struct OwnPooler {
     dir: SocketDir,
 }
 
+/// A process that leads a group of its own, and those that it has started there.
 #[derive(Debug)]
 struct PoolerProcess {
     child: Child,
+    /// How it ended, once its whole group has.
+    ended: Option<ExitStatus>,
 }
 
 impl OwnPooler {
@@ -129,7 +136,7 @@ impl OwnPooler {
             let command = command(options, &places, &pooler.dir, &account, number)?;
             pooler.processes.push(PoolerProcess::start(command, log.try_clone()?)?);
         }
-        pooler.wait_until_ready()?;
+        pooler.wait_until_ready(access.entrances(options))?;
         Ok(pooler)
     }
 
@@ -143,7 +150,7 @@ impl OwnPooler {
         &self.conninfo
     }
 
-    /// The console of each process of pgbouncer.
+    /// The console of each process of pgbouncer, if it is asked.
     pub fn consoles(&self) -> &[Conninfo] {
         &self.consoles
     }
@@ -161,8 +168,9 @@ impl OwnPooler {
     /// Whether all processes are running; if not, the error says how one ended, with its last words.
     fn check_running(&mut self) -> Result<()> {
         for process in &mut self.processes {
-            if let Some(status) = process.child.try_wait()? {
-                bail!("the pooler has ended: {}; {}", ending(status), last_words(&self.log_path));
+            if process.has_ended()? {
+                let how = ending(process.stop()?);
+                bail!("the pooler has ended: {how}; {}", last_words(&self.log_path));
             }
         }
         Ok(())
@@ -173,13 +181,13 @@ impl OwnPooler {
     /// # Errors
     /// When one does not end.
     pub fn stop(mut self) -> Result<()> {
-        self.processes.iter_mut().try_for_each(PoolerProcess::stop)
+        self.processes.iter_mut().try_for_each(|process| process.stop().map(drop))
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
+    fn wait_until_ready(&mut self, entrances: Vec<Conninfo>) -> Result<()> {
         let end = Instant::now() + START_DEADLINE;
         let places: Vec<Conninfo> = self.consoles.iter().chain([&self.conninfo]).cloned().collect();
-        for place in places {
+        for place in places.into_iter().chain(entrances) {
             loop {
                 self.check_running()?;
                 let Err(error) = Session::connect(&place) else { break };
@@ -204,22 +212,40 @@ impl PoolerProcess {
         let child =
             spawn(command, Signal::SIGKILL).with_context(|| format!("pooler: cannot start `{name}`"))?;
         allow_connections(&child);
-        Ok(PoolerProcess { child })
+        Ok(PoolerProcess { child, ended: None })
     }
 
-    /// Ends the process and those that it has started: it leads their group.
-    fn stop(&mut self) -> Result<()> {
-        let group = Pid::from_raw(self.child.id() as i32);
+    /// Whether the process has ended. It is not reaped, so that its id stays that of its group alone.
+    fn has_ended(&self) -> Result<bool> {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let status = waitid(Id::Pid(self.group()), flags).context("cannot wait for the pooler")?;
+        Ok(status != WaitStatus::StillAlive)
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Ends the process and those that it has started in its group, which may outlive it.
+    fn stop(&mut self) -> Result<ExitStatus> {
+        if let Some(ended) = self.ended {
+            return Ok(ended);
+        }
+        let group = self.group();
         for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            // The child has not been reaped, so that the id is that of its group alone.
-            if self.child.try_wait()?.is_none() {
-                killpg(group, signal).context("signal the pooler")?;
+            killpg(group, signal).context("signal the pooler")?;
+            let end = Instant::now() + STOP_DEADLINE;
+            while runs_in_group(group)? && Instant::now() < end {
+                thread::sleep(ATTEMPT_PAUSE);
             }
-            if wait_until(&mut self.child, Instant::now() + STOP_DEADLINE)?.is_some() {
-                return Ok(());
+            if !runs_in_group(group)? {
+                break;
             }
         }
-        bail!("pooler process {} cannot be ended", self.child.id())
+        ensure!(!runs_in_group(group)?, "processes of the pooler's group {group} cannot be ended");
+        let ended = self.child.wait().context("cannot wait for the pooler")?;
+        self.ended = Some(ended);
+        Ok(ended)
     }
 }
 
@@ -313,7 +339,7 @@ impl Access {
     }
 
     fn consoles(&self, options: &PoolerOptions) -> Vec<Conninfo> {
-        if options.start.pgbouncer().is_none() {
+        if options.start.pgbouncer().is_none() || !options.is_asked {
             return Vec::new();
         }
         let user = if self.is_shared { ADMIN } else { &self.user };
@@ -322,6 +348,16 @@ impl Access {
             self.with_password(Conninfo::new(&dir, self.port, user, CONSOLE))
         };
         (0..options.n_processes).map(console).collect()
+    }
+
+    /// The socket of each process that shares the port: what answers at the port need not be all of them.
+    fn entrances(&self, options: &PoolerOptions) -> Vec<Conninfo> {
+        let n = if self.is_shared { options.n_processes } else { 0 };
+        let entrance = |number| {
+            let dir = self.socket_dir(number).display().to_string();
+            self.with_password(Conninfo::new(&dir, self.port, &self.user, &self.name))
+        };
+        (0..n).map(entrance).collect()
     }
 
     fn with_password(&self, conninfo: Conninfo) -> Conninfo {
@@ -388,4 +424,28 @@ fn free_port() -> Result<u16> {
 /// The end of a log, for a message.
 fn last_words(log_path: &Path) -> String {
     start_error::last_words(&untrusted::read_output(log_path).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    fn what_a_pooler_has_started_ends_with_it() {
+        let log = || File::options().write(true).open("/dev/null").unwrap();
+        // One ends in order and leaves a child that hears no SIGTERM; one has ended before it is stopped.
+        for script in ["(trap '' TERM; while :; do sleep 0.1; done) & wait", "sleep 60 & exit 3"] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).stdin(Stdio::null());
+            let mut process = PoolerProcess::start(command, log()).unwrap();
+            let group = process.group();
+            thread::sleep(Duration::from_millis(200));
+            assert!(runs_in_group(group).unwrap());
+            process.stop().unwrap();
+            assert!(!runs_in_group(group).unwrap(), "{script}");
+            process.stop().expect("it can be stopped again");
+        }
+    }
 }

@@ -62,13 +62,17 @@ fn archiver_behind(context: &RunContext) -> Option<Finding> {
     if last <= READY_MAX || last <= first || last <= middle {
         return None;
     }
-    let archived = context.usage.rate("server.archived", from_s, to_s).unwrap_or(0.0) * (to_s - from_s);
+    let archived = context.usage.rate("server.archived", from_s, to_s).map(|per_s| per_s * (to_s - from_s));
+    let archived = match archived {
+        None => "how many were archived meanwhile is unknown".to_string(),
+        Some(n) if n.round() == 1.0 => "1 was archived meanwhile".to_string(),
+        Some(n) => format!("{n:.0} were archived meanwhile"),
+    };
     let per_s = (last - first) / (last_s - first_s);
     let full = until_full_s(context, per_s);
     let evidence = format!(
-        "{} waited to be archived at the end, {first:.0} at the beginning, and {} archived meanwhile{}",
+        "{} waited to be archived at the end, {first:.0} at the beginning, and {archived}{}",
         plural(format!("{last:.0}"), "segment"),
-        if archived.round() == 1.0 { "1 was".to_string() } else { format!("{archived:.0} were") },
         full.map_or(String::new(), |s| format!(
             "; at this rate the disk with WAL is full in {}",
             duration(s)

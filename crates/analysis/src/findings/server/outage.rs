@@ -152,7 +152,8 @@ fn loss_unknown(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
     id: "two-primaries",
     title: "Two servers took commits at a time",
-    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that is there alone",
+    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that is there alone; Note if the former \
+               primary could not be read",
     source: "PostgreSQL documentation, failover: the old primary must be kept from being one (STONITH)",
     advice: "Fence the old primary before another is promoted: what it acknowledged since is lost with it.",
     evidence: "Tokens on each server, and when their commits were acknowledged.",
@@ -162,9 +163,15 @@ pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
 };
 
 fn two_primaries(context: &RunContext) -> Option<Finding> {
-    let n = counted(context).map(|counted| counted.of_two_primaries).filter(|n| *n > 0)?;
+    let Some(n) = counted(context)?.of_two_primaries else {
+        let outage = context.data.record.outage.as_ref()?;
+        let why = outage.former_unavailable.as_deref().unwrap_or("nobody has read it");
+        let evidence =
+            format!("what the former primary acknowledged after another had taken over is unknown: {why}");
+        return Some(TWO_PRIMARIES.finds(Severity::Note, evidence));
+    };
     let evidence = format!("{} by a server after another had taken over", plural(n, "acknowledged commit"));
-    Some(TWO_PRIMARIES.finds(Severity::Doubt, evidence))
+    (n > 0).then(|| TWO_PRIMARIES.finds(Severity::Doubt, evidence))
 }
 
 pub(in crate::findings) const OUTAGE_OUTLASTS_LOAD: Rule = Rule {

@@ -18,6 +18,9 @@ use crate::summary::limiter::StandbyPart;
 const STARTUP_BUSY: f64 = 0.9;
 /// Marks come each 0.1 s: below twice that, they say nothing that a reply does not say better.
 const MARKED_MIN_S: f64 = 0.2;
+/// Share of the WAL that a standby lacks which it has not even written, from which on the way keeps it: a disk in a stall has what came
+/// before the stall as written, and only the rest as neither. Our convention.
+const ON_THE_WAY: f64 = 0.9;
 
 /// How far a standby is behind at each stage, and what commits wait for of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,8 +93,7 @@ fn of_node(usage: &Usage, span: (f64, f64), node: String) -> Option<StandbyStage
     let lag = |stage: &str| level("server.replication_lag", &format!("{node}/{stage}"));
     let bytes = |stage: &str| level("server.replication_lag_bytes", &format!("{node}/{stage}"));
     let marked = |metric: &str| level(metric, &node).filter(|s| *s >= MARKED_MIN_S);
-    let write_s = lag("write")?;
-    let flush_s = lag("flush")?.max(marked("standby.receive_lag").unwrap_or(0.0));
+    let received_s = marked("standby.receive_lag").unwrap_or(0.0);
     let replay_s = lag("replay").unwrap_or(0.0).max(marked("standby.replay_lag").unwrap_or(0.0));
     let startup = usage.rate_of_key(&key("standby.cpu", &format!("{node}/startup")), span.0, span.1);
     let lag_bytes = [bytes("write"), bytes("flush"), bytes("replay")];
@@ -100,6 +102,10 @@ fn of_node(usage: &Usage, span: (f64, f64), node: String) -> Option<StandbyStage
     } else {
         None
     };
+    // Marks know what is durable there, and not why the rest is not.
+    let is_on_the_way = lag_bytes.is_some_and(|[write, flush, _]| flush > 0.0 && write >= ON_THE_WAY * flush);
+    let write_s = lag("write")?.max(if is_on_the_way { received_s } else { 0.0 });
+    let flush_s = lag("flush")?.max(received_s);
     Some(StandbyStages { node, write_s, flush_s, replay_s, lag_bytes, startup, last: None })
 }
 

@@ -15,7 +15,7 @@ use model::run::{RunData, RunRecord};
 use super::since;
 use crate::summary::{CaseOutages, LossOfCommits, OutageFigure, OutageLength, OutageMark, OutageParts};
 use crate::summary::{OutageSummary, RunSummary};
-use schedule::Schedule;
+use schedule::{OutageSpan, Schedule};
 
 /// Shortest limit of an answer, nanoseconds: what a person notices. Our convention.
 const LIMIT_NS_MIN: u64 = 100_000_000;
@@ -46,8 +46,12 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
     let limit_ns = limit_ns(record, p99_before_ns);
     schedule.limit(limit_ns);
     let offered_per_s = schedule.offered_per_s(record);
-    let write_outage = schedule.write_outage();
-    let lost = schedule.not_served_until(write_outage.s);
+    let span = if is_shown_by_check(record) {
+        schedule.outage_when_seen(offered_per_s, limit_ns)
+    } else {
+        schedule.outage_at_once()
+    };
+    let lost = schedule.not_served_until(span.end.s);
     let ready_s = outage.ready_unix_ns.map(after);
 
     Some(OutageSummary {
@@ -59,22 +63,30 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
         offered_per_s,
         p99_before_ns,
         limit_ns,
-        write_outage,
+        write_outage: span.length(),
+        onset_s: (span.begin_s > 0.0).then_some(span.begin_s),
         n_due: lost.n_due,
         n_not_served: lost.n_not_served,
         lost_service_s: if offered_per_s > 0.0 { lost.n_not_served as f64 / offered_per_s } else { 0.0 },
-        gap: schedule.longest_gap(write_outage),
+        gap: schedule.longest_gap(span.end),
         parts: parts(outage, &schedule, ready_s, after),
         commits: commits::of_record(outage, at_s),
-        after_effects: if write_outage.is_at_least {
+        after_effects: if span.end.is_at_least {
             None
         } else {
-            after::effects(&schedule, write_outage.s, p99_before_ns)
+            after::effects(&schedule, span.end.s, p99_before_ns)
         },
-        errors: schedule.errors_during(write_outage),
-        marks: marks(outage, write_outage, after),
-        points: points::around(&schedule, write_outage.s),
+        errors: schedule.errors_during(span.end),
+        marks: marks(outage, span, after),
+        points: points::around(&schedule, span.end.s),
     })
+}
+
+/// Whether a command of the user's has shown that the fault happened: what it does may come after it, so that service that goes on at first
+/// is no sign that it hit nothing.
+fn is_shown_by_check(record: &RunRecord) -> bool {
+    let is_proved = record.outage.as_ref().is_some_and(|outage| outage.proof.is_some());
+    is_proved && record.case.outage.as_ref().is_some_and(|outage| !outage.check.is_empty())
 }
 
 /// How long an answer may take: what the pace asks for, or else a tenth of a second or ten times the 99th percentile before, whichever is
@@ -102,7 +114,7 @@ fn parts(
     }
 }
 
-fn marks(outage: &OutageRecord, length: OutageLength, after: impl Fn(u64) -> f64) -> Vec<OutageMark> {
+fn marks(outage: &OutageRecord, span: OutageSpan, after: impl Fn(u64) -> f64) -> Vec<OutageMark> {
     let mark = |at_s: f64, text: &str| OutageMark { at_s, text: text.to_string() };
     let steps = outage.steps.iter().map(|step| {
         let failed = if step.error.is_some() { " failed" } else { "" };
@@ -110,9 +122,11 @@ fn marks(outage: &OutageRecord, length: OutageLength, after: impl Fn(u64) -> f64
     });
     let who = outage.survivor.as_deref().unwrap_or("server");
     let ready = outage.ready_unix_ns.map(|unix_ns| mark(after(unix_ns), &format!("{who} ready")));
-    let end = (!length.is_at_least && length.s > 0.0).then(|| mark(length.s, "service back"));
+    let begin = (span.begin_s > 0.0).then(|| mark(span.begin_s, "service lost"));
+    let is_seen = !span.end.is_at_least && span.end.s > span.begin_s;
+    let end = is_seen.then(|| mark(span.end.s, "service back"));
     let mut marks: Vec<OutageMark> =
-        std::iter::once(mark(0.0, &outage.fault)).chain(steps).chain(ready).chain(end).collect();
+        std::iter::once(mark(0.0, &outage.fault)).chain(steps).chain(ready).chain(begin).chain(end).collect();
     marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     marks
 }

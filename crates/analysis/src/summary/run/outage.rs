@@ -26,7 +26,10 @@ pub struct OutageSummary {
     pub limit_ns: u64,
     /// How long writes were out.
     pub write_outage: OutageLength,
-    /// Transactions that were due meanwhile.
+    /// When that began, if not with the fault: with the first transaction due that was not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub onset_s: Option<f64>,
+    /// Transactions that were due from the fault to the end of that.
     pub n_due: u64,
     /// Those of them that were not served.
     pub n_not_served: u64,
@@ -108,8 +111,9 @@ pub struct CommitCounts {
     pub unknown_present: u64,
     /// Of those whose end nobody knows: absent.
     pub unknown_absent: u64,
-    /// Acknowledged by a server after another had taken over, and present there alone.
-    pub of_two_primaries: u64,
+    /// Acknowledged by a server after another had taken over, and present there alone; unknown if the former primary was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_two_primaries: Option<u64>,
 }
 
 /// A moment of an outage.
@@ -152,7 +156,7 @@ impl CommitsAfter {
 impl OutageSummary {
     /// Whether a moment, seconds since `go`, belongs to the outage or to the seconds after it in which servers and clients settle.
     pub fn covers(&self, t_s: f64) -> bool {
-        let end_s = self.at_s + self.write_outage.s + SETTLING_S;
+        let end_s = self.at_s + self.onset_s.unwrap_or(0.0) + self.write_outage.s + SETTLING_S;
         t_s >= self.at_s && (self.write_outage.is_at_least || t_s <= end_s)
     }
 

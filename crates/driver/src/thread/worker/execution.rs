@@ -1,13 +1,19 @@
 //! Reports each execution by itself, of loads whose executions are few and long, and of those with an outage.
 
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
 use model::load::execution::{Execution, ExecutionEnd, ExecutionLine};
 
-use super::Worker;
+use super::{EVENTS_GRAIN, Worker};
 use crate::clock::Nanos;
 use crate::tally::sqlstate_text;
 use crate::thread::log::TransactionOutcome;
 use crate::thread::report::Report;
+use crate::thread::stop;
 
+/// How long the parent is waited for in all, until it has read the slots that nobody took: what is left out then voids the load.
+const READ_MAX: Duration = Duration::from_secs(120);
 /// Executions that are reported together; fewer at the end of each second.
 const TOGETHER_MAX: usize = 128;
 
@@ -76,7 +82,8 @@ impl Worker<'_> {
     }
 
     /// Reports the slots that nobody took, of which there are `n`: those that a client had taken while it had no connection, and those that
-    /// the schedule still has at `end`.
+    /// the schedule still has at `end`. They are as many as the whole load may have, and come at once: the load is over, so that this waits
+    /// for whoever reads them rather than leave any out.
     #[cold]
     pub(super) fn report_unserved(&mut self, n: u64, end: Nanos, now: Nanos) {
         let go = self.setup.go;
@@ -86,7 +93,11 @@ impl Worker<'_> {
         all.extend(std::iter::from_fn(|| self.setup.schedule.as_mut()?.take(end)));
         debug_assert_eq!(all.len() as u64, n, "the schedule and its count agree");
 
+        let deadline = Instant::now() + READ_MAX;
         for due in all {
+            if self.record.executions.is_empty() {
+                self.wait_for_parent(deadline);
+            }
             let execution = Execution {
                 client,
                 due_ns: Some(due.saturating_sub(go)),
@@ -95,6 +106,17 @@ impl Worker<'_> {
                 ..Execution::default()
             };
             self.keep_execution(ExecutionLine { execution, statements: Vec::new() });
+        }
+    }
+
+    /// Waits while more is on its way to the parent than anybody reads.
+    fn wait_for_parent(&self, deadline: Instant) {
+        let controls = &self.setup.controls;
+        while controls.events.are_too_many()
+            && controls.stop.load(Ordering::Relaxed) < stop::AT_ONCE
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(EVENTS_GRAIN);
         }
     }
 
@@ -114,6 +136,7 @@ impl Worker<'_> {
     pub(super) fn report_executions(&mut self) {
         if !self.record.executions.is_empty() {
             let lines = std::mem::take(&mut self.record.executions);
+            self.setup.controls.events.add();
             self.report(Report::Executions(lines));
         }
     }

@@ -1,7 +1,7 @@
 //! Error handling: transactions fail or are tried again, clients end.
 
 use model::load::execution::ExecutionEnd;
-use model::load::{OnDisconnect, OnError, Protocol};
+use model::load::{OnDisconnect, OnError, Protocol, drive};
 use model::telemetry::event::{Event, EventKind};
 use wire::{ProtocolError, ServerError, Units};
 use workload::RunError;
@@ -516,7 +516,7 @@ impl Worker<'_> {
 
 /// Whether an error says that a session has ended: a server's own, or what a pooler says of the session behind it, whatever its words.
 fn ends_session(error: &ServerError) -> bool {
-    error.is_fatal() || ["08", "57P"].iter().any(|class| error.sqlstate.starts_with(class))
+    error.is_fatal() || drive::ends_session(&error.sqlstate)
 }
 
 fn is_retryable(state: SqlState) -> bool {

@@ -1,11 +1,14 @@
 //! Whether a case can have the standbys that it asks for.
 
+use std::collections::BTreeMap;
+
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::topology::Reads;
 use model::experiment::topology::pooler::PoolerSpec;
+use model::experiment::topology::{REPLAYED_S_MAX, Reads};
 use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
 use model::text::prose::plural;
+use model::text::units::Span;
 
 use crate::plan::problems::Problems;
 
@@ -55,7 +58,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
         ));
     }
 
-    let all = [of_data(case), of_settings(case), of_names(case)];
+    let all = [of_data(case), of_settings(case), of_delayed_replay(case), of_names(case)];
     all.into_iter().flatten().for_each(|problem| problems.say(problem));
 }
 
@@ -142,6 +145,26 @@ fn of_settings(case: &Case) -> Option<String> {
     ))
 }
 
+/// Before each load, all WAL of the primary is replayed on each standby.
+fn of_delayed_replay(case: &Case) -> Option<String> {
+    const DELAY: &str = "recovery_min_apply_delay";
+    let given = |settings: BTreeMap<String, String>, prefix: &str| {
+        let found = settings.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(DELAY));
+        found.map(|(name, value)| (format!("{prefix}.{name}"), value))
+    };
+    let of_standbys =
+        given(case.get(keys::topology::STANDBY_SETTINGS), keys::topology::STANDBY_SETTINGS.name);
+    let (key, value) = of_standbys.or_else(|| given(case.server.settings.clone(), "server.settings"))?;
+    // A number alone is milliseconds. What the server would not take, it refuses itself.
+    let ms = value.trim().parse::<u64>().ok().or_else(|| Some(value.parse::<Span>().ok()?.ms))?;
+    (ms >= REPLAYED_S_MAX * 1000).then(|| {
+        format!(
+            "{key} = {value}: before each load, pgdyno waits for each standby to replay what its primary has written, for {REPLAYED_S_MAX} s at \
+             most; give less than {REPLAYED_S_MAX}s"
+        )
+    })
+}
+
 fn of_names(case: &Case) -> Option<String> {
     let (n, needed) = (n_standbys(case), synchronous(case).n_needed(n_standbys(case)));
     (needed > n).then(|| {
@@ -182,6 +205,26 @@ mod tests {
             let expected: Vec<Option<String>> =
                 expected.into_iter().map(|ms| ms.map(str::to_string)).collect();
             assert_eq!(round_trips(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn replay_that_is_delayed_for_longer_than_it_is_waited_for_is_refused() {
+        let problem = |setting: &str| {
+            let text = format!(
+                "[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\nstandbys = 1\n{setting}\n"
+            );
+            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+            crate::plan::expand::plan_unseen(&experiment).err().unwrap_or_default()
+        };
+        for (setting, is_refused) in [
+            ("standby_settings.recovery_min_apply_delay = \"59s\"", false),
+            ("standby_settings.recovery_min_apply_delay = \"2min\"", true),
+            ("standby_settings.recovery_min_apply_delay = 60000", true),
+            ("[server]\nsettings.recovery_min_apply_delay = \"1h\"", true),
+        ] {
+            let found = problem(setting);
+            assert_eq!(found.contains("give less than 60s"), is_refused, "{setting}: {found}");
         }
     }
 }

@@ -37,8 +37,7 @@ impl LoadCommits<'_> {
         let is_lost = self.case.outage.as_ref().is_some_and(|outage| outage.fault.ends_primary());
         if is_lost && record.survivor.is_none() {
             // Nobody took over: the rows are those of the one that was lost.
-            let started = step(record, READ_COMMITS.to_string(), || stage.node(PRIMARY)?.start_again());
-            if let Err(error) = started {
+            if let Err(error) = start_lost(stage, record) {
                 return record.ledger_unavailable = Some(format!("{error:#}"));
             }
         }
@@ -65,7 +64,7 @@ impl LoadCommits<'_> {
         }
     }
 
-    /// The same of the primary that was lost. That it cannot be read takes nothing from what the survivor says.
+    /// The same of the first primary. That it cannot be read takes nothing from what the survivor says.
     fn judge_former(
         &self,
         stage: &mut Stage,
@@ -75,11 +74,19 @@ impl LoadCommits<'_> {
     ) {
         let at_ns = record.ready_unix_ns.unwrap_or(u64::MAX).saturating_sub(self.go);
         let takeover = Takeover { at_ns, tokens: of_survivor };
-        let started = step(record, READ_COMMITS.to_string(), || stage.node(PRIMARY)?.start_again());
-        if let Ok(former) = started.and_then(|()| read(stage, PRIMARY, place)) {
-            record.ledgers.push(tokens::judge(&former, self.executions, Some(takeover)));
+        match start_lost(stage, record).and_then(|()| read(stage, PRIMARY, place)) {
+            Ok(former) => record.ledgers.push(tokens::judge(&former, self.executions, Some(takeover))),
+            Err(error) => record.former_unavailable = Some(format!("{error:#}")),
         }
     }
+}
+
+/// Starts the first primary again, to be read. One that still runs, or runs again since its fault was undone, is read as it is.
+fn start_lost(stage: &mut Stage, record: &mut OutageRecord) -> Result<()> {
+    if stage.node(PRIMARY)?.server().check_running().is_ok() {
+        return Ok(());
+    }
+    step(record, READ_COMMITS.to_string(), || stage.node(PRIMARY)?.start_again())
 }
 
 fn read(stage: &mut Stage, node: &str, place: &TokenPlace) -> Result<NodeTokens> {

@@ -16,8 +16,8 @@ use crate::run::hooks::Occasion;
 use crate::stage::nodes::node::NodeAccess;
 use crate::stage::{Stage, Standby};
 
-/// How long processes may take until the kernel shows them as stopped.
-const STOPPED_MAX: Duration = Duration::from_secs(1);
+/// How long it may take until the kernel shows all processes as stopped: one that waits for a device stops after it.
+const STOPPED_MAX: Duration = Duration::from_secs(5);
 /// How long it may take until something is sent on a way that is cut: a walsender says something each 10 s at least.
 const SWALLOWED_MAX: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(1);
@@ -113,20 +113,15 @@ fn stop(node: &mut NodeAccess, mode: StopMode) -> Result<Harm> {
 }
 
 fn freeze(node: &NodeAccess, kind: Option<&str>, program: &Path) -> Result<Harm> {
-    let all = node.processes()?;
-    let chosen: Vec<ServerProcess> =
-        all.into_iter().filter(|process| kind.is_none_or(|kind| process.is_kind(kind))).collect();
-    ensure!(!chosen.is_empty(), "`{}` has no process `{}`", node.name(), kind.unwrap_or_default());
+    let chosen = || -> Result<Vec<ServerProcess>> {
+        let all = node.processes()?;
+        Ok(all.into_iter().filter(|process| kind.is_none_or(|kind| process.is_kind(kind))).collect())
+    };
+    ensure!(!chosen()?.is_empty(), "`{}` has no process `{}`", node.name(), kind.unwrap_or_default());
     // Before the first one is stopped: a stopped server does not hear that we have ended.
-    let thaw = Thaw::start(program, &chosen)?;
-    let frozen = Frozen::stop(&chosen)?;
-    let end = Instant::now() + STOPPED_MAX;
-    while !frozen.is_seen() {
-        ensure!(Instant::now() < end, "not all processes of `{}` are shown as stopped", node.name());
-        thread::sleep(LOOK);
-    }
-    let n = frozen.pids().len();
-    let proof = format!("{n} of the processes of `{}` are stopped (state T)", node.name());
+    let thaw = Thaw::start(program, node.pid())?;
+    let frozen = Frozen::stop(chosen, STOPPED_MAX).with_context(|| format!("freeze `{}`", node.name()))?;
+    let proof = format!("{} of the processes of `{}` are stopped (state T)", frozen.n(), node.name());
     Ok(Harm { proof, lasting: Lasting::Stopped(frozen, thaw) })
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, Result};
-use server::running::processes::ServerProcess;
 
 /// The command of the program that does it.
 pub const COMMAND: &str = "thaw";
@@ -19,13 +18,13 @@ pub(super) struct Thaw {
 }
 
 impl Thaw {
-    /// Starts it for these processes.
+    /// Starts it for the server of a postmaster, whichever of its processes are stopped.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn start(program: &Path, processes: &[ServerProcess]) -> Result<Thaw> {
+    pub(super) fn start(program: &Path, postmaster: u32) -> Result<Thaw> {
         let mut command = Command::new(program);
-        command.arg(COMMAND).args(processes.iter().map(|process| process.pid.to_string()));
+        command.arg(COMMAND).arg(postmaster.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().context("start the process that lets a stopped server go on")?;
         let pipe = child.stdin.take();

@@ -299,19 +299,28 @@ fn of_nodes(
             "the commands of the outage harm this server, whoever else uses it; if they may, say so by its name: --allow-outages {name}"
         ));
     }
-    let others = session.query(
+    found.take(hit_by_outage(session, conninfo)).flatten().into_iter().for_each(|why| found.say(why));
+}
+
+/// Why an outage of a server would hit somebody else, by the sessions that it has now; `None` if it has only pgdyno's.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn hit_by_outage(session: &mut Session, conninfo: &Conninfo) -> Result<Option<String>> {
+    // Those of the load have the name that the URL gives them.
+    let own = conninfo.application_name.as_deref().unwrap_or("pgdyno");
+    let rows = session.query_params(
         "select count(*)::text from pg_catalog.pg_stat_activity a where a.pid <> pg_catalog.pg_backend_pid() \
-         and a.datid is not null and a.usesysid is not null and a.query not like 'autovacuum:%' and coalesce(a.application_name, '') not like 'pgdyno%'",
-    );
-    match others.map(|rows| rows.scalar().and_then(|n| n.parse::<u64>().ok())) {
-        Ok(Some(0)) => {}
-        Ok(Some(n)) => found.say(format!(
+         and a.datid is not null and a.usesysid is not null and a.query not like 'autovacuum:%' \
+         and coalesce(a.application_name, '') not like 'pgdyno%' and coalesce(a.application_name, '') <> $1::pg_catalog.name::pg_catalog.text",
+        &[Some(own)],
+    )?;
+    Ok(match rows.scalar().and_then(|n| n.parse::<u64>().ok()) {
+        Some(0) => None,
+        Some(n) => Some(format!(
             "{} of others would be hit by the outage (pg_stat_activity); end them first",
             model::text::prose::plural(n, "session")
         )),
-        Ok(None) => {
-            found.say("the sessions of others cannot be seen, which the outage would hit".to_string())
-        }
-        Err(error) => found.add(error.into()),
-    }
+        None => Some("the sessions of others cannot be seen, which the outage would hit".to_string()),
+    })
 }

@@ -49,7 +49,12 @@ impl<'a> NodeAccess<'a> {
         named(self.server.conninfo())
     }
 
-    /// Processes of the node.
+    /// Process id of its postmaster.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// Processes of the node, the postmaster first.
     ///
     /// # Errors
     /// When `/proc` cannot be read.

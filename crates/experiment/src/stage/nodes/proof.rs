@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use model::experiment::topology::REPLAYED_S_MAX;
 use model::release::{Release, functions};
 use model::run::server::node::{NodeAfter, NodeRecord};
 use server::Cluster;
@@ -12,8 +13,6 @@ use wire::{Session, quote_literal};
 use super::{Standby, session_of};
 use crate::site::Environment;
 
-/// How long a standby may take to replay what its primary has written before the load.
-const CATCH_UP_MAX: Duration = Duration::from_secs(60);
 /// Pause between two looks at what a standby has replayed.
 const REPLAY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -40,7 +39,7 @@ pub(super) fn prove(
     );
 
     let written = primary.written()?;
-    let longest = node.patience(CATCH_UP_MAX);
+    let longest = node.patience(Duration::from_secs(REPLAYED_S_MAX));
     let is_there = replayed(&mut session, primary.release(), &written, longest)?.is_some();
     ensure!(
         is_there,

@@ -29,6 +29,7 @@ pub(crate) fn start(case: &Case, server: &Conninfo) -> Result<Option<OwnPooler>>
         settings: case.get(keys::pooler::SETTINGS),
         n_clients: case.workload.n_clients,
         session_settings: sessions::session_settings(&case.workload),
+        is_asked: spec.is_asked,
     };
     OwnPooler::start(&options, server).with_context(|| format!("start {spec}")).map(Some)
 }

@@ -162,8 +162,8 @@ section! {
 
         /// whether each transaction writes a token of its client and its number, by which the commits that an outage lost or doubled are
         /// counted: `tpcb` and `tpcb-simple` into `pgbench_history.filler`, which pgbench leaves NULL; scripts with a transaction block
-        /// into a table `pgdyno_ledger`, right before its COMMIT. Other workloads have no ledger. Without an outage it shows what
-        /// tokens cost
+        /// into a table `pgdyno_ledger`, right before its COMMIT. Other workloads have no ledger; a script that only reads needs none, but
+        /// one that calls functions other than PostgreSQL's usual ones may write. Without an outage it shows what tokens cost
         #[serde(skip_serializing_if = "Option::is_none")]
         LEDGER = ledger: Option<Levels<bool>>,
             row(KeyKind::Flag, "`true` with an outage, if the workload can; else `false`").carried(Differs::Figures);

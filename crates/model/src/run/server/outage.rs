@@ -40,6 +40,9 @@ pub struct OutageRecord {
     /// Why there is no such record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger_unavailable: Option<String>,
+    /// Why there is none of the first primary, after another server took over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_unavailable: Option<String>,
 }
 
 /// The step that ends a fault.

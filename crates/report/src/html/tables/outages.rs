@@ -36,9 +36,10 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
     let mut html = String::new();
     if !of_cases.is_empty() {
         html.push_str(&table("plain", &case_heads, &of_cases));
-        html.push_str("<p class=\"quiet\">Medians, and the lowest to the highest outage, between which the median of all such outages lies");
-        html.push_str(&coverage(study));
-        html.push_str(". All other sections are about the time before the fault.</p>\n");
+        html.push_str(&format!(
+            "<p class=\"quiet\">{} All other sections are about the time before the fault.</p>\n",
+            range_in_words(study)
+        ));
     }
     html.push_str("<h3>Each outage</h3>\n");
     html.push_str(&table("plain", &heads, &of_runs));
@@ -47,16 +48,21 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
     html
 }
 
-/// ` with 97 %`, if all cases have as many outages.
-fn coverage(study: &Study) -> String {
-    let all: Vec<f64> =
-        study.cases.iter().filter_map(|case| case.outages.as_ref()?.write_outage.coverage).collect();
-    match all.as_slice() {
-        [first, rest @ ..] if rest.iter().all(|one| one == first) => {
-            format!(" with {}", format::percent(*first))
-        }
-        _ => String::new(),
-    }
+/// The range of several outages, with the chance that it has the median of all such outages in it if that is the same for all cases.
+fn range_in_words(study: &Study) -> String {
+    let all: Vec<Option<f64>> =
+        study.cases.iter().filter_map(|case| Some(case.outages.as_ref()?.write_outage.coverage)).collect();
+    let several: Vec<f64> = all.iter().copied().flatten().collect();
+    let Some(first) = several.first() else { return "One outage has a value, and no range.".to_string() };
+    let share = if several.iter().all(|one| one == first) {
+        format!(" with {}", format::percent(*first))
+    } else {
+        String::new()
+    };
+    let alone = if several.len() < all.len() { " One outage alone has a value, and no range." } else { "" };
+    format!(
+        "Medians, and the lowest to the highest outage, between which the median of all such outages lies{share}.{alone}"
+    )
 }
 
 /// The chart of a typical outage, and those of the others, folded.

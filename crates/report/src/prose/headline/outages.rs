@@ -35,8 +35,8 @@ pub(crate) const HEADS: [&str; 16] = [
 ];
 
 /// What the lengths of a table are, for below it.
-pub(crate) const NOTE: &str = "From the fault: until the first instant from which 99 % of the transactions due in the next 5 s were served. Recovery counts from \
-                               the first step that followed the fault, what clients take from when a server took writes again. ≥: the load ended before";
+pub(crate) const NOTE: &str = "From the fault (of a command with check, from the first transaction due after it that was not served) until the first instant \
+                               from which 99 % of the transactions due in the next 5 s were served. Recovery counts from the first step that followed the fault, what clients take from when a server took writes again. ≥: the load ended before";
 
 /// The answer of a study with outages: that of its only case, or of each; `None` without any.
 pub(crate) fn answer(study: &Study) -> Option<String> {
@@ -219,8 +219,10 @@ fn line(run: &RunSummary, outage: &OutageSummary) -> String {
     let wal = outage
         .wal_since_checkpoint_bytes
         .map_or(String::new(), |n| format!(", {} of WAL after a checkpoint", format::bytes(n as f64)));
+    let onset =
+        outage.onset_s.map_or(String::new(), |s| format!(" from {} s after it on", format::significant(s)));
     format!(
-        "run {}, at {} s{wal}: no writes for {}{parts}; {} of service lost; {}",
+        "run {}, at {} s{wal}: no writes for {}{onset}{parts}; {} of service lost; {}",
         number_of(run),
         format::seconds(outage.at_s),
         words(outage.write_outage),
@@ -236,12 +238,13 @@ fn commits_in_words(counted: Option<&CommitCounts>) -> String {
         ("doubled", counted.doubled),
         ("unknown and present", counted.unknown_present),
         ("unknown and absent", counted.unknown_absent),
-        ("on a second primary alone", counted.of_two_primaries),
+        ("on a second primary alone", counted.of_two_primaries.unwrap_or(0)),
     ];
+    let unread = if counted.of_two_primaries.is_none() { ", on a second primary alone unknown" } else { "" };
     let more = more.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!(", {} {what}", format::count(*n)));
     let lost =
         format!("{} of {} commits lost", format::count(counted.lost), format::count(counted.acknowledged));
-    lost + &more.collect::<String>()
+    lost + &more.collect::<String>() + unread
 }
 
 /// Rows of a comparison's table: title, A's and B's median, change, and a verdict in a word.

@@ -151,3 +151,24 @@ fn in_a_stall_the_marks_tell_what_replies_do_not() {
     assert_eq!(stages_of(&all, &record).unwrap().node, "s2");
     assert_eq!(stages_of(&ticks(TickSource::Server, &[("server.wal_bytes", 1.0)]), &record), None);
 }
+
+#[test]
+fn a_stall_of_the_way_is_no_stall_of_the_disk() {
+    let found = |write_bytes: f64| {
+        let mut all = ticks(
+            TickSource::Server,
+            &[
+                ("server.replication_lag[s1/write]", 0.001),
+                ("server.replication_lag[s1/flush]", 0.002),
+                ("server.replication_lag_bytes[s1/write]", write_bytes),
+                ("server.replication_lag_bytes[s1/flush]", 1000.0),
+                ("server.replication_lag_bytes[s1/replay]", 1000.0),
+            ],
+        );
+        all.extend(ticks(TickSource::Standby, &[("standby.receive_lag[s1]", 1.5)]));
+        let record = lacking::record(&[]);
+        judge(&waiting(stages_of(&all, &record).unwrap())).part
+    };
+    assert_eq!(found(1000.0), Some(StandbyPart::Way), "nothing of what is missing was written");
+    assert_eq!(found(200.0), Some(StandbyPart::Disk), "most of it was written, and is not durable");
+}

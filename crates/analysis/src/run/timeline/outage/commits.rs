@@ -1,5 +1,6 @@
 //! What became of the load's commits, by the rows of the servers.
 
+use model::experiment::topology::outage::PRIMARY;
 use model::run::server::outage::OutageRecord;
 
 use crate::summary::{CommitCounts, CommitsAfter};
@@ -20,7 +21,7 @@ pub(super) fn of_record(outage: &OutageRecord, at_s: f64) -> CommitsAfter {
         doubled: ledger.n_doubled,
         unknown_present: ledger.n_unknown_present,
         unknown_absent: ledger.n_unknown_absent,
-        of_two_primaries: outage.ledgers.iter().map(|one| one.n_of_two_primaries).sum(),
+        of_two_primaries: of_two_primaries(outage),
     };
     // What another server has may be unknown all the same.
     CommitsAfter {
@@ -28,4 +29,12 @@ pub(super) fn of_record(outage: &OutageRecord, at_s: f64) -> CommitsAfter {
         node: Some(ledger.node.clone()),
         counted: Some(counted),
     }
+}
+
+/// What the first primary acknowledged alone after another server had taken over; unknown if it was not read.
+fn of_two_primaries(outage: &OutageRecord) -> Option<u64> {
+    let took_over = outage.survivor.as_deref().is_some_and(|survivor| survivor != PRIMARY);
+    let is_read = outage.ledgers.iter().any(|ledger| ledger.node == PRIMARY);
+    let n = outage.ledgers.iter().map(|one| one.n_of_two_primaries).sum();
+    (!took_over || is_read).then_some(n)
 }

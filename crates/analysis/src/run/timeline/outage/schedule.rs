@@ -73,6 +73,21 @@ pub(super) struct NotServed {
     pub(super) n_not_served: u64,
 }
 
+/// When writes were out, seconds after the fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct OutageSpan {
+    pub(super) begin_s: f64,
+    /// The end, or the end of what was seen.
+    pub(super) end: OutageLength,
+}
+
+impl OutageSpan {
+    /// How long writes were out.
+    pub(super) fn length(self) -> OutageLength {
+        OutageLength { s: (self.end.s - self.begin_s).max(0.0), ..self.end }
+    }
+}
+
 /// When clients committed again, seconds after the server was ready.
 pub(super) struct Back {
     pub(super) first_s: f64,
@@ -125,17 +140,39 @@ impl Schedule {
         })
     }
 
-    /// The first instant from which service lasted, and with it the end of the outage: the first answer to a transaction that was due from
-    /// then on. One that is due shortly before the server is back is answered within the limit, so that the instant alone would come too
-    /// early by the limit.
-    pub(super) fn write_outage(&self) -> OutageLength {
+    /// The outage of a fault whose effect is there when it has begun.
+    pub(super) fn outage_at_once(&self) -> OutageSpan {
+        OutageSpan { begin_s: 0.0, end: self.service_after(0.0) }
+    }
+
+    /// The outage of a fault whose effect may come later: it begins with the first transaction due that is not served, unless all but 1 % of
+    /// what is due in the 5 s from there on is. What is due within the limit of an answer is of the fault itself.
+    pub(super) fn outage_when_seen(&self, offered_per_s: f64, limit_ns: u64) -> OutageSpan {
         let from = self.transactions.partition_point(|one| one.due_s < 0.0);
+        let due = &self.transactions[from..];
+        let n_out = prefix_sums(due.iter().map(|one| !one.is_served));
+        // At the end of the load, what was in flight is no outage.
+        let few = (1.0 - SERVED) * LASTS_S * offered_per_s;
+        let begins = |start: &usize| {
+            let end = due.partition_point(|one| one.due_s < due[*start].due_s + LASTS_S);
+            !due[*start].is_served && (n_out[end] - n_out[*start]) as f64 > few
+        };
+        let begin_s = (0..due.len()).find(begins).map_or(0.0, |start| due[start].due_s);
+        let begin_s = if begin_s <= limit_ns as f64 / 1e9 { 0.0 } else { begin_s };
+        OutageSpan { begin_s, end: self.service_after(begin_s) }
+    }
+
+    /// The first instant from which service lasted, from `begin_s` on, and with it the end of the outage: the first answer to a transaction
+    /// that was due from then on. One that is due shortly before the server is back is answered within the limit, so that the instant alone
+    /// would come too early by the limit.
+    fn service_after(&self, begin_s: f64) -> OutageLength {
+        let from = self.transactions.partition_point(|one| one.due_s < begin_s);
         let due = &self.transactions[from..];
         let n_served = prefix_sums(due.iter().map(|one| one.is_served));
         let mut end = 0;
         for start in 0..=due.len() {
-            // Just after the transaction before was due, from the fault on.
-            let t_s = start.checked_sub(1).map_or(0.0, |before| due[before].due_s);
+            // Just after the transaction before was due, from the begin on.
+            let t_s = start.checked_sub(1).map_or(begin_s, |before| due[before].due_s);
             while end < due.len() && due[end].due_s < t_s + LASTS_S {
                 end += 1;
             }
@@ -148,7 +185,7 @@ impl Schedule {
             }
             let first_answer = due[start..end].iter().filter(|one| one.is_served).map(|one| one.end_s);
             let is_quiet = start == 0 && n == n_due as u64;
-            let end_s = if is_quiet { 0.0 } else { first_answer.fold(f64::INFINITY, f64::min).max(t_s) };
+            let end_s = if is_quiet { begin_s } else { first_answer.fold(f64::INFINITY, f64::min).max(t_s) };
             let is_whole = t_s + LASTS_S <= self.horizon_s + 1e-9;
             return OutageLength { s: end_s, is_at_least: !is_whole };
         }

@@ -1,6 +1,7 @@
 //! Loads with an outage: each transaction is reported, a silent server is given up, and nobody's word is taken for what became of a commit.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use model::load::execution::ExecutionEnd;
 use model::load::{LoadSpec, OnDisconnect};
@@ -91,6 +92,14 @@ fn a_slot_that_waits_for_a_connection_until_the_end_is_reported() {
 }
 
 #[test]
+fn slots_that_nobody_took_wait_for_whoever_reads_them() {
+    let (pause, begun) = (Duration::from_millis(300), Instant::now());
+    let run = Bench::new(reported(ONE, "constant 1000/s")).read_after(pause).run(move |_| Ok(Vec::new()));
+    assert!(begun.elapsed() >= pause, "they were left where they may be dropped");
+    assert_eq!(ends(&run), BTreeMap::from([("Skipped".to_string(), 999), ("Unknown".to_string(), 1)]));
+}
+
+#[test]
 fn a_slot_beyond_the_latency_limit_is_reported_with_its_own_due_time() {
     let load = LoadSpec { latency_limit_ns: Some(20 * MS), ..reported(ONE, "constant 1000/s") };
     let run = Bench::new(load).run(move |_| Ok(vec![says(10 * MS, [done(), ready()].concat())]));
@@ -155,6 +164,7 @@ fn whoever_says_that_a_session_has_ended_does_not_decide_what_became_of_a_commit
     for (sqlstate, n_answered, expected) in [
         ("57P01", 2, (0, 0, 1, 0)),
         ("08006", 2, (0, 0, 1, 0)),
+        ("25P03", 2, (0, 0, 1, 0)),
         // Not sent, or of the transaction.
         ("57P01", 1, (0, 1, 0, 0)),
         ("23505", 2, (0, 1, 0, 0)),
