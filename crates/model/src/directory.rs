@@ -1,6 +1,7 @@
 //! The workload directory of a case: its texts when the plan was made, and what was chosen of it. Crate `generator` reads the texts.
 
 pub mod drawn;
+pub mod trace;
 
 use std::collections::BTreeMap;
 
