@@ -140,18 +140,7 @@ impl Trace {
     /// # Errors
     /// What is wrong, with the line, and what to do.
     pub fn read(text: &str) -> Result<Trace, String> {
-        let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        let head: TraceHead = line(lines.next(), "the head")?;
-        check_head(&head).map_err(|why| at(1, why))?;
-        let mut trace = Trace { head, ..Trace::default() };
-        let mut form_bytes = 0;
-        for _ in 0..trace.head.n_forms {
-            let next = lines.next();
-            let form: TraceForm = line(next, "a statement")?;
-            form_bytes += form.text.len();
-            check_form(&form, form_bytes).map_err(|why| at(next.map_or(0, |(n, _)| n), why))?;
-            trace.forms.push(form);
-        }
+        let (mut trace, mut lines) = Trace::begun(text)?;
         let mut n_statements = 0;
         for _ in 0..trace.head.n_transactions {
             let next = lines.next();
@@ -168,6 +157,31 @@ impl Trace {
             )),
             None => Ok(trace),
         }
+    }
+
+    /// The head and the statements, and the lines that follow.
+    fn begun(text: &str) -> Result<(Trace, impl Iterator<Item = (usize, &str)>), String> {
+        let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        let head: TraceHead = line(lines.next(), "the head")?;
+        check_head(&head).map_err(|why| at(1, why))?;
+        let mut trace = Trace { head, ..Trace::default() };
+        let mut form_bytes = 0;
+        for _ in 0..trace.head.n_forms {
+            let next = lines.next();
+            let form: TraceForm = line(next, "a statement")?;
+            form_bytes += form.text.len();
+            check_form(&form, form_bytes).map_err(|why| at(next.map_or(0, |(n, _)| n), why))?;
+            trace.forms.push(form);
+        }
+        Ok((trace, lines))
+    }
+
+    /// The head and the statements of a text, without its transactions.
+    ///
+    /// # Errors
+    /// As [`Trace::read`], as far as these lines go.
+    pub fn outline(text: &str) -> Result<Trace, String> {
+        Trace::begun(text).map(|(trace, _)| trace)
     }
 
     fn check(&self, transaction: &TraceTransaction, n_statements: u64) -> Result<(), String> {
