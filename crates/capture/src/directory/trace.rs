@@ -2,13 +2,15 @@
 
 mod gates;
 mod lanes;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::directory::trace::{
-    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_FORMS_MAX, TRACE_STATEMENTS_MAX, TRACE_TRANSACTIONS_MAX, Trace,
-    TraceForm, TraceHead, TraceStatement, TraceTransaction,
+    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_STATEMENTS_MAX, TRACE_TRANSACTIONS_MAX, Trace, TraceForm,
+    TraceHead, TraceStatement, TraceTransaction,
 };
 
 use crate::directory::lines;
@@ -22,6 +24,8 @@ use crate::statement::{Form, FormPiece, Origin, SlotValue, StatementRole};
 use crate::transaction::traced::TracedTransactions;
 use crate::transaction::{CutStep, CutTransaction};
 
+/// Most different statements that a replay takes.
+const FORMS_MAX: usize = 1_000;
 /// Level of zstd: most of a trace is repeated.
 const LEVEL: i32 = 9;
 /// Statements of a frame that the log lacks.
@@ -70,7 +74,8 @@ pub(super) fn file(
     let trace = maker.trace(&transactions, mask)?;
     let text = trace.text().map_err(anyhow::Error::msg).context("the trace")?;
     let bytes = zstd::encode_all(text.as_bytes(), LEVEL).context("the trace cannot be packed")?;
-    let n_gates: usize = trace.transactions.iter().flat_map(|one| &one.statements).map(|one| one.gates.len()).sum();
+    let n_gates: usize =
+        trace.transactions.iter().flat_map(|one| &one.statements).map(|one| one.gates.len()).sum();
     let mut note = format!(
         "`{}` has {} transactions of {} sessions, and {n_gates} writes that wait for the writer before them",
         model::directory::trace::TRACE_FILE,
@@ -78,7 +83,9 @@ pub(super) fn file(
         trace.head.n_sessions
     );
     if n_left > 0 {
-        note.push_str(&format!("; {n_left} with values that are cut off, or that must be masked in their texts, are not in it"));
+        note.push_str(&format!(
+            "; {n_left} with values that are cut off, or that must be masked in their texts, are not in it"
+        ));
     }
     Ok(TraceFile { bytes, note })
 }
@@ -152,11 +159,13 @@ impl Maker<'_> {
         let bounds = [
             (made.len(), TRACE_TRANSACTIONS_MAX, "transactions"),
             (n_statements, TRACE_STATEMENTS_MAX, "statements"),
-            (forms.len(), TRACE_FORMS_MAX, "different statements"),
+            (forms.len(), FORMS_MAX, "different statements"),
             (lanes.n as usize, TRACE_CLIENTS_MAX as usize, "sessions at a time"),
         ];
         if let Some((n, most, what)) = bounds.iter().find(|(n, most, _)| n > most) {
-            bail!("the trace has {n} {what}, and at most {most} fit: take a shorter --window, or one --database, --user or --application");
+            bail!(
+                "the trace has {n} {what}, and at most {most} fit: take a shorter --window, or one --database, --user or --application"
+            );
         }
         let head = TraceHead {
             format: TRACE_FORMAT,

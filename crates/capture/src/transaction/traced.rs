@@ -22,9 +22,8 @@ impl TracedTransactions {
         if self.is_too_long {
             return;
         }
-        let bytes = |step: &CutStep| {
-            step.values.iter().map(SlotValue::n_bytes).sum::<usize>() + size_of::<CutStep>()
-        };
+        let bytes =
+            |step: &CutStep| step.values.iter().map(SlotValue::n_bytes).sum::<usize>() + size_of::<CutStep>();
         self.n_bytes += transaction.steps.iter().map(bytes).sum::<usize>() + size_of::<CutTransaction>();
         if self.n_bytes > BYTES_MAX {
             self.is_too_long = true;

@@ -51,16 +51,19 @@ pub(super) fn gates(
         let form = forms.form(step.form);
         let Some(write) = write(form) else { continue };
         for key in keys(step, form, facts.get(&step.form), write) {
-            let before = writers.insert(
-                key,
-                Writer { transaction: number as u32, is_delete: write == Write::Removes },
-            );
+            let before = writers
+                .insert(key, Writer { transaction: number as u32, is_delete: write == Write::Removes });
             let Some(before) = before.filter(|one| write != Write::Adds || one.is_delete) else { continue };
             let other = before.transaction as usize;
+            // A session keeps its own order.
+            if transactions[other].session == transactions[number].session {
+                continue;
+            }
             // Who ended later was no writer of the same row, whatever the statement says.
             let had_ended = ends(other) < ends(number)
-                && transactions[other].ended_us() <= step.start_us.saturating_add_unsigned(step.time_us) + LATE_US;
-            if other != number && had_ended && !found[number][at].contains(&before.transaction) {
+                && transactions[other].ended_us()
+                    <= step.start_us.saturating_add_unsigned(step.time_us) + LATE_US;
+            if had_ended && !found[number][at].contains(&before.transaction) {
                 found[number][at].push(before.transaction);
             }
         }
@@ -124,7 +127,8 @@ fn keys(step: &CutStep, form: &Form, facts: Option<&FormFacts>, write: Write) ->
 
 /// The table that a statement names first after the word for it, without its schema.
 fn table(text: &str) -> Option<String> {
-    let mut words = text.split(|c: char| c.is_whitespace() || c == '(' || c == ',').filter(|word| !word.is_empty());
+    let mut words =
+        text.split(|c: char| c.is_whitespace() || c == '(' || c == ',').filter(|word| !word.is_empty());
     let is_before = |word: &&str| ["update", "into", "from"].iter().any(|one| word.eq_ignore_ascii_case(one));
     words.find(is_before)?;
     let name = words.find(|word| !word.eq_ignore_ascii_case("only"))?;
