@@ -123,7 +123,7 @@ enum NumberKind {
 }
 
 impl NumberKind {
-    fn of(text: &str) -> NumberKind {
+    fn from_text(text: &str) -> NumberKind {
         match text.parse::<i64>() {
             Ok(n) if i32::try_from(n).is_ok() => NumberKind::Integer,
             Ok(_) => NumberKind::Bigint,
@@ -186,7 +186,7 @@ impl Maker<'_> {
             let slots = &self.forms.form(step.form).slots;
             for (at, (slot, value)) in slots.iter().zip(&step.values).enumerate() {
                 if let (Origin::Number, Some(text)) = (slot.origin, value.text()) {
-                    let kind = NumberKind::of(text);
+                    let kind = NumberKind::from_text(text);
                     let known = self.casts.entry((step.form, at)).or_insert(kind);
                     *known = kind.max(*known);
                 }
@@ -245,7 +245,7 @@ impl Maker<'_> {
                 FormPiece::Text(plain) => text.push_str(plain),
                 FormPiece::Slot(slot) => {
                     let place = (number, usize::from(*slot));
-                    let kind = self.casts.get(&place).filter(|_| !self.is_simple);
+                    let kind = if self.is_simple { None } else { self.casts.get(&place) };
                     text.push_str(&format!(":v{}{}", slot + 1, kind.map_or("", |kind| kind.cast())));
                 }
             }

@@ -63,13 +63,13 @@ pub struct TraceForm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceTransaction {
-    /// Its client, from 0.
+    /// Number of its client, from 0.
     #[serde(rename = "c")]
     pub client: u32,
     /// When it began, microseconds after the first one.
     #[serde(rename = "t")]
     pub at_us: u64,
-    /// Its statements.
+    /// Statements, in order.
     #[serde(rename = "s")]
     pub statements: Box<[TraceStatement]>,
 }

@@ -126,7 +126,7 @@ impl Bundle {
     /// The script of a trace with the trace itself.
     ///
     /// # Errors
-    /// What is wrong with the trace.
+    /// A trace that is none, or whose statements are others.
     pub fn replaying(
         scripts: &[(&str, &str, u32)],
         directory: &WorkloadDirectory,
@@ -158,7 +158,7 @@ impl Bundle {
     }
 }
 
-/// What a client has seen.
+/// Counts and times of a client of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct TracedFigures {
     /// How late each statement was sent, microseconds.
@@ -362,7 +362,7 @@ impl TracedClient {
         }
     }
 
-    /// What it has seen.
+    /// Counts and times since the beginning; they begin again.
     pub fn take_figures(&mut self) -> TracedFigures {
         std::mem::take(&mut self.figures)
     }

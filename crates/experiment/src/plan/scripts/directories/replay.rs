@@ -69,7 +69,7 @@ pub(super) fn check(directory: &WorkloadDirectory) -> Result<(), String> {
     if directory.replay.is_none() { Ok(()) } else { trace_of(directory).map(drop) }
 }
 
-/// What a trace asks of a load.
+/// The load that a trace asks for.
 pub(super) fn asked_load(made: &ChosenDirectory) -> Option<AskedLoad> {
     let replay = made.directory.replay.as_ref()?;
     let (times, more_s) = PATIENCE;
