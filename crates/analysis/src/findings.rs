@@ -150,6 +150,8 @@ pub const CATALOGUE: &[Rule] = &[
     scripts::pages::FEW_PAGES,
     scripts::captured::NEW_ERRORS,
     scripts::captured::DRAWS_REUSED,
+    scripts::traced::TRACE_DIVERGED,
+    scripts::traced::TRACE_PACE,
     scripts::captured::LEFT_OUT_BY_READING,
     scripts::SCRIPTS_SET,
     scripts::COLUMNS_UNKNOWN,

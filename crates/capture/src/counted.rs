@@ -204,6 +204,7 @@ impl CountedStatements {
                 is_inside: true,
                 error: None,
                 lacks_values: false,
+                number: 0,
             });
         }
         let share = known.share;

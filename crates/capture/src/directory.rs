@@ -13,5 +13,6 @@ mod script;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use made::{MadeDirectory, Making, make};

@@ -15,6 +15,7 @@ use crate::statement::kind::{AdvisoryLocks, role};
 use crate::statement::lexer::{Backslash, tokens};
 use crate::template::store::TemplateStore;
 use crate::transaction::cutter::{Cutter, Incoming};
+use crate::transaction::traced::TracedTransactions;
 use crate::transaction::{Cut, CutStep, CutTransaction};
 
 /// Most sessions that are open at once; the log of one server has no more.
@@ -81,6 +82,12 @@ pub struct ReadLog {
     pub span: Option<CaptureWindow>,
     /// Whether the log has durations.
     pub has_durations: bool,
+    /// Whether the times of the log have parts of seconds.
+    pub has_fractions: bool,
+    /// Transactions one by one, if they are wanted.
+    pub trace: Option<TracedTransactions>,
+    /// Statements that were read.
+    pub n_read: u64,
     /// Statements outside of the window.
     pub n_outside: u64,
     /// Statements of sessions that are not read, and those of pgdyno itself.
@@ -144,6 +151,13 @@ impl LogReader {
         let mut read = self.read;
         read.has_other_sessions = !(sessions.users.is_empty() && sessions.applications.is_empty());
         LogReader { sessions, read, ..self }
+    }
+
+    /// Also keeps each transaction by itself.
+    #[must_use]
+    pub fn with_trace(self) -> LogReader {
+        let read = ReadLog { trace: Some(TracedTransactions::default()), ..self.read };
+        LogReader { read, ..self }
     }
 
     /// What was read, when the log has ended.
@@ -215,7 +229,10 @@ impl LogReader {
         self.read.arrivals.add(transaction.session, transaction.began_us(), transaction.ended_us());
         match self.hindrance(&transaction) {
             Some(reason) => self.leave_out(reason, &transaction),
-            None => self.read.templates.add(transaction),
+            None => {
+                self.read.trace.iter_mut().for_each(|trace| trace.add(&transaction));
+                self.read.templates.add(transaction);
+            }
         }
     }
 
@@ -281,7 +298,9 @@ impl LogReader {
             is_inside: counted.is_inside,
             error: statement.error,
             lacks_values,
+            number: self.read.n_read,
         };
+        self.read.n_read += 1;
         (role, step)
     }
 }
@@ -316,6 +335,8 @@ impl StatementSink for LogReader {
             return;
         }
         self.read.has_durations |= statement.duration_us.is_some();
+        let logged_us = statement.start_us.saturating_add_unsigned(statement.duration_us.unwrap_or(0));
+        self.read.has_fractions |= logged_us.rem_euclid(1_000_000) != 0;
         let time_us = statement.duration_us.unwrap_or(0) + statement.parse_us + statement.bind_us;
         let mut share = TimeShare::default();
         if is_inside {

@@ -1,6 +1,7 @@
 //! Transactions of a session: where one ends and the next begins.
 
 pub mod cutter;
+pub mod traced;
 
 use crate::balance::{OmissionReason, TimeShare};
 use crate::statement::SlotValue;
@@ -24,6 +25,8 @@ pub struct CutStep {
     pub error: Option<[u8; 5]>,
     /// Whether values are missing.
     pub lacks_values: bool,
+    /// Its place among all statements of the log: a row's next writer is logged after the one before it.
+    pub number: u64,
 }
 
 /// A transaction, whole or not.

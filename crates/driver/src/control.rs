@@ -7,4 +7,5 @@ pub(crate) mod merge;
 pub(crate) mod output;
 pub(crate) mod process;
 pub(crate) mod rights;
+pub(crate) mod traced;
 pub(crate) mod usage;

@@ -187,6 +187,8 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
         if let Some(sessions) = done.sessions {
             sum.sessions.get_or_insert_default().add(sessions);
         }
+        // A trace has one driver.
+        sum.replayed = sum.replayed.or(done.replayed);
     }
     if all_lost {
         sum.ending = LoadEnding::ConnectionsLost;

@@ -118,8 +118,11 @@ pub(crate) fn tables(
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// The text of a file, which may say that it is longer than it should be.
-fn unpacked(bytes: &[u8], most: u64) -> Result<String, String> {
+/// The text of a packed file, which may say that it is longer than it should be.
+///
+/// # Errors
+/// In words, when it is none, or longer than `most` bytes.
+pub fn unpacked(bytes: &[u8], most: u64) -> Result<String, String> {
     let broken = |error: std::io::Error| format!("is no file of zstd, or is broken: {error}");
     let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
     decoder.window_log_max(WINDOW_LOG_MAX).map_err(broken)?;

@@ -1,12 +1,16 @@
 //! The workload directory of a case: its texts when the plan was made, and what was chosen of it. Crate `generator` reads the texts.
 
 pub mod drawn;
+pub mod trace;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::directory::drawn::DrawnFiles;
+use crate::text::word_enum::{word_or_number, words};
 
 /// A workload directory in a variant, with values of its options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +64,76 @@ pub struct WorkloadDirectory {
     /// The server and the window that it was captured from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<CapturedFrom>,
+    /// What is replayed of its trace, in place of its transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<TraceReplay>,
+}
+
+words! {
+    /// How a captured workload is run again.
+    Replay, "a replay" {
+        /// Captured transactions are drawn by their frequencies, and arrive at random: a steady load of any length.
+        #[default]
+        Modelled = "modelled",
+        /// The transactions of the trace, each once: the sessions, the order and the pace of the source.
+        Trace = "trace",
+    }
+}
+
+/// How many times as fast as the source a trace is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Speed(f64);
+
+impl Speed {
+    /// The number.
+    pub fn times(self) -> f64 {
+        self.0
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed(1.0)
+    }
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Speed, String> {
+        match text.trim().trim_start_matches('x').parse::<f64>() {
+            Ok(times) if (0.001..=1000.0).contains(&times) => Ok(Speed(times)),
+            _ => Err(format!("`{text}` is no speed: give a number from 0.001 to 1000, as 2 or 0.5")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Speed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Speed, D::Error> {
+        word_or_number(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The replay of a trace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceReplay {
+    /// How many times as fast as the source.
+    pub speed: f64,
+    /// Sessions of the source; those that follow each other share a client.
+    pub n_sessions: u32,
+    /// Transactions.
+    pub n_transactions: u64,
+    /// Statements.
+    pub n_statements: u64,
+    /// Length at the speed of the source, microseconds.
+    pub length_us: u64,
+}
+
+impl TraceReplay {
+    /// Length at its speed, seconds.
+    pub fn length_s(&self) -> f64 {
+        self.length_us as f64 / 1e6 / self.speed
+    }
 }
 
 /// Where a captured workload comes from, as far as runs and reports need it.

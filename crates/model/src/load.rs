@@ -10,6 +10,7 @@ pub mod hello;
 pub mod histogram;
 pub mod interval;
 pub mod pages;
+pub mod replayed;
 pub mod sessions;
 
 use std::collections::BTreeMap;

@@ -223,7 +223,7 @@ fn complete(
             experiment.workload.pace = Levels::one(Pace::TimesCaptured { times: 1.0 });
         }
         if load.is_counted && !is_given(keys::run::MEASURE.name) {
-            experiment.run.measure = Levels::one(LONGEST);
+            experiment.run.measure = Levels::one(load.replay_s.map_or(LONGEST, |s| Span::from_s(s.into())));
         }
     }
     let mut checked = Cow::Borrowed(&*experiment);

@@ -47,6 +47,9 @@ impl Bundle {
         defines: &BTreeMap<String, String>,
         directory: Option<&WorkloadDirectory>,
     ) -> Result<Bundle, String> {
+        if directory.is_some_and(|directory| directory.replay.is_some()) {
+            return Bundle::of_trace(scripts);
+        }
         let compiled = match directory {
             None => Bundle::compile(scripts, defines),
             Some(directory) => Bundle::compile_directory(scripts, defines, &instance(directory, defines)?),

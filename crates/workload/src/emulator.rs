@@ -4,12 +4,14 @@
 
 pub(crate) mod builtins;
 pub mod bundle;
+pub mod traced;
 
 use std::collections::BTreeMap;
 
 use crate::action::{Action, NextTransaction};
 use crate::emulator::builtins::Builtins;
 use crate::emulator::bundle::Bundle;
+use crate::emulator::traced::TracedClient;
 use crate::random::Prng;
 use crate::script::declared::draws::{Drawer, ParameterDraws};
 use crate::script::declared::glued::Glued;
@@ -31,6 +33,8 @@ pub enum Emulator {
     Terminal(Box<Terminal>),
     /// A virtual user of TPROC-C.
     User(Box<User>),
+    /// A client of a trace.
+    Traced(Box<TracedClient>),
 }
 
 impl Emulator {
@@ -41,6 +45,9 @@ impl Emulator {
         client_id: usize,
         defines: &BTreeMap<String, String>,
     ) -> Emulator {
+        if let Some(load) = &bundle.traced {
+            return Emulator::Traced(Box::new(TracedClient::new(load, client_id)));
+        }
         match bundle.builtins {
             None => {
                 let mut script = Interpreter::new(&bundle.variables, prng, client_id, defines);
@@ -82,6 +89,7 @@ impl Emulator {
                 terminal.begin(TransactionProfile::ALL[transaction])
             }
             (Emulator::User(user), Some(transaction)) => user.begin(TransactionProfile::ALL[transaction]),
+            (Emulator::Traced(client), _) => client.rewind(),
             (Emulator::Terminal(_) | Emulator::User(_), None) => {}
         }
     }
@@ -93,6 +101,7 @@ impl Emulator {
             Emulator::Script(script) => script.rewind(program),
             Emulator::Terminal(terminal) => terminal.rewind(),
             Emulator::User(user) => user.rewind(),
+            Emulator::Traced(client) => client.rewind(),
         }
     }
 
@@ -109,6 +118,7 @@ impl Emulator {
                 Err(missing) => Err(self.not_found(program, missing)),
             },
             Emulator::User(user) => Ok(user.step()),
+            Emulator::Traced(client) => Ok(client.step()),
         }
     }
 
@@ -121,7 +131,7 @@ impl Emulator {
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
         match self {
             Emulator::Script(script) => script.step_one(program),
-            Emulator::Terminal(_) | Emulator::User(_) => self.step(program).map(Some),
+            Emulator::Terminal(_) | Emulator::User(_) | Emulator::Traced(_) => self.step(program).map(Some),
         }
     }
 
@@ -132,6 +142,7 @@ impl Emulator {
             Emulator::Script(script) => script.current(),
             Emulator::Terminal(terminal) => terminal.statement(),
             Emulator::User(_) => 0,
+            Emulator::Traced(client) => client.statement(),
         }
     }
 
@@ -140,7 +151,7 @@ impl Emulator {
     pub fn command(&self) -> usize {
         match self {
             Emulator::Script(script) => script.command(),
-            Emulator::Terminal(_) | Emulator::User(_) => 0,
+            Emulator::Terminal(_) | Emulator::User(_) | Emulator::Traced(_) => 0,
         }
     }
 
@@ -155,6 +166,7 @@ impl Emulator {
                 user.parameter(variable, out);
                 BoundParameter::Text
             }
+            Emulator::Traced(client) => client.parameter(variable, out),
         }
     }
 
@@ -178,6 +190,10 @@ impl Emulator {
     ) -> Result<(), Unsendable> {
         if let Emulator::Script(script) = self {
             return script.render_pieces(program, pieces, out);
+        }
+        if let Emulator::Traced(client) = self {
+            client.render(pieces, out);
+            return Ok(());
         }
         for piece in pieces {
             match piece {
@@ -209,13 +225,14 @@ impl Emulator {
             Emulator::Script(_) => None,
             Emulator::Terminal(terminal) => Some(terminal.next(now_ns)),
             Emulator::User(user) => Some(user.next(now_ns)),
+            Emulator::Traced(client) => Some(client.next_transaction(now_ns)),
         }
     }
 
     /// Whether rows are for [`Emulator::take_row`] instead of variables.
     #[inline]
     pub fn takes_rows(&self) -> bool {
-        !matches!(self, Emulator::Script(_))
+        matches!(self, Emulator::Terminal(_) | Emulator::User(_))
     }
 
     /// Takes in a row of a statement that fetches [`Fetch::Rows`](crate::Fetch::Rows); values in the order of their
@@ -266,7 +283,7 @@ impl Emulator {
                 terminal.add_facts(facts);
                 Ok(())
             }
-            Emulator::User(_) => Ok(()),
+            Emulator::User(_) | Emulator::Traced(_) => Ok(()),
         }
     }
 
@@ -277,12 +294,24 @@ impl Emulator {
         }
     }
 
+    /// The client of a trace, if this is one.
+    #[inline]
+    pub fn traced(&mut self) -> Option<&mut TracedClient> {
+        if let Emulator::Traced(client) = self { Some(client) } else { None }
+    }
+
+    /// Whether all transactions of a trace have ended.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        matches!(self, Emulator::Traced(client) if client.is_finished())
+    }
+
     /// The interpreter, if this client runs scripts.
     #[inline]
     pub fn script(&self) -> Option<&Interpreter> {
         match self {
             Emulator::Script(script) => Some(script),
-            Emulator::Terminal(_) | Emulator::User(_) => None,
+            Emulator::Terminal(_) | Emulator::User(_) | Emulator::Traced(_) => None,
         }
     }
 
@@ -291,7 +320,7 @@ impl Emulator {
     pub fn script_mut(&mut self) -> Option<&mut Interpreter> {
         match self {
             Emulator::Script(script) => Some(script),
-            Emulator::Terminal(_) | Emulator::User(_) => None,
+            Emulator::Terminal(_) | Emulator::User(_) | Emulator::Traced(_) => None,
         }
     }
 

@@ -4,6 +4,7 @@ pub(super) mod captured;
 pub(super) mod fidelity;
 pub(super) mod pages;
 pub(super) mod queries;
+pub(super) mod traced;
 
 use model::run::RunRecord;
 use model::run::touched::Touched;

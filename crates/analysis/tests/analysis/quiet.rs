@@ -303,6 +303,7 @@ pub(crate) fn finish(data: &mut RunData) {
         late_ns: 0,
         lines_dropped: 0,
         committed_by_slice: Vec::new(),
+        replayed: None,
         sessions: None,
         unanswered: 0,
         unanswered_ns: 0,

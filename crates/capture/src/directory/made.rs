@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
+use model::directory::trace::TRACE_FILE;
 use model::run::fidelity::WorkloadFigures;
 
 use crate::balance::{Balance, OmissionReason, TimeShare};
@@ -16,6 +17,7 @@ use crate::directory::readme;
 use crate::directory::rest::{self, Rest};
 use crate::directory::script::TemplateScript;
 use crate::directory::summary::{FILE, ShownTemplate, ShownVariable, Summary};
+use crate::directory::trace;
 use crate::forms::protocol_word;
 use crate::privacy::{Mask, Privacy};
 use crate::reader::ReadLog;
@@ -139,6 +141,12 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     });
     summary.notes.extend(notes::of_values(chosen.iter().map(|one| &one.variables)));
     summary.notes.extend(notes::of_log(read));
+    if let Some(traced) = read.trace.take() {
+        let made = trace::file(read, traced, making, is_simple, &mut mask)?;
+        files.insert(TRACE_FILE.to_string(), made.bytes);
+        summary.notes.push(made.note);
+        summary.n_masked = (mask.n_masked, mask.n_secrets);
+    }
 
     let (statements, left_out) = lines::files(&read.forms, &reproduced, making.facts);
     let entries = entries(&chosen, &scaled.rates);

@@ -254,6 +254,7 @@ mod tests {
             is_inside: true,
             error: None,
             lacks_values: false,
+            number: 0,
         };
         CutTransaction { session: 0, steps: word.bytes().map(step).collect(), is_block: false }
     }

@@ -229,6 +229,7 @@ mod tests {
                 is_inside: true,
                 error: id.ends_with('!').then_some(*b"23505"),
                 lacks_values: false,
+                number: 0,
             };
             let role = match text.len() {
                 1 => StatementRole::Work(Kind::Select),

@@ -1,7 +1,9 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
+use model::directory::{TraceReplay, WorkloadDirectory};
 use model::load::{LoadSpec, Protocol};
 use wire::message;
+use workload::directories;
 use workload::directories::classes::{Classes, Pause};
 use workload::script::declared::{Declared, TRIES_MAX};
 use workload::{
@@ -105,7 +107,7 @@ impl Scripts {
         let retry = programs().map(|program| states(program, |of| &of.retry)).collect();
         let names: Vec<(&str, u32)> = load.scripts.iter().map(|of| (of.name.as_str(), of.weight)).collect();
         let (classes, think) = match bundle.instance() {
-            None => (None, vec![None; bundle.programs.len()]),
+            None => (classes_of_trace(load)?, vec![None; bundle.programs.len()]),
             Some(instance) => {
                 let pause = |(name, _): &(&str, u32)| {
                     let mut transactions = instance.transactions().iter();
@@ -374,6 +376,22 @@ impl Scripts {
 }
 
 /// The programs of a load: its scripts, or the transactions of a built-in workload.
+/// The directory whose trace the load replays, if it does.
+fn traced(load: &LoadSpec) -> Option<(&WorkloadDirectory, &TraceReplay)> {
+    let directory = load.directory.as_deref()?;
+    Some((directory, directory.replay.as_ref()?))
+}
+
+fn classes_of_trace(load: &LoadSpec) -> Result<Option<Classes>, String> {
+    match traced(load) {
+        None => Ok(None),
+        Some((directory, _)) => {
+            let instance = directories::instance(directory, &load.defines)?;
+            Classes::of_trace(&instance, load.n_clients)
+        }
+    }
+}
+
 fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
     match load.profiles {
         Some(profiles) => {
@@ -392,6 +410,9 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
         None => {
             let sources: Vec<(&str, &str, u32)> =
                 load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
+            if let Some((directory, replay)) = traced(load) {
+                return Bundle::replaying(&sources, directory, replay);
+            }
             let dialect = if load.values_as_pgbench { Dialect::Pgbench } else { Dialect::Exact };
             let bundle = Bundle::from_scripts(&sources, &load.defines, load.directory.as_deref())?;
             Ok(bundle.speaking(dialect))

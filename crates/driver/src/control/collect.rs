@@ -8,11 +8,13 @@ use std::time::Duration;
 use model::load::drive::{Done, DriveCommand, DriverLine, LoadEnding};
 use model::load::interval::Connects;
 use model::telemetry::event::{Event, EventKind};
+use workload::emulator::traced::TracedFigures;
 
 use crate::clock::{self, Nanos};
 use crate::control::commands::{Commands, ParentInput};
 use crate::control::merge::Merger;
 use crate::control::output::{Failure, Outbox};
+use crate::control::traced;
 use crate::tally::{IntervalTally, SqlState, sqlstate_text};
 use crate::thread::controls::Controls;
 use crate::thread::order::OrderedLoad;
@@ -39,6 +41,8 @@ pub(crate) struct Collector<'a> {
     stopped: bool,
     done: Done,
     messages: BTreeMap<SqlState, String>,
+    /// What clients of a trace have seen.
+    traced: Vec<TracedFigures>,
     end: Nanos,
 }
 
@@ -78,8 +82,10 @@ impl<'a> Collector<'a> {
                 lines_dropped: 0,
                 committed_by_slice: Vec::new(),
                 sessions: None,
+                replayed: None,
             },
             messages: BTreeMap::new(),
+            traced: Vec::new(),
             end: 0,
         }
     }
@@ -215,6 +221,7 @@ impl<'a> Collector<'a> {
         for (sum, n) in self.done.committed_by_slice.iter_mut().zip(finished.committed_by_slice) {
             *sum += n;
         }
+        self.traced.extend(finished.traced);
         if let Some(sessions) = finished.sessions {
             self.done.sessions.get_or_insert_default().add(sessions);
         }
@@ -244,6 +251,7 @@ impl<'a> Collector<'a> {
         (self.done.n_lost, self.done.outage_ns_total) = (lost, outage_ns);
         self.done.messages =
             self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
+        self.done.replayed = traced::outcome(std::mem::take(&mut self.traced));
         assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);
         self.done.lines_dropped = self.outbox.n_dropped();
         Ok(self.outbox.say_last(&DriverLine::Done(Box::new(self.done.clone())))?)

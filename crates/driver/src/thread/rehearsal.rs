@@ -51,8 +51,8 @@ pub(crate) struct RehearsedLoad {
 
 impl RehearsedLoad {
     /// The load that is rehearsed for `order`, with the same `poller`. `None` where rehearsals are useless or might do
-    /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
-    /// take turns with another load, which has the machine meanwhile.
+    /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, traces, whose transactions
+    /// run once, and loads that take turns with another load, which has the machine meanwhile.
     pub(crate) fn new(order: &OrderedLoad, poller: PollerChoice) -> Option<RehearsedLoad> {
         let OrderedLoad { load, scripts, .. } = order;
         let is_shell = |command: &ScriptCommand| {
@@ -62,7 +62,8 @@ impl RehearsedLoad {
         let is_plain = programs.all(|program| {
             program.transaction.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
         });
-        if load.busy_poll_us == 0 || load.turns.is_some() || scripts.fetches || !is_plain {
+        let is_traced = load.directory.as_ref().is_some_and(|directory| directory.replay.is_some());
+        if load.busy_poll_us == 0 || is_traced || load.turns.is_some() || scripts.fetches || !is_plain {
             return None;
         }
         let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };

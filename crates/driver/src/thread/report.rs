@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::load::execution::ExecutionLine;
 use model::load::sessions::SessionSettings;
 use model::telemetry::event::Event;
+use workload::emulator::traced::TracedFigures;
 
 use crate::clock::Nanos;
 use crate::tally::{IntervalTally, SqlState};
@@ -64,4 +65,6 @@ pub(crate) struct Finished {
     pub(crate) messages: BTreeMap<SqlState, String>,
     /// See [`model::load::drive::Done::sessions`].
     pub(crate) sessions: Option<SessionSettings>,
+    /// What clients of a trace have seen.
+    pub(crate) traced: Vec<TracedFigures>,
 }

@@ -8,7 +8,9 @@ use dataset::session::STOPPED;
 
 /// State of a run whose driver reported everything, and the reason if it is not complete.
 pub(crate) fn state_and_reason(done: &Done, case: &Case) -> (RunState, String) {
-    let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
+    let replay = case.workload.directory.as_ref().and_then(|directory| directory.replay.as_ref());
+    let of_clients = || case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
+    let asked = replay.map(|replay| replay.n_transactions).or_else(of_clients);
     match done.ending {
         LoadEnding::ConnectionsLost => {
             let how = if done.may_have_lost_connections() { "lost its connection" } else { "was aborted" };

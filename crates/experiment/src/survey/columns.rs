@@ -20,6 +20,10 @@ pub(super) fn expect_set(
     workload: &WorkloadSpec,
     bundle: &Bundle,
 ) -> Result<Vec<String>> {
+    if workload.directory.as_ref().is_some_and(|directory| directory.replay.is_some()) {
+        // Each execution of a trace has its values.
+        return Ok(Vec::new());
+    }
     let defines = scripts::variables(workload);
     let sources: Vec<&str> = workload.scripts.iter().map(|script| script.source.as_str()).collect();
     let mut known = CompiledScripts::without_columns(bundle, &sources, defines.keys().map(String::as_str));

@@ -15,6 +15,7 @@ use crate::load::hands::AgentAnswer;
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
 use crate::load::pages::PagesLine;
+use crate::load::replayed::ReplayedTrace;
 use crate::load::sessions::SessionSettings;
 use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
@@ -266,6 +267,9 @@ pub struct Done {
     /// With [`LoadSpec::ask_settings`]: what sessions reported of their settings after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionSettings>,
+    /// How the replay of a trace went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<ReplayedTrace>,
 }
 
 /// SQLSTATEs, or their prefixes, that end a session: connection exceptions, the server's shutdown or crash, session

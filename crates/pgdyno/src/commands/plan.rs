@@ -431,6 +431,13 @@ fn search(case: &Case) -> Option<String> {
 
 /// The duration of a run's load.
 fn length(case: &Case) -> String {
+    if let Some(replay) = case.workload.directory.as_ref().and_then(|directory| directory.replay.as_ref()) {
+        let (n, sessions, s) = (replay.n_transactions, replay.n_sessions, replay.length_s());
+        return format!(
+            "a trace of {n} transactions of {sessions} sessions in {s:.1} s, {} times as fast",
+            replay.speed
+        );
+    }
     match case.workload.transactions {
         Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
         None => {

@@ -102,6 +102,7 @@ mod terminals;
 mod tool;
 mod tour;
 mod tpcc;
+mod traces;
 mod traps;
 mod truth;
 mod unlogged;

@@ -2,6 +2,7 @@
 //! it began with. That replay has to be faithful to it.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use capture::statistics::SourceStatistics;
@@ -9,7 +10,7 @@ use model::run::RunData;
 use serde_json::{Value, json};
 use testbed::{ClusterOptions, TestServer};
 
-use crate::tool::{Place, expect_sound, wait_until};
+use crate::tool::{Place, bin_dir_of, expect_sound, wait_until};
 
 /// The role of the loads, which owns their databases and nothing else.
 const ROLE: &str = "app";
@@ -41,6 +42,11 @@ struct Captured {
 impl Source {
     /// Starts a server, with data that `fill` puts into its database `source`.
     fn start(destination: &str, fill: impl FnOnce(&Source)) -> Source {
+        Source::start_on(None, destination, fill)
+    }
+
+    /// The same on the release whose programs are in a directory.
+    fn start_on(bin_dir: Option<&Path>, destination: &str, fill: impl FnOnce(&Source)) -> Source {
         let destination_setting = format!("log_destination={destination}");
         let prefix_setting = format!("log_line_prefix={PREFIX}");
         let collector =
@@ -56,7 +62,8 @@ impl Source {
             &prefix_setting,
             &destination_setting,
         ];
-        let server = TestServer::start(&ClusterOptions { settings: &settings, ..ClusterOptions::default() });
+        let options = ClusterOptions { settings: &settings, bin_dir, ..ClusterOptions::default() };
+        let server = TestServer::start(&options);
         let log = match destination {
             "csvlog" => Some("data/log/run.csv"),
             "jsonlog" => Some("data/log/run.json"),
@@ -114,8 +121,12 @@ impl Source {
         self.place.run(&args).expect(0);
     }
 
-    /// Captures what sessions with these options did.
+    /// Captures what sessions with these options did, with values in clear.
     fn captured(&self, options: &[&str]) -> Captured {
+        self.captured_as("values", options)
+    }
+
+    fn captured_as(&self, privacy: &str, options: &[&str]) -> Captured {
         let here = match self.log {
             Some(log) => {
                 let here = self.place.path("log");
@@ -135,7 +146,7 @@ impl Source {
         };
         let window = format!("{}/{}", instant(from_us), instant(to_us));
         let copy = self.server.admin_target("replay");
-        let args = ["capture", "log", here.to_str().unwrap(), "--stats", "stats.zst", "--privacy", "values"];
+        let args = ["capture", "log", here.to_str().unwrap(), "--stats", "stats.zst", "--privacy", privacy];
         let more =
             ["--window", &window, "--database", "source", "--server", &copy, "--json", "-o", "captured"];
         let made = self.place.run(&[&args[..], &more[..], options].concat()).expect(0);
@@ -351,4 +362,60 @@ fn counters_alone_give_an_approximation_of_what_each_statement_does() {
     let refused =
         source.place.run(&["capture", "statements", "nothing", "--server", &copy, "-o", "x"]).expect(1);
     assert!(refused.stderr.contains("cannot read `nothing`"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_hashed_sample_of_one_transaction_in_a_hundred_comes_back_on_another_release_at_the_rates_of_the_counters()
+ {
+    /// It is a parameter, as a person's name would be.
+    const PERSONAL: &str = "quagga-owner";
+    let programs = bin_dir_of("18");
+    let source = Source::start_on(Some(&programs), "csvlog", |source| fill(source, "tpcb", "1"));
+    let pay = "\\set aid random(1, 100000)\n\\set delta random(1, 9)\nBEGIN;\n\
+               UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+               INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, filler) VALUES (1, 1, :aid, :delta, now(), :owner);\nEND;\n";
+    let look = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+    let scripts = [("pay.sql", pay, 1), ("look.sql", look, 1)];
+    let scripts =
+        scripts.map(|(name, text, weight)| format!("{}@{weight}", source.place.write(name, text).display()));
+    source.server.execute("postgres", "alter system set log_transaction_sample_rate = 0.01");
+    source.server.execute("postgres", "select pg_reload_conf()");
+    let owner = format!("owner={PERSONAL}");
+    let options = ["-Mprepared", "-R2000", "-D", &owner, "-f", &scripts[0], "-f", &scripts[1]];
+    pgbench(&source, &options, "SELECT abalance%");
+    source.log_nothing();
+
+    let captured = source.captured_as("hashed", &["--user", ROLE, "--application", "pgbench"]);
+    let shapes = captured.shapes();
+    let n = |n_statements: usize| shapes.iter().find(|one| one.0 == n_statements).map_or(0, |one| one.1);
+    assert_eq!(shapes.len(), 2, "{shapes:?}");
+    // Half of the load is each kind, which so few sampled transactions would tell to 50 %, and the counters to 5 %.
+    let rate = |n_statements: usize| {
+        let of = |one: &&Value| one["statements"].as_array().unwrap().len() == n_statements;
+        captured.templates().iter().find(of).unwrap()["rate"].as_f64().unwrap()
+    };
+    let ratio = rate(1) / rate(4);
+    assert!((0.93..1.07).contains(&ratio), "{ratio} from {shapes:?}");
+    let n_all = (4.0 * (rate(1) + rate(4))).round() as u64;
+    expect_binomial(n(1) + n(4), n_all, 0.01);
+    assert_eq!(captured.summary["privacy"], "hashed");
+    assert!(captured.summary["values_masked"].as_u64().unwrap() > 0, "{:#}", captured.summary);
+    expect_nowhere(&source.place.path("captured"), PERSONAL);
+    // Selects clean up behind updates, the more the longer the load has run: the replay is as old, on average, as the load was.
+    source.expect_faithful("7s");
+}
+
+/// Fails if a file of a directory has a text, packed or not.
+fn expect_nowhere(dir: &Path, text: &str) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            expect_nowhere(&path, text);
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let unpacked = zstd::decode_all(&bytes[..]).unwrap_or(bytes);
+        let is_there = unpacked.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!is_there, "{} has captured values", path.display());
+    }
 }

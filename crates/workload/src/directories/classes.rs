@@ -109,6 +109,20 @@ impl Classes {
         }
     }
 
+    /// The class of all clients of a directory's trace: sessions with the settings of the directory's first class.
+    ///
+    /// # Errors
+    /// When the directory is wrong.
+    pub fn of_trace(instance: &Instance, n_clients: u32) -> Result<Option<Classes>, String> {
+        let Some(session) = instance.sessions().first() else { return Ok(None) };
+        let transactions = instance.transactions().iter();
+        let scripts: Vec<(&str, u32)> = transactions.map(|one| (one.name.as_str(), one.weight)).collect();
+        let is_alone = instance.sessions().len() == 1;
+        let settings = Class::of_session(instance, session, &scripts, is_alone)?.settings;
+        let class = Class { weights: vec![1], settings, ..Class::default() };
+        Classes::new(vec![(class, ClassSize::Share(1.0))], n_clients).map(Some)
+    }
+
     /// Spreads the clients over the classes: evenly, so that each thread has clients of all classes.
     ///
     /// # Errors

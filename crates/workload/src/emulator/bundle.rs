@@ -6,6 +6,7 @@ use std::sync::Arc;
 use generator::{Instance, OptionValue};
 
 use crate::emulator::builtins::Builtins;
+use crate::emulator::traced::TracedLoad;
 use crate::objects::schema::Schema;
 use crate::random::{Prng, by_weight};
 use crate::script::declared::Declared;
@@ -42,6 +43,8 @@ pub struct Bundle {
     pub(crate) instance: Option<Arc<Instance>>,
     /// Variables whose texts are literals.
     pub(crate) texts: Vec<VariableId>,
+    /// The trace that clients replay instead of choosing scripts.
+    pub(crate) traced: Option<Arc<TracedLoad>>,
 }
 
 impl Bundle {
@@ -99,7 +102,8 @@ impl Bundle {
         let weights = scripts.iter().map(|(_, _, weight)| *weight).collect();
         let dialect = Dialect::default();
         let instance = instance.cloned();
-        Ok(Bundle { programs, weights, variables, dialect, weight_total, builtins: None, instance, texts })
+        let (builtins, traced) = (None, None);
+        Ok(Bundle { programs, weights, variables, dialect, weight_total, builtins, instance, texts, traced })
     }
 
     /// The same scripts with other rules for variables without a value.
@@ -115,8 +119,8 @@ impl Bundle {
         let weight_total = weights.iter().copied().map(i64::from).sum();
         let variables = Arc::clone(&programs[0].variables);
         let (dialect, builtins) = (Dialect::default(), Some(builtins));
-        let (instance, texts) = (None, Vec::new());
-        Bundle { programs, weights, variables, dialect, weight_total, builtins, instance, texts }
+        let (instance, texts, traced) = (None, Vec::new(), None);
+        Bundle { programs, weights, variables, dialect, weight_total, builtins, instance, texts, traced }
     }
 
     /// The workload directory whose transactions the scripts are.

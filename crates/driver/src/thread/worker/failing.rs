@@ -55,7 +55,9 @@ impl Worker<'_> {
         self.count_statement_error(index, state);
         let client = &self.setup.clients[index];
         let (scripts, script) = (self.setup.scripts, client.transaction.script);
-        let is_expected = scripts.expects(script, state);
+        let is_refusal = scripts.expects(script, state);
+        let is_expected = self.is_foreseen(index, state, is_refusal) || is_refusal;
+        let client = &self.setup.clients[index];
         let goes_on = client.transaction.cancelled.is_some()
             || is_retryable(state)
             || is_expected
@@ -97,6 +99,15 @@ impl Worker<'_> {
         self.flush(index);
     }
 
+    /// Whether the source of a trace had this error here, too. What was cancelled at the end of the load says nothing.
+    fn is_foreseen(&mut self, index: usize, state: SqlState, is_refusal: bool) -> bool {
+        let client = &mut self.setup.clients[index];
+        if client.transaction.cancelled.is_some() {
+            return false;
+        }
+        client.emulator.traced().is_some_and(|traced| traced.failed(&sqlstate_text(&state), is_refusal))
+    }
+
     /// Counts an error with the statement that it is of. What was cancelled at the end of the load has none.
     fn count_statement_error(&mut self, index: usize, state: SqlState) {
         let client = &self.setup.clients[index];
@@ -135,7 +146,8 @@ impl Worker<'_> {
             self.report_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);
         }
-        if self.setup.scripts.expects(client.transaction.script, state) {
+        let is_foreseen = client.emulator.traced().is_some_and(|traced| traced.has_foreseen());
+        if is_foreseen || self.setup.scripts.expects(client.transaction.script, state) {
             tally.counts.expected += 1;
             self.log(index, TransactionOutcome::Expected, now);
             return self.rest(index, now);

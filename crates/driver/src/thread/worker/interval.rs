@@ -1,9 +1,10 @@
 //! The end of each second and of the load: the counts go to the control loop.
 
 use model::load::execution::ExecutionEnd;
+use workload::emulator::traced::{TracedClient, TracedFigures};
 
 use super::Worker;
-use crate::client::State;
+use crate::client::{Client, State};
 use crate::clock::{self, Nanos, SECOND_NS};
 use crate::tally::{IntervalTally, LOST};
 use crate::thread::report::{Finished, Report, ThreadInterval};
@@ -118,6 +119,7 @@ impl Worker<'_> {
             unanswered_ns,
             messages: std::mem::take(&mut self.record.messages),
             sessions,
+            traced: self.setup.clients.iter_mut().filter_map(take_traced).collect(),
         };
         self.report(Report::Finished(Box::new(finished)));
     }
@@ -191,4 +193,9 @@ impl Worker<'_> {
         counts.skipped += backlog;
         backlog
     }
+}
+
+/// What a client of a trace has seen.
+fn take_traced(client: &mut Client) -> Option<TracedFigures> {
+    client.emulator.traced().map(TracedClient::take_figures)
 }

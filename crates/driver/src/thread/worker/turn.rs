@@ -158,6 +158,9 @@ impl Worker<'_> {
             let scripts = self.setup.scripts;
             let client = &mut self.setup.clients[index];
             let program = &scripts.bundle.programs[client.transaction.script];
+            if let Some(traced) = client.emulator.traced() {
+                traced.see(*now);
+            }
             let action = if self.setup.load.time_commands || self.setup.load.trace {
                 self.step_watched(index, now)
             } else {
@@ -170,6 +173,11 @@ impl Worker<'_> {
             match action {
                 Ok(Action::Send { statement }) if !client.exchange.pipeline.is_on => {
                     client.transaction.statement = statement;
+                    if let Some(traced) = client.emulator.traced() {
+                        let waited_ns = traced.take_waited_ns();
+                        client.transaction.due += waited_ns;
+                        client.transaction.started += waited_ns;
+                    }
                     self.send(index, *now);
                     return Turn::Waits;
                 }
@@ -403,6 +411,9 @@ impl Worker<'_> {
     #[inline(always)]
     pub(super) fn log(&mut self, index: usize, outcome: TransactionOutcome, now: Nanos) {
         self.setup.clients[index].record.n_ended += 1;
+        if let Some(traced) = self.setup.clients[index].emulator.traced() {
+            traced.ended();
+        }
         if self.setup.load.each_execution {
             self.report_execution(index, execution::end_of(outcome), now);
         }
@@ -434,6 +445,7 @@ impl Worker<'_> {
     pub(super) fn has_made_all(&self, index: usize) -> bool {
         let client: &Client = &self.setup.clients[index];
         self.setup.load.transactions_per_client.is_some_and(|n| client.record.n_ended >= n)
+            || client.emulator.is_finished()
     }
 
     /// The client has made all its transactions. If a session is to be asked when the load is over, the first one stays.

@@ -11,8 +11,8 @@ use model::workload::DirectoryName;
 
 use super::PlanResources;
 use crate::plan::design::choice::LevelChoice;
-use crate::plan::scripts::directories::DEFAULT_SCALE;
 use crate::plan::scripts::directories::chosen::{Chosen, ChosenDirectories, ChosenDirectory};
+use crate::plan::scripts::directories::{DEFAULT_SCALE, replay};
 
 /// What a case chooses of a directory.
 #[derive(Clone, Copy)]
@@ -51,7 +51,8 @@ impl DirectoryOfCase<'_> {
         let variant = self.name.variant.clone().or_else(|| choice.get(keys::VARIANT));
         let options: BTreeMap<String, String> = choice.get(keys::OPTIONS);
         let data_seed = choice.get(keys::DATA_SEED);
-        self.directories.get(self.section, self.name, Chosen { variant, options, scale, data_seed })
+        let replay = replay::asked(self.section);
+        self.directories.get(self.section, self.name, Chosen { variant, options, scale, data_seed, replay })
     }
 
     /// The least scale at which the tables take so many bytes; they grow evenly with it.

@@ -21,8 +21,8 @@ use super::PlanResources;
 use super::directory::DirectoryOfCase;
 use crate::plan::design::choice::LevelChoice;
 use crate::plan::problems::Problems;
-use crate::plan::scripts::directories::captured;
 use crate::plan::scripts::directories::chosen::{ChosenDirectories, ChosenDirectory};
+use crate::plan::scripts::directories::{captured, replay};
 use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
@@ -61,6 +61,10 @@ pub(super) fn workload_spec(
     if let Some(directory) = directory {
         problems.take(directory.expect_classes(n_clients));
     }
+    let pace =
+        problems.take(captured::resolved(choice.get(keys::PACE), directory.map(|of| &of.directory)))?;
+    let of_directory = directory.map(|directory| &directory.directory);
+    problems.take(replay::expect_fitting(section, of_directory, drivers.len(), pace));
     let own_protocol = directory.and_then(|directory| directory.protocol);
     let own_transactions = directory.and_then(|directory| directory.transactions);
     Some(WorkloadSpec {
@@ -71,7 +75,7 @@ pub(super) fn workload_spec(
         n_clients,
         n_threads,
         drivers,
-        pace: problems.take(captured::resolved(choice.get(keys::PACE), directory.map(|of| &of.directory)))?,
+        pace,
         only_reads: problems.take(only_reads(section, directory.is_some()))?,
         transactions: choice.get(keys::TRANSACTIONS).or(own_transactions),
         poller: choice.get(keys::POLLER),

@@ -4,12 +4,14 @@
 pub(crate) mod captured;
 pub(crate) mod chosen;
 mod files;
+pub(crate) mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use generator::{Directory, Instance, Problem};
+use model::directory::Replay;
 use model::directory::drawn::WorkloadFiles;
 use model::experiment::WorkloadSection;
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
@@ -37,15 +39,19 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
             files::find_draws(known, &dir.join(place));
             continue;
         }
-        if let Some(texts) = problems.take(files_of(place, dir)) {
-            workload.directories.insert(place.to_string(), texts);
+        let Some(mut texts) = problems.take(files_of(place, dir)) else { continue };
+        if workload.replay == Some(Replay::Trace) {
+            let added = files::add_trace(&mut texts, &dir.join(place));
+            problems.take(added.map_err(|why| format!("workload directory `{place}`: {why}")));
         }
+        workload.directories.insert(place.to_string(), texts);
     }
     captured::name_archive(workload);
     for name in names.iter().filter(|name| workload.directories.contains_key(&name.place)) {
         let Some(found) = problems.take(chosen::found(workload, name)) else { continue };
         for chosen in choices(workload, name) {
-            problems.take(ChosenDirectory::new(&found, &name.place, &chosen).map(drop));
+            let made = problems.take(ChosenDirectory::new(&found, &name.place, &chosen));
+            problems.take(made.map_or(Ok(()), |made| replay::check(&made.directory)));
         }
     }
 }
@@ -85,7 +91,13 @@ pub fn directory_at(place: &str, dir: &Path) -> Result<Directory, String> {
 pub fn workload_at(name: &DirectoryName, scale: u32, dir: &Path) -> Result<WorkloadSpec, String> {
     let directories = BTreeMap::from([(name.place.clone(), files_of(&name.place, dir)?)]);
     let section = WorkloadSection { directories, ..WorkloadSection::default() };
-    let chosen = Chosen { variant: name.variant.clone(), options: BTreeMap::new(), scale, data_seed: None };
+    let chosen = Chosen {
+        variant: name.variant.clone(),
+        options: BTreeMap::new(),
+        scale,
+        data_seed: None,
+        replay: None,
+    };
     let ChosenDirectory { directory, scripts, .. } =
         ChosenDirectory::new(&chosen::found(&section, name)?, &name.place, &chosen)?;
     Ok(WorkloadSpec {
@@ -131,6 +143,7 @@ fn choices(workload: &WorkloadSection, name: &DirectoryName) -> Vec<Chosen> {
         options: options.clone(),
         scale,
         data_seed: workload.data_seed,
+        replay: replay::asked(workload),
     };
     let mut all: Vec<Chosen> =
         variants.iter().flat_map(|variant| scales.iter().map(move |scale| first(variant, *scale))).collect();
@@ -153,6 +166,8 @@ pub struct AskedLoad {
     pub is_counted: bool,
     /// Whether it is to arrive at the rate at which it was captured.
     pub is_captured: bool,
+    /// How long its trace takes, seconds.
+    pub replay_s: Option<u32>,
 }
 
 /// What the directories of a workload that was read ask of a load.
@@ -171,6 +186,7 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
         n_clients: if is_common(|load| load.n_clients.unwrap_or(0)) { first.n_clients } else { None },
         is_counted: first.is_counted && is_common(|load| load.is_counted.into()),
         is_captured: first.is_captured && is_common(|load| load.is_captured.into()),
+        replay_s: first.replay_s,
     }
 }
 

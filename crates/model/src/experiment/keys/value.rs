@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::directory::{Replay, Speed};
 use crate::experiment::case::workload::WorkloadName;
 use crate::experiment::case::{Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls};
 use crate::experiment::driver::DriverSpec;
@@ -273,6 +274,8 @@ single!(
     OnLostConnection,
     PoolerAdmin,
     DataChoice,
+    Replay,
+    Speed,
     RestoreFrom,
     DirectoryTexts,
     Selector,

@@ -8,6 +8,7 @@ use super::option::KeyOption;
 use super::row::{Differs, KeyKind, SETTING, of_place, row};
 use super::section;
 use crate::directory::drawn::WorkloadFiles;
+use crate::directory::{Replay, Speed};
 use crate::experiment::case::workload::{WorkloadName, name};
 use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think};
 use crate::experiment::keys::levels::Levels;
@@ -115,6 +116,19 @@ section! {
         ONLY_READS = only_reads: Option<bool>,
             row(KeyKind::Flag, "`false`")
                 .given_by(KeyOption::switch("only-reads", true, "Sessions of the load only read: transactions of a workload directory that would write are left out and counted"));
+
+        /// how a captured workload is run: `modelled`, which draws its transactions, or `trace`, which runs each of them once in the sessions, in
+        /// the order and at the pace of the source; the directory needs a trace (`pgdyno capture log --trace`)
+        #[serde(skip_serializing_if = "Option::is_none")]
+        REPLAY = replay: Option<Replay>,
+            row(KeyKind::Words(&Replay::WORDS), "`modelled`")
+                .given_by(KeyOption::text("replay", "HOW", "How a captured workload is run: modelled, or trace, each transaction once as at the source [default: modelled]"));
+
+        /// how many times as fast as the source a trace is replayed, 0.001 to 1000
+        #[serde(skip_serializing_if = "Option::is_none")]
+        SPEED = speed: Option<Speed>,
+            row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "1")
+                .given_by(KeyOption::quantity("speed", "N", "How many times as fast as the source a trace is replayed [default: 1]"));
 
         /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),

@@ -340,7 +340,8 @@ mod tests {
         assert_eq!(offered(&command, "ramp-up"), ["auto"]);
         assert_eq!(offered(&command, "measure"), Vec::<String>::new());
         let help = command.clone().render_long_help().to_string();
-        assert_eq!(help.matches("possible values").count(), 1, "{help}");
+        assert_eq!(offered(&command, "replay"), ["modelled", "trace"]);
+        assert_eq!(help.matches("possible values").count(), 2, "{help}");
 
         let command = Command::new("run").arg(Arg::new("set").long("set").value_parser(assignments()));
         let all = offered(&command, "set");

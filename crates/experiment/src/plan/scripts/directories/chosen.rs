@@ -17,7 +17,8 @@ use model::load::execution::EXECUTIONS_MAX;
 use model::workload::DirectoryName;
 use workload::directories::classes::Classes;
 
-use crate::plan::scripts::directories::{AskedLoad, builtin, captured, compiled, problems_of};
+use crate::plan::scripts::directories::replay::ReplaySpeed;
+use crate::plan::scripts::directories::{AskedLoad, builtin, captured, compiled, problems_of, replay};
 use crate::plan::scripts::sha256;
 
 /// A choice among what a directory has.
@@ -29,6 +30,8 @@ pub(crate) struct Chosen {
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) scale: u32,
     pub(crate) data_seed: Option<u64>,
+    /// The speed of its trace, if that is replayed.
+    pub(crate) replay: Option<ReplaySpeed>,
 }
 
 /// A directory with what is chosen of it.
@@ -41,7 +44,9 @@ pub(crate) struct ChosenDirectory {
     pub(crate) protocol: Option<Protocol>,
     /// Transactions of each client, if the variant ends after so many, and nobody says how many.
     pub(crate) transactions: Option<u64>,
-    instance: Arc<Instance>,
+    /// Clients that it must have, if it is a trace.
+    pub(super) n_clients: Option<u32>,
+    pub(super) instance: Arc<Instance>,
 }
 
 /// The file that only people read.
@@ -66,7 +71,11 @@ impl ChosenDirectory {
         };
         let protocol = manifest.defaults.protocol.as_deref().and_then(|word| word.parse().ok());
         let (scripts, transactions) = (scripts(&instance), transactions(&instance));
-        Ok(ChosenDirectory { directory, scripts, protocol, transactions, instance })
+        let made = ChosenDirectory { directory, scripts, protocol, transactions, n_clients: None, instance };
+        match chosen.replay {
+            Some(speed) => replay::of_trace(made, speed),
+            None => Ok(made),
+        }
     }
 
     /// Whether it makes no data.
@@ -91,6 +100,9 @@ impl ChosenDirectory {
                 self.directory.name
             ));
         }
+        if let Some(trace) = &self.directory.replay {
+            return replay::expect_clients(trace, self.n_clients, n_clients);
+        }
         let classes = Classes::of_directory(&self.instance, &scripts, n_clients);
         classes.map(drop).map_err(|why| format!("workload directory `{}`: {why}", self.directory.name))
     }
@@ -110,6 +122,9 @@ pub(super) fn found(section: &WorkloadSection, name: &DirectoryName) -> Result<D
 
 /// The load that a choice among a directory asks for; `None` if it is wrong, which planning reports.
 pub(super) fn asked_load(found: &Directory, place: &str, chosen: &Chosen) -> Option<AskedLoad> {
+    if chosen.replay.is_some() {
+        return replay::asked_load(&ChosenDirectory::new(found, place, chosen).ok()?);
+    }
     let instance = instance(place, found, chosen).ok()?;
     let is_counted = transactions(&instance).is_some();
     let source = captured::from(&instance);
@@ -117,6 +132,7 @@ pub(super) fn asked_load(found: &Directory, place: &str, chosen: &Chosen) -> Opt
         n_clients: n_clients(&instance).or_else(|| captured::n_clients(source.as_ref())),
         is_counted,
         is_captured: captured::has_rate(source.as_ref()) && !is_counted,
+        replay_s: None,
     })
 }
 
@@ -142,6 +158,7 @@ pub fn as_planned(place: &str, found: &Directory, instance: &Instance) -> Worklo
         draws_from: (!found.contents().is_empty()).then(|| place.to_string()),
         draws: DrawnFiles(found.contents().clone()),
         captured: captured::from(instance),
+        replay: None,
         texts: texts.map(|(name, text)| (name.clone(), text.clone())).collect(),
     }
 }
@@ -241,7 +258,7 @@ fn has_classes(instance: &Instance) -> bool {
 }
 
 fn instance(place: &str, directory: &Directory, chosen: &Chosen) -> Result<Arc<Instance>, String> {
-    let Chosen { variant, options, scale, data_seed } = chosen.clone();
+    let Chosen { variant, options, scale, data_seed, replay: _ } = chosen.clone();
     let choice = Choice { variant, options, scale, data_seed };
     Instance::new(directory, &choice).map(Arc::new).map_err(|problems| words(place, &problems))
 }

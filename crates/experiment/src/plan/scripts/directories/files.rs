@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use generator::{PACKED_BYTES_MAX, draws_reference, is_draws_file, referenced_sha256};
 use model::directory::drawn::WorkloadFiles;
+use model::directory::trace::TRACE_FILE;
 use model::text::mark::unmarked;
 
 /// The file that says what the others are.
@@ -66,7 +67,8 @@ pub(super) fn files_at(path: &Path) -> Result<WorkloadFiles, String> {
 
 /// Captured rows that the texts of a directory refer to and that are not at hand, if its files are still where they were.
 pub(super) fn find_draws(files: &mut WorkloadFiles, path: &Path) {
-    let names: Vec<String> = files.texts.keys().filter(|name| is_draws_file(name)).cloned().collect();
+    let is_drawn = |name: &&String| is_draws_file(name) || *name == TRACE_FILE;
+    let names: Vec<String> = files.texts.keys().filter(is_drawn).cloned().collect();
     for name in names {
         let Some(hash) = referenced_sha256(&files.texts[&name]).map(str::to_string) else { continue };
         if files.draws.0.contains_key(&hash) {
@@ -77,6 +79,27 @@ pub(super) fn find_draws(files: &mut WorkloadFiles, path: &Path) {
             files.draws.0.extend(found.draws.0.into_iter().filter(|(of_found, _)| *of_found == hash));
         }
     }
+}
+
+/// Adds the trace of the directory at `path`, which only its replay needs.
+///
+/// # Errors
+/// In words, when there is none, or none that fits.
+pub(super) fn add_trace(files: &mut WorkloadFiles, path: &Path) -> Result<(), String> {
+    let file = path.join(TRACE_FILE);
+    if !file.exists() {
+        return Err(format!(
+            "`{TRACE_FILE}` is missing; capture it with `pgdyno capture log --trace`, or leave workload.replay out"
+        ));
+    }
+    add_draws(files, TRACE_FILE, &file)?;
+    let packed = files.draws.0.values().map(|bytes| bytes.len()).fold(0, usize::saturating_add);
+    if packed as u64 > PACKED_BYTES_MAX {
+        return Err(format!(
+            "`draws` and `{TRACE_FILE}` have {packed} bytes; they are sent to the driver, and have at most {PACKED_BYTES_MAX}"
+        ));
+    }
+    Ok(())
 }
 
 /// Adds captured rows, for which a text stands that has their hash.

@@ -89,6 +89,9 @@ fn read_files(args: &CaptureLogArgs, choice: WindowChoice) -> Result<(ReadLog, L
         applications: args.application.clone(),
     };
     let mut sink = LogReader::new(choice).with_sessions(sessions);
+    if args.trace {
+        sink = sink.with_trace();
+    }
     // One file is open at a time; one that is missing is said before any is read.
     for path in &args.files {
         ensure!(path.exists(), "there is no file `{}`", path.display());

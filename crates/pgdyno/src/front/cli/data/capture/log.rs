@@ -49,6 +49,9 @@ pub(crate) struct CaptureLogArgs {
     /// environment. Nothing is executed or changed there.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
+    /// Also keep each transaction by itself, with its session, its instant and its values, for `pgdyno run --replay trace`.
+    #[arg(long)]
+    pub(crate) trace: bool,
     /// The workload directory, which must not exist, or be empty.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,

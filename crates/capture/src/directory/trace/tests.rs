@@ -1,0 +1,172 @@
+//! Streams of statements in, traces out: clients, pauses, gates, masks, and what gives no trace.
+
+use std::collections::BTreeMap;
+
+use model::directory::trace::{TRACE_FILE, Trace};
+
+use crate::directory::{Making, make};
+use crate::log::{BatchPart, ExecutedStatement, LoggedSession, LoggedValue, Protocol, StatementSink};
+use crate::privacy::Privacy;
+use crate::reader::{LogReader, WindowChoice};
+
+/// 2024-02-29 12:00 UTC.
+const BEGAN_US: i64 = 1_709_208_000_000_000;
+
+/// A statement of a session at a time, for 100 µs.
+fn statement(session: u32, text: &str, parameters: &[&str], at_us: i64) -> ExecutedStatement {
+    let value = |text: &&str| match text.strip_suffix("...") {
+        Some(text) => LoggedValue::Truncated(text.to_string()),
+        None => LoggedValue::Text(text.to_string()),
+    };
+    ExecutedStatement {
+        session,
+        start_us: BEGAN_US + at_us,
+        duration_us: Some(100),
+        parse_us: 0,
+        bind_us: 0,
+        protocol: Protocol::Extended,
+        text: text.to_string(),
+        parameters: parameters.iter().map(value).collect(),
+        transaction: None,
+        xid: 0,
+        query_id: 0,
+        error: None,
+        batch: BatchPart::ALONE,
+        is_fetch: false,
+    }
+}
+
+fn trace_of(all: Vec<ExecutedStatement>, privacy: Privacy) -> Result<Trace, String> {
+    let mut reader = LogReader::new(WindowChoice::All).with_trace();
+    let sessions: std::collections::BTreeSet<u32> = all.iter().map(|one| one.session).collect();
+    sessions.iter().for_each(|id| reader.session_began(*id, &LoggedSession::default()));
+    all.into_iter().for_each(|one| reader.executed(one));
+    let making = Making {
+        name: "shop",
+        privacy,
+        key: [1; 32],
+        facts: &BTreeMap::new(),
+        statistics: None,
+        server: None,
+        system_identifier: None,
+        log: "test",
+        n_clients: None,
+    };
+    let made = make(&mut reader.finish(), &making).map_err(|error| format!("{error:#}"))?;
+    let text = String::from_utf8(zstd::decode_all(&made.files[TRACE_FILE][..]).unwrap()).unwrap();
+    Trace::read(&text)
+}
+
+const UPDATE: &str = "update t set a = $1 where id = $2";
+
+#[test]
+fn a_later_writer_of_a_key_waits_for_the_one_before_it() {
+    // Session 2 has begun before 1, and writes the key after 1 has ended; 3 writes another key.
+    let all = vec![
+        statement(2, "begin", &[], 0),
+        statement(1, "begin", &[], 1_000),
+        statement(1, UPDATE, &["5", "7"], 2_000),
+        statement(3, UPDATE, &["5", "8"], 2_500),
+        statement(1, "commit", &[], 3_000),
+        statement(2, UPDATE, &["6", "7"], 4_000),
+        statement(2, UPDATE, &["7", "7"], 5_000),
+        statement(2, "commit", &[], 9_000),
+        statement(3, "insert into t (id, a) values ($1, $2)", &["7", "1"], 10_000),
+        statement(3, "delete from t where id = $1", &["7"], 11_000),
+        statement(1, "insert into t (id, a) values ($1, $2)", &["7", "1"], 12_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    let gates: Vec<Vec<&[u32]>> = trace
+        .transactions
+        .iter()
+        .map(|one| one.statements.iter().map(|one| &one.gates[..]).collect())
+        .collect();
+    let none: &[u32] = &[];
+    // By beginnings: 2's block, 1's block, 3's update, its insert and delete, 1's insert after the delete.
+    assert_eq!(gates[0], [none, &[1], none, none], "{gates:?}");
+    assert_eq!((&gates[1], &gates[2]), (&vec![none; 3], &vec![none]));
+    // A row is added without waiting, unless somebody has removed it.
+    assert_eq!((&gates[3][..], &gates[4][..], &gates[5][..]), (&[none][..], &[none][..], &[&[4][..]][..]));
+    assert_eq!(trace.head.n_sessions, 3);
+}
+
+#[test]
+fn who_ended_later_is_waited_for_by_nobody() {
+    let all = vec![
+        statement(1, "begin", &[], 0),
+        statement(1, UPDATE, &["5", "7"], 1_000),
+        statement(2, UPDATE, &["6", "7"], 2_000),
+        statement(1, "commit", &[], 90_000),
+        statement(2, UPDATE, &["6", "7"], 200_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    let gates: Vec<u32> = trace
+        .transactions
+        .iter()
+        .flat_map(|one| &one.statements)
+        .flat_map(|one| one.gates.to_vec())
+        .collect();
+    assert_eq!(gates, Vec::<u32>::new());
+}
+
+#[test]
+fn sessions_that_follow_each_other_share_a_client() {
+    let all = vec![
+        statement(1, "select $1", &["1"], 0),
+        statement(2, "select $1", &["2"], 1_000),
+        statement(1, "select $1", &["3"], 2_000),
+        statement(3, "select $1", &["4"], 3_000),
+        statement(4, "select $1", &["5"], 4_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    let clients: Vec<u32> = trace.transactions.iter().map(|one| one.client).collect();
+    assert_eq!((clients, trace.head.n_clients, trace.head.n_sessions), (vec![0, 1, 0, 1, 0], 2, 4));
+    assert_eq!((trace.head.n_each_max, trace.head.length_us), (3, 4_100));
+}
+
+#[test]
+fn pauses_errors_and_frames_are_those_of_the_session() {
+    let mut failed = statement(1, "insert into t values ($1)", &["5"], 1_000);
+    failed.error = Some(*b"23505");
+    let mut parts = [statement(2, "select $1", &["1"], 50_000), statement(2, "select $1", &["2"], 50_100)];
+    (parts[0].batch, parts[1].batch) = (BatchPart { number: 1, of: 2 }, BatchPart { number: 2, of: 2 });
+    let [first, second] = parts;
+    let all =
+        vec![statement(1, "begin", &[], 0), failed, statement(1, "rollback", &[], 21_100), first, second];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    let statements = &trace.transactions[0].statements;
+    assert_eq!(statements[1].error.as_deref(), Some("23505"));
+    assert_eq!((statements[2].after_us, statements[2].pause_us), (21_100, 20_000));
+    let texts: Vec<&str> = trace.transactions[1]
+        .statements
+        .iter()
+        .map(|one| trace.forms[one.form as usize].text.as_str())
+        .collect();
+    assert_eq!(texts, ["begin", "select :v1", "select :v1", "end"]);
+}
+
+#[test]
+fn values_are_masked_and_what_is_cut_off_is_left_out() {
+    let insert = "insert into person (name, age) values ($1, $2)";
+    let all =
+        || vec![statement(1, insert, &["Quagga", "44"], 0), statement(1, insert, &["Quag...", "45"], 1_000)];
+    let clear = trace_of(all(), Privacy::Values).unwrap();
+    assert_eq!(clear.transactions.len(), 1);
+    assert_eq!(clear.transactions[0].statements[0].values[0].as_deref(), Some("Quagga"));
+    let hashed = trace_of(all(), Privacy::Hashed).unwrap();
+    let value = |at: usize| hashed.transactions[0].statements[0].values[at].as_deref().unwrap();
+    assert!(value(0) != "Quagga" && value(0).len() == 6 && value(1) == "44", "{hashed:?}");
+}
+
+#[test]
+fn a_log_that_tells_no_pace_gives_no_trace() {
+    let refused = |change: fn(&mut ExecutedStatement), expected: &str| {
+        let mut one = statement(1, "select $1", &["1"], 0);
+        change(&mut one);
+        let message = trace_of(vec![one], Privacy::Values).unwrap_err();
+        assert!(message.contains(expected) && message.contains("leave --trace out"), "{message}");
+    };
+    refused(|one| one.duration_us = None, "log_min_duration_statement");
+    // Its line was written at a whole second.
+    refused(|one| one.start_us -= 100, "whole seconds");
+}

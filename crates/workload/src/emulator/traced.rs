@@ -1,0 +1,539 @@
+//! A client of a trace: it runs its transactions once, in order, each not before its instant, and writes wait for the writers before them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use model::directory::trace::{TRACE_BYTES_MAX, TRACE_FILE, Trace, TraceStatement, TraceTransaction};
+use model::directory::{TraceReplay, WorkloadDirectory};
+
+use crate::action::{Action, NextTransaction};
+use crate::emulator::bundle::Bundle;
+use crate::script::declared::quote;
+use crate::script::program::ScriptCommand;
+use crate::script::statement::TextPiece;
+use crate::script::value::BoundParameter;
+use crate::script::variables::{VariableId, VariableTable};
+
+/// The name of the script that has all statements of a trace.
+pub const TRACE_SCRIPT: &str = "trace";
+/// Pauses of a client below this are the log's rounding: its times are milliseconds. As in captured transactions.
+const PAUSE_US_MIN: u64 = 2_000;
+/// How long a write waits for the writer before it. What takes longer has diverged.
+const WAIT_NS_MAX: u64 = 1_000_000_000;
+/// How often it looks.
+const LOOK_NS: u64 = 200_000;
+
+/// A trace that is replayed, shared by its clients.
+#[derive(Debug)]
+pub struct TracedLoad {
+    trace: Trace,
+    speed: f64,
+    has_gates: bool,
+    /// The transactions of each client.
+    by_client: Vec<Vec<u32>>,
+    /// Whether each transaction has ended.
+    ended: Box<[AtomicBool]>,
+    /// When the replay began, on the clock of the caller.
+    began_ns: OnceLock<u64>,
+    /// Which value each variable is.
+    slots: Vec<Option<usize>>,
+}
+
+impl TracedLoad {
+    fn new(trace: Trace, speed: f64, variables: &VariableTable) -> TracedLoad {
+        let mut by_client = vec![Vec::new(); trace.head.n_clients as usize];
+        for (number, transaction) in trace.transactions.iter().enumerate() {
+            by_client[transaction.client as usize].push(number as u32);
+        }
+        let slot = |name: &str| name.strip_prefix('v')?.parse::<usize>().ok()?.checked_sub(1);
+        TracedLoad {
+            ended: trace.transactions.iter().map(|_| AtomicBool::new(false)).collect(),
+            slots: variables.names().map(slot).collect(),
+            trace,
+            speed,
+            has_gates: true,
+            by_client,
+            began_ns: OnceLock::new(),
+        }
+    }
+
+    /// When something of the source happens here.
+    fn due_ns(&self, at_us: u64) -> u64 {
+        let began_ns = self.began_ns.get().copied().unwrap_or(0);
+        began_ns.saturating_add(self.scaled_ns(at_us))
+    }
+
+    fn scaled_ns(&self, us: u64) -> u64 {
+        (us as f64 * 1000.0 / self.speed) as u64
+    }
+}
+
+/// The unpacked trace of a directory.
+///
+/// # Errors
+/// In words, when it is not at hand or no trace; with its file.
+fn text_of(directory: &WorkloadDirectory) -> Result<String, String> {
+    let place = format!("{}/{TRACE_FILE}", directory.place_words());
+    let reference = directory.texts.get(TRACE_FILE).ok_or_else(|| {
+        format!("{place}: there is no trace; capture it with `pgdyno capture log --trace`, or leave --replay trace out")
+    })?;
+    let bytes = generator::referenced_sha256(reference).and_then(|hash| directory.draws.0.get(hash));
+    let bytes = bytes.ok_or_else(|| {
+        format!("{place}: the trace of this plan is not at hand; put the file back where it was")
+    })?;
+    generator::draws_unpacked(bytes, TRACE_BYTES_MAX as u64).map_err(|why| format!("{place}: {why}"))
+}
+
+/// The trace of a directory, read and checked.
+///
+/// # Errors
+/// What is wrong, with file and line.
+pub fn trace_of(directory: &WorkloadDirectory) -> Result<Trace, String> {
+    let text = text_of(directory)?;
+    Trace::read(&text).map_err(|why| format!("{}/{TRACE_FILE}: {why}", directory.place_words()))
+}
+
+/// The head and the statements of a directory's trace.
+///
+/// # Errors
+/// As [`trace_of`].
+pub fn outline_of(directory: &WorkloadDirectory) -> Result<Trace, String> {
+    let text = text_of(directory)?;
+    Trace::outline(&text).map_err(|why| format!("{}/{TRACE_FILE}: {why}", directory.place_words()))
+}
+
+/// The statements of a trace as one script.
+pub fn script_of(trace: &Trace) -> String {
+    trace.forms.iter().map(|form| format!("{};\n", form.text.trim_end_matches([';', ' ', '\n']))).collect()
+}
+
+impl Bundle {
+    /// The script of a trace, whose statements are all that it has.
+    ///
+    /// # Errors
+    /// A script that has anything else.
+    pub(crate) fn of_trace(scripts: &[(&str, &str, u32)]) -> Result<Bundle, String> {
+        let bundle = Bundle::compile(scripts, &BTreeMap::new()).map_err(|error| error.to_string())?;
+        let is_sql = |command: &ScriptCommand| matches!(command, ScriptCommand::Sql { .. });
+        let has_others = bundle.programs[0].commands.iter().any(|step| !is_sql(&step.command));
+        if bundle.programs.len() != 1 || has_others {
+            return Err(format!("{TRACE_FILE}: its statements are more than SQL; capture it again"));
+        }
+        Ok(bundle)
+    }
+
+    /// The script of a trace with the trace itself.
+    ///
+    /// # Errors
+    /// A trace that is none, or whose statements are others.
+    pub fn replaying(
+        scripts: &[(&str, &str, u32)],
+        directory: &WorkloadDirectory,
+        replay: &TraceReplay,
+    ) -> Result<Bundle, String> {
+        let mut bundle = Bundle::of_trace(scripts)?;
+        let trace = trace_of(directory)?;
+        let (n, wanted) = (bundle.programs[0].statements.len(), trace.forms.len());
+        if n != wanted || bundle.programs[0].commands.len() != n || scripts[0].1 != script_of(&trace) {
+            return Err(format!("{TRACE_FILE}: its {wanted} statements are read as {n}; capture it again"));
+        }
+        let of_form = |(statement, form): (
+            &crate::script::statement::Statement,
+            &model::directory::trace::TraceForm,
+        )| {
+            statement.parameters.iter().all(|variable| {
+                let name = bundle.variables.name(*variable);
+                let slot = name.strip_prefix('v').and_then(|number| number.parse::<usize>().ok());
+                slot.is_some_and(|slot| (1..=form.values.len()).contains(&slot))
+            })
+        };
+        if !bundle.programs[0].statements.iter().zip(&trace.forms).all(of_form) {
+            return Err(format!(
+                "{TRACE_FILE}: a statement names a value that it does not have; capture it again"
+            ));
+        }
+        bundle.traced = Some(Arc::new(TracedLoad::new(trace, replay.speed, &bundle.variables)));
+        Ok(bundle)
+    }
+}
+
+/// Counts and times of a client of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct TracedFigures {
+    /// How late each statement was sent, microseconds.
+    pub lags_us: Vec<u32>,
+    /// Transactions that ended.
+    pub n_transactions: u64,
+    /// Statements that failed here and not at the source.
+    pub n_new_errors: u64,
+    /// Statements that failed at the source and not here.
+    pub n_missing_errors: u64,
+    /// Statements that failed with another SQLSTATE.
+    pub n_other_errors: u64,
+    /// Statements that failed as at the source.
+    pub n_same_errors: u64,
+    /// Statements that were refused because the sessions only read.
+    pub n_refused: u64,
+    /// Statements that were not sent because one before them failed.
+    pub n_cut_off: u64,
+    /// SQLSTATEs of new and other errors.
+    pub new_errors: BTreeMap<String, u64>,
+    /// Statements that waited for an earlier writer, and those of them that went on without its end.
+    pub n_waits: u64,
+    /// See there.
+    pub n_waits_given_up: u64,
+    /// Time of these waits.
+    pub waits_ns: u64,
+}
+
+/// A client of a trace.
+#[derive(Debug)]
+pub struct TracedClient {
+    load: Arc<TracedLoad>,
+    client: usize,
+    /// The place of its transaction among its own, and of its next statement.
+    transaction: usize,
+    next: usize,
+    /// The time, as the caller has said it last.
+    now_ns: u64,
+    has_paused: bool,
+    /// Whether it is known how the last statement ended.
+    is_judged: bool,
+    /// Since when the next statement waits for another transaction.
+    waits_since: Option<u64>,
+    /// What the last wait took, until the caller takes it out of the latency.
+    waited_ns: u64,
+    is_foreseen: bool,
+    figures: TracedFigures,
+}
+
+impl TracedClient {
+    pub(crate) fn new(load: &Arc<TracedLoad>, client: usize) -> TracedClient {
+        TracedClient {
+            load: Arc::clone(load),
+            client,
+            transaction: 0,
+            next: 0,
+            now_ns: 0,
+            has_paused: false,
+            is_judged: true,
+            waits_since: None,
+            waited_ns: 0,
+            is_foreseen: false,
+            figures: TracedFigures::default(),
+        }
+    }
+
+    /// Takes note of the time.
+    #[inline]
+    pub fn see(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.load.by_client.get(self.client)?.get(self.transaction).copied()
+    }
+
+    fn current(&self) -> Option<&TraceTransaction> {
+        self.load.trace.transactions.get(self.number()? as usize)
+    }
+
+    /// The statement that was handed out last.
+    fn sent(&self) -> Option<&TraceStatement> {
+        self.current()?.statements.get(self.next.checked_sub(1)?)
+    }
+
+    /// Whether all of its transactions have ended.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.number().is_none()
+    }
+
+    /// The next transaction. It is due when it begins: how late that is, is lag, and no latency.
+    pub(crate) fn next_transaction(&mut self, now_ns: u64) -> NextTransaction {
+        self.load.began_ns.get_or_init(|| now_ns);
+        let due_ns = self.current().map_or(now_ns, |one| self.load.due_ns(one.at_us));
+        NextTransaction { program: 0, due_ns: due_ns.max(now_ns) }
+    }
+
+    /// Begins the transaction, or begins it again.
+    pub(crate) fn rewind(&mut self) {
+        self.next = 0;
+        self.has_paused = false;
+        self.is_judged = true;
+        self.waits_since = None;
+        self.waited_ns = 0;
+        self.is_foreseen = false;
+    }
+
+    /// The next step.
+    pub(crate) fn step(&mut self) -> Action {
+        let load = Arc::clone(&self.load);
+        let is_new = !std::mem::replace(&mut self.is_judged, true);
+        if is_new && self.sent().is_some_and(|sent| sent.error.is_some()) {
+            self.figures.n_missing_errors += 1;
+        }
+        let Some(number) = self.number() else { return Action::End };
+        let one = &load.trace.transactions[number as usize];
+        let Some(statement) = one.statements.get(self.next) else { return Action::End };
+        if statement.pause_us >= PAUSE_US_MIN
+            && self.next > 0
+            && !std::mem::replace(&mut self.has_paused, true)
+        {
+            return Action::Sleep { ns: load.scaled_ns(statement.pause_us) };
+        }
+        let is_open = |gate: &u32| load.ended[*gate as usize].load(Ordering::Acquire);
+        if load.has_gates && !statement.gates.iter().all(is_open) {
+            let since = *self.waits_since.get_or_insert(self.now_ns);
+            if self.now_ns.saturating_sub(since) < WAIT_NS_MAX {
+                return Action::Sleep { ns: LOOK_NS };
+            }
+            self.figures.n_waits_given_up += 1;
+        }
+        if let Some(since) = self.waits_since.take() {
+            let waited_ns = self.now_ns.saturating_sub(since);
+            self.figures.n_waits += 1;
+            self.figures.waits_ns += waited_ns;
+            self.waited_ns = waited_ns;
+        }
+        let due_ns = load.due_ns(one.at_us.saturating_add(statement.after_us));
+        let lag_us = self.now_ns.saturating_sub(due_ns) / 1000;
+        self.figures.lags_us.push(u32::try_from(lag_us).unwrap_or(u32::MAX));
+        self.next += 1;
+        self.has_paused = false;
+        self.is_judged = false;
+        Action::Send { statement: statement.form as usize }
+    }
+
+    /// What the last statement waited for another transaction, which is no part of a latency.
+    #[inline]
+    pub fn take_waited_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.waited_ns)
+    }
+
+    /// The form of the statement that was handed out last.
+    pub(crate) fn statement(&self) -> usize {
+        self.sent().map_or(0, |sent| sent.form as usize)
+    }
+
+    /// The last statement failed, which `is_refusal` if the session only reads. Says whether it failed so at the source.
+    pub fn failed(&mut self, state: &str, is_refusal: bool) -> bool {
+        let source = self.sent().and_then(|sent| sent.error.clone());
+        let figures = &mut self.figures;
+        self.is_foreseen = source.as_deref() == Some(state);
+        match source {
+            _ if self.is_foreseen => figures.n_same_errors += 1,
+            _ if is_refusal => figures.n_refused += 1,
+            Some(_) => figures.n_other_errors += 1,
+            None => figures.n_new_errors += 1,
+        }
+        if !(self.is_foreseen || is_refusal) {
+            *figures.new_errors.entry(state.to_string()).or_default() += 1;
+        }
+        let left = self.current().map_or(&[][..], |one| &one.statements[self.next..]);
+        let is_lost = |statement: &&TraceStatement| {
+            let text = &self.load.trace.forms[statement.form as usize].text;
+            let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+            let ends =
+                ["commit", "end", "rollback", "abort"].iter().any(|word| first.eq_ignore_ascii_case(word));
+            let is_savepoint = text.to_ascii_lowercase().contains("rollback to");
+            statement.error.is_none() && (!ends || is_savepoint)
+        };
+        let n_lost = left.iter().filter(is_lost).count() as u64;
+        if !is_refusal {
+            self.figures.n_cut_off += n_lost;
+        }
+        self.is_foreseen
+    }
+
+    /// Whether the error that ended the transaction was that of the source.
+    pub fn has_foreseen(&self) -> bool {
+        self.is_foreseen
+    }
+
+    /// The transaction has ended: who waits for it goes on.
+    pub fn ended(&mut self) {
+        if let Some(number) = self.number() {
+            self.load.ended[number as usize].store(true, Ordering::Release);
+            self.figures.n_transactions += 1;
+            self.transaction += 1;
+            self.next = 0;
+        }
+    }
+
+    /// Counts and times since the beginning; they begin again.
+    pub fn take_figures(&mut self) -> TracedFigures {
+        std::mem::take(&mut self.figures)
+    }
+
+    fn value(&self, variable: VariableId) -> Option<&str> {
+        let slot = self.load.slots.get(variable.index()).copied().flatten()?;
+        self.sent()?.values.get(slot)?.as_deref()
+    }
+
+    pub(crate) fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> BoundParameter {
+        match self.value(variable) {
+            Some(text) => {
+                out.extend_from_slice(text.as_bytes());
+                BoundParameter::Text
+            }
+            None => BoundParameter::Null,
+        }
+    }
+
+    /// Appends a text with values in it.
+    pub(crate) fn render(&self, pieces: &[TextPiece], out: &mut Vec<u8>) {
+        for piece in pieces {
+            match piece {
+                TextPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                TextPiece::Variable(variable) | TextPiece::Quoted(variable) => self.literal(*variable, out),
+            }
+        }
+    }
+
+    fn literal(&self, variable: VariableId, out: &mut Vec<u8>) {
+        let Some(text) = self.value(variable) else { return out.extend_from_slice(b"null") };
+        let kinds = self.sent().map_or("", |sent| &self.load.trace.forms[sent.form as usize].values);
+        let slot = self.load.slots.get(variable.index()).copied().flatten().unwrap_or(0);
+        match kinds.as_bytes().get(slot) {
+            // A sign could be taken for that of a comment.
+            Some(b'n') if text.starts_with('-') => out.extend_from_slice(format!("({text})").as_bytes()),
+            Some(b'n') => out.extend_from_slice(text.as_bytes()),
+            _ => {
+                let start = out.len();
+                out.extend_from_slice(text.as_bytes());
+                quote::literal(out, start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = concat!(
+        r#"{"format":1,"n_clients":2,"n_sessions":2,"n_forms":2,"n_transactions":2,"n_statements":3,"length_us":9000,"n_each_max":1}"#,
+        "\n",
+        r#"{"text":"update t set a = :v1 where k = :v2","values":"qn"}"#,
+        "\n",
+        r#"{"text":"end","values":""}"#,
+        "\n",
+        r#"{"c":0,"t":1000,"s":[{"f":0,"v":["it's","-7"],"e":"23505"}]}"#,
+        "\n",
+        r#"{"c":1,"t":2000,"s":[{"f":0,"v":[null,"7"],"g":[0]},{"f":1,"a":6000,"p":5000}]}"#,
+        "\n",
+    );
+
+    fn clients(has_gates: bool) -> (Bundle, [TracedClient; 2]) {
+        let trace = Trace::read(TEXT).unwrap();
+        let source = script_of(&trace);
+        let bundle = Bundle::of_trace(&[(TRACE_SCRIPT, &source, 1)]).unwrap();
+        let load = TracedLoad { has_gates, ..TracedLoad::new(trace, 2.0, &bundle.variables) };
+        let load = Arc::new(load);
+        (bundle, [0, 1].map(|client| TracedClient::new(&load, client)))
+    }
+
+    /// Begins a client's transaction at this time.
+    fn begin(client: &mut TracedClient, now_ns: u64) -> Action {
+        client.next_transaction(now_ns);
+        client.rewind();
+        client.see(now_ns);
+        client.step()
+    }
+
+    #[test]
+    fn transactions_are_due_at_the_pace_of_the_source() {
+        let (_, [mut first, mut second]) = clients(true);
+        assert_eq!(first.next_transaction(5_000).due_ns, 5_000 + 500_000);
+        // Both began then.
+        assert_eq!(second.next_transaction(7_000).due_ns, 5_000 + 1_000_000);
+        assert_eq!(second.next_transaction(9_000_000).due_ns, 9_000_000, "lag is no latency");
+    }
+
+    #[test]
+    fn a_writer_waits_for_the_end_of_the_one_before_it_and_not_for_ever() {
+        let (_, [mut first, mut second]) = clients(true);
+        first.next_transaction(0);
+        assert_eq!(begin(&mut second, 1_500_000), Action::Sleep { ns: LOOK_NS });
+        assert_eq!(begin(&mut first, 1_600_000), Action::Send { statement: 0 });
+        second.see(1_700_000);
+        assert_eq!(second.step(), Action::Sleep { ns: LOOK_NS });
+        first.ended();
+        assert!(first.is_finished());
+        second.see(1_900_000);
+        assert_eq!(second.step(), Action::Send { statement: 0 });
+        assert_eq!((second.take_waited_ns(), second.take_waited_ns()), (400_000, 0));
+        // Its client thought for 5 ms, at twice the speed.
+        assert_eq!(second.step(), Action::Sleep { ns: 2_500_000 });
+        second.see(4_400_000);
+        assert_eq!(second.step(), Action::Send { statement: 1 });
+        assert_eq!(second.step(), Action::End);
+        second.ended();
+        let figures = second.take_figures();
+        assert_eq!((figures.lags_us, figures.n_waits, figures.n_transactions), (vec![900, 400], 1, 1));
+
+        let (_, [mut first, mut second]) = clients(true);
+        first.next_transaction(0);
+        begin(&mut second, 1_000_000);
+        second.see(1_000_000 + WAIT_NS_MAX);
+        assert_eq!(second.step(), Action::Send { statement: 0 });
+        assert_eq!(second.take_figures().n_waits_given_up, 1);
+    }
+
+    #[test]
+    fn without_gates_the_later_writer_of_a_key_can_be_first() {
+        let (_, [mut first, mut second]) = clients(false);
+        first.next_transaction(0);
+        assert_eq!(begin(&mut second, 1_000_000), Action::Send { statement: 0 });
+        assert_eq!(begin(&mut first, 1_100_000), Action::Send { statement: 0 });
+    }
+
+    #[test]
+    fn what_ends_otherwise_than_at_the_source_is_counted() {
+        let (_, [mut first, mut second]) = clients(false);
+        begin(&mut first, 500_000);
+        assert!(first.failed("23505", false) && first.has_foreseen());
+        assert_eq!(first.figures.n_same_errors, 1);
+        begin(&mut first, 600_000);
+        assert_eq!(first.step(), Action::End);
+        assert_eq!(first.figures.n_missing_errors, 1);
+        begin(&mut first, 700_000);
+        assert!(!first.failed("40001", false));
+        assert_eq!((first.figures.n_other_errors, first.figures.new_errors["40001"]), (1, 1));
+        begin(&mut second, 800_000);
+        assert!(!second.failed("42P01", false));
+        // The end that follows is no loss.
+        assert_eq!((second.figures.n_new_errors, second.figures.n_cut_off), (1, 0));
+        begin(&mut second, 900_000);
+        assert!(!second.failed("25006", true));
+        assert_eq!((second.figures.n_refused, second.figures.new_errors.len()), (1, 1));
+    }
+
+    #[test]
+    fn values_stand_in_texts_as_literals_and_in_messages_as_they_are() {
+        let (bundle, [mut first, mut second]) = clients(false);
+        let statement = &bundle.programs[0].statements[0];
+        let rendered = |client: &TracedClient| {
+            let mut out = Vec::new();
+            client.render(&statement.pieces, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        begin(&mut first, 0);
+        assert_eq!(rendered(&first), "update t set a = 'it''s' where k = (-7);");
+        begin(&mut second, 0);
+        assert_eq!(rendered(&second), "update t set a = null where k = 7;");
+        let mut out = Vec::new();
+        assert_eq!(first.parameter(statement.parameters[0], &mut out), BoundParameter::Text);
+        assert_eq!(out, b"it's");
+        assert_eq!(second.parameter(statement.parameters[0], &mut out), BoundParameter::Null);
+    }
+
+    #[test]
+    fn a_trace_runs_nothing_but_sql() {
+        for source in ["select 1;\n\\shell rm x\n", "\\set x 1\nselect :x;\n", "\\sleep 1 s\n"] {
+            assert!(Bundle::of_trace(&[(TRACE_SCRIPT, source, 1)]).is_err(), "{source}");
+        }
+    }
+}
