@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use generator::{DeclaredData, Instance};
+use generator::Instance;
 use model::directory::CapturedFrom;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::WorkloadDirectory;
@@ -84,7 +84,7 @@ pub(crate) fn data_of(
 
 /// Whether a directory makes no data.
 pub fn is_for_existing_data(instance: &Instance) -> bool {
-    instance.manifest().data != DeclaredData::Tables
+    instance.manifest().data.is_there()
 }
 
 /// The archive that a directory names, unless the experiment names one.
