@@ -104,8 +104,11 @@ pub(super) fn name_archive(section: &mut WorkloadSection) {
     else {
         return;
     };
-    let named = text.parse::<toml::Table>().ok().and_then(|manifest| {
-        Some(manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?.to_string())
-    });
-    section.restore_from = named.map(|file| RestoreFrom::Named(Path::new(place).join(file)));
+    section.restore_from = archive_in(text).map(|file| RestoreFrom::Named(Path::new(place).join(file)));
+}
+
+/// The archive that a `workload.toml` names, relative to it.
+pub(super) fn archive_in(manifest: &str) -> Option<String> {
+    let manifest = manifest.parse::<toml::Table>().ok()?;
+    Some(manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?.to_string())
 }
