@@ -126,6 +126,11 @@ impl NativeTable {
         NativeRows::new(self.table, self.scale, range, Arc::clone(&self.text))
     }
 
+    /// The same with other texts of the same lengths.
+    pub(crate) fn trial_rows(&self, range: Range<u64>) -> NativeRows {
+        NativeRows::new(self.table, self.scale, range, SharedText::sketch())
+    }
+
     /// Approximate number of rows: lines are distributed evenly.
     pub(crate) fn estimated_rows(&self) -> u64 {
         let (least, most) = self.parent().map_or((1, 1), |(_, least, most)| (least, most));
@@ -135,14 +140,13 @@ impl NativeTable {
     /// Mean bytes of some rows, of which `bytes_of` says what a value of the column with this number takes whose text has so many bytes in
     /// the benchmark's own type.
     pub(crate) fn sample_bytes(&self, bytes_of: impl Fn(usize, f64) -> f64) -> f64 {
-        let sketch = SharedText::sketch();
         let padded: Vec<Option<u64>> = self.columns().iter().map(NativeColumn::padded_bytes).collect();
         let n = self.n_rows().min(SAMPLE_ROWS);
         let (mut n_rows, mut total) = (0u64, 0.0);
         for i in 0..n {
             let row = (u128::from(self.n_rows()) * u128::from(i) / u128::from(n)) as u64;
             let mut text = Vec::new();
-            let mut rows = NativeRows::new(self.table, self.scale, row..row + 1, Arc::clone(&sketch));
+            let mut rows = self.trial_rows(row..row + 1);
             n_rows += rows.fill(&mut text, usize::MAX) as u64;
             for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let values = line.split(|byte| *byte == b'\t').zip(&padded).enumerate();

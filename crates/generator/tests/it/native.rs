@@ -154,6 +154,21 @@ fn rows_are_within_what_is_said_of_them_and_about_as_large() {
 }
 
 #[test]
+fn rows_of_a_trial_differ_in_comments_alone() {
+    for table in HUNDREDTH.tables() {
+        let (mut trial, mut text) = (table.trial_rows(3..5), Vec::new());
+        while trial.fill(&mut text, 1 << 16) > 0 {}
+        let (trial, exact) = (String::from_utf8(text).unwrap(), rows(table, 3..5));
+        assert_eq!(trial.len(), exact.len(), "{}", table.name);
+        assert_ne!(trial, exact);
+        for (tried, line) in trial.lines().zip(exact.lines()) {
+            let all_but_comment = |line: &str| line.rsplit_once('\t').unwrap().0.to_string();
+            assert_eq!(all_but_comment(tried), all_but_comment(line));
+        }
+    }
+}
+
+#[test]
 fn columns_of_the_server_are_proved() {
     let column = |name: &str, type_name: &str, type_length| ServerColumn {
         name: name.to_string(),
