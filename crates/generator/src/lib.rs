@@ -9,6 +9,7 @@ mod draws;
 pub mod expression;
 mod instance;
 mod manifest;
+mod native;
 mod problem;
 mod proof;
 pub mod random;
@@ -31,5 +32,6 @@ pub use manifest::sessions::{CountOrOption, Order, SessionSpec, Variant, Weights
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
 pub use manifest::transactions::{DeclaredTransaction, DrawsSpec, EachSpec, LimitOfLatency, Think};
 pub use manifest::{Check, Defaults, Manifest, Measure, Needs, OptionSpec, OptionValue};
+pub use native::NativeData;
 pub use problem::Problem;
 pub use proof::ServerColumn;

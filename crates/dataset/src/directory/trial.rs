@@ -99,7 +99,7 @@ fn try_rows(
             while n_bytes < TRIED_BYTES_MAX {
                 let Some(of_range) = rows.as_mut() else {
                     match ranges.next() {
-                        Some(range) => rows = Some(table.rows(range)),
+                        Some(range) => rows = Some(table.trial_rows(range)),
                         None => return false,
                     }
                     continue;

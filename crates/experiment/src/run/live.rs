@@ -49,6 +49,7 @@ use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::connections::HoldingSession;
+use crate::stage::directory_data::restored;
 use crate::stage::pooler::own;
 use crate::stage::{Stage, Standby, connections};
 use crate::survey;
@@ -544,7 +545,8 @@ impl Ground for Live<'_> {
         let ServerBefore { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
         let stop = self.run.site.environment.stop;
         let mut after = count::count_rows_after(conninfo, self.home(), &self.tables(record), stop)?;
-        if self.run.case.workload.data == CaseData::Directory {
+        let workload = &self.run.case.workload;
+        if workload.data == CaseData::Directory || restored::has_checks(workload)? {
             let checked = run_checks::after(self.run.case, self.stage, &self.outcomes, stop)?;
             after.violations.extend(checked.violations());
             after.unfinished = checked.unfinished;

@@ -12,7 +12,7 @@ use dataset::session::{self, limit};
 use model::experiment::case::Case;
 
 use crate::stage::Stage;
-use crate::stage::directory_data::DirectoryCase;
+use crate::stage::directory_data::{DirectoryCase, restored};
 
 /// Longest time of all checks together.
 const ALL_MAX: Duration = RUN_CHECK_MAX.saturating_mul(5);
@@ -43,7 +43,7 @@ pub(super) fn after(
         let mut session = session::open(&stage.conninfo_of_sql(&case.workload)?, stop)?;
         match DirectoryCase::find(&mut session, &case.workload)? {
             Some(of_case) => of_case.check(&mut session, outcomes),
-            None => Ok(Checked::default()),
+            None => Ok(restored::check(&mut session, &case.workload, outcomes)?.unwrap_or_else(not_made)),
         }
     })
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod existing;
 pub mod proof;
+pub(crate) mod restored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -228,6 +228,8 @@ impl Embedded {
                 };
                 let done = own_data::restore_archive(&mut session, &restore, &site.environment, watch)?;
                 watch(ProgressEvent::Step(done));
+                let stop = site.environment.stop;
+                directory_data::restored::expect_sound(&conninfo, &case.workload, archive, stop)?;
             }
         }
         let databases = session.query("select datname from pg_database where datallowconn")?;

@@ -10,7 +10,7 @@ use crate::instance::choice::Chosen;
 use crate::instance::drawn::{DrawnSets, REUSED, REUSED_DRAWS, RowsProblem, TransactionRows};
 use crate::instance::places::Places;
 use crate::instance::sql::{self, BraceSet, SqlPart};
-use crate::instance::table::{Table, TableColumn};
+use crate::instance::table::{RowSource, Table, TableColumn};
 use crate::instance::{CheckSql, DirectoryTransaction, EachParameters, Parameter, variable_name};
 use crate::manifest::braces::{Braces, numbers};
 use crate::manifest::captured::DeclaredData;
@@ -18,6 +18,7 @@ use crate::manifest::cross::{check_file, script_file};
 use crate::manifest::tables::{DeclaredTable, NamedText, TableSize};
 use crate::manifest::transactions::{DeclaredTransaction, DrawsSpec};
 use crate::manifest::{Manifest, OptionValue};
+use crate::native::NativeTable;
 use crate::problem::{Problem, meant, sorted};
 use crate::value::is_identifier;
 
@@ -51,6 +52,8 @@ pub(super) struct Build<'a> {
     /// Whether a `let` or a table is missing in the scope, so that what would name it cannot be judged.
     is_broken: bool,
     tables: Vec<TableDraft<'a>>,
+    /// Tables whose rows a library makes.
+    native: Vec<NativeTable>,
     brace_sets: Vec<BraceSet>,
     n_values: usize,
 }
@@ -95,6 +98,7 @@ impl<'a> Build<'a> {
             problems: Vec::new(),
             is_broken: false,
             tables: Vec::new(),
+            native: Vec::new(),
             brace_sets: Vec::new(),
             n_values: 0,
         }
@@ -110,6 +114,7 @@ impl<'a> Build<'a> {
         for spec in &manifest.tables {
             self.add_tables(spec);
         }
+        self.add_native();
         let drafts: Vec<TransactionDraft<'a>> =
             manifest.transactions.iter().map(|spec| self.add_transaction(spec)).collect();
         let schema = self.sql("schema.sql");
@@ -118,7 +123,7 @@ impl<'a> Build<'a> {
         if self.is_broken || !self.problems.is_empty() {
             return Err(sorted(self.problems));
         }
-        let Build { places, scope, tables, chosen, directory, .. } = self;
+        let Build { places, scope, tables, native, chosen, directory, .. } = self;
         let generator = scope.compile().map_err(|errors| {
             let problems = errors.iter().take(PROBLEMS_MAX).map(|error| places.problem(error));
             let mut problems = sorted(problems.collect());
@@ -128,7 +133,9 @@ impl<'a> Build<'a> {
         })?;
         let transactions = drafts.iter().map(|draft| transaction(draft, directory, &generator)).collect();
         let text: Arc<str> = directory.manifest().into();
-        let tables = tables.into_iter().map(|draft| draft.table(&generator, chosen.scale, &text)).collect();
+        let made = tables.into_iter().map(|draft| draft.table(&generator, chosen.scale, &text));
+        let native = native.into_iter().map(|table| Table::native(table, manifest, chosen.scale, &text));
+        let tables = made.chain(native).collect();
         Ok(Built { tables, transactions, schema, after, checks, generator })
     }
 
@@ -204,6 +211,32 @@ impl<'a> Build<'a> {
                     self.problems.push(problem);
                 }
             }
+        }
+    }
+
+    /// Tables that a library makes: expressions know how many rows they have, and no columns.
+    fn add_native(&mut self) {
+        let DeclaredData::Native { data, at } = &self.manifest.data else { return };
+        if let Some(why) = data.refusal(self.chosen.scale) {
+            self.is_broken = true;
+            return self.problem(at, why);
+        }
+        for table in data.tables(self.chosen.scale) {
+            let lines =
+                table.parent().map(|(parent, least, most)| (parent, format!("uniform({least}, {most})")));
+            let (rows, each) = match lines {
+                None => (self.parse(&table.n_rows().to_string(), at, 0), None),
+                Some((parent, lines)) => {
+                    (None, self.parse(&lines, at, 0).map(|lines| (parent.to_string(), lines)))
+                }
+            };
+            let source = TableSource { name: table.name().to_string(), rows, each, values: Vec::new() };
+            if let Err(error) = self.scope.add_table(source) {
+                self.is_broken = true;
+                let problem = self.places.problem(&error);
+                self.problems.push(problem);
+            }
+            self.native.push(table);
         }
     }
 
@@ -391,7 +424,9 @@ impl<'a> Build<'a> {
 
     /// Variables of a check that are none.
     fn check_variables(&mut self, file: &str, text: &str, sql: &str) {
-        let of_tables = self.tables.iter().map(|table| format!("rows_{}", table.name));
+        let names = self.tables.iter().map(|table| table.name.as_str());
+        let names = names.chain(self.native.iter().map(|table| -> &str { table.name() }));
+        let of_tables = names.map(|name| format!("rows_{name}"));
         let of_transactions = self.manifest.transactions.iter().flat_map(|one| {
             // A name with `-` may be written with `_`, as in pgbench's language.
             let names = [one.name.clone(), variable_name(&one.name)];
@@ -451,8 +486,7 @@ impl TableDraft<'_> {
             name_at: self.spec.name_at.clone(),
             manifest: Arc::clone(manifest),
             scale,
-            generator: Arc::clone(generator),
-            number: self.number,
+            source: RowSource::Expressions { generator: Arc::clone(generator), number: self.number },
         }
     }
 }

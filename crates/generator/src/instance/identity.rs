@@ -7,6 +7,7 @@ use crate::instance::build::effective_lets;
 use crate::instance::choice::Chosen;
 use crate::instance::table::Table;
 use crate::instance::words;
+use crate::manifest::captured::DeclaredData;
 use crate::manifest::tables::{DeclaredTable, NamedText, TableSize};
 use crate::manifest::{FORMAT, Manifest};
 
@@ -20,7 +21,11 @@ pub(super) fn of_data(
 ) -> String {
     let mut hash = Hash::new("workload data");
     hash.add(&FORMAT.to_string());
-    hash.add(&chosen.data_seed.to_string());
+    match &manifest.data {
+        // It has no seed.
+        DeclaredData::Native { data, .. } => hash.add(&format!("{} {}", data.name(), data.edition())),
+        _ => hash.add(&chosen.data_seed.to_string()),
+    }
     hash.add(&chosen.scale.to_string());
     let lets = effective_lets(manifest, chosen);
     let texts = reached(manifest, &lets);

@@ -5,6 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::expression::{CellFault, Generator, RowMaker, Type};
+use crate::manifest::Manifest;
+use crate::manifest::captured::DeclaredData;
+use crate::native::{NativeRows, NativeTable};
 
 /// Rows from which sizes are estimated; a mean of this many varies by a few percent, as far as lengths differ at all.
 const SAMPLE_ROWS: u64 = 64;
@@ -52,9 +55,20 @@ pub struct Table {
     /// The text of `workload.toml`.
     pub(crate) manifest: Arc<str>,
     pub(crate) scale: u32,
-    pub(crate) generator: Arc<Generator>,
-    /// Number of the table in the generator.
-    pub(crate) number: usize,
+    pub(crate) source: RowSource,
+}
+
+/// What makes the rows of a table.
+#[derive(Clone)]
+pub(crate) enum RowSource {
+    /// An expression for each column.
+    Expressions {
+        generator: Arc<Generator>,
+        /// Number of the table in the generator.
+        number: usize,
+    },
+    /// A library.
+    Native(NativeTable),
 }
 
 impl fmt::Debug for Table {
@@ -72,26 +86,69 @@ impl Table {
         self.columns.iter().map(|column| column.name.as_str()).collect()
     }
 
+    /// A table whose rows a library makes.
+    pub(super) fn native(table: NativeTable, manifest: &Manifest, scale: u32, text: &Arc<str>) -> Table {
+        let at = match &manifest.data {
+            DeclaredData::Native { at, .. } => at.clone(),
+            _ => 0..0,
+        };
+        let columns = table.columns().into_iter().enumerate().map(|(value, column)| TableColumn {
+            name: column.name.to_string(),
+            kind: column.kind,
+            longest: column.longest,
+            reach: column.reach,
+            is_nullable: false,
+            is_unique: column.is_unique,
+            value,
+            at: at.clone(),
+        });
+        Table {
+            name: table.name().to_string(),
+            n_rows: table.n_rows(),
+            columns: columns.collect(),
+            parent: table.parent().map(|(parent, ..)| parent.to_string()),
+            name_at: at.clone(),
+            manifest: Arc::clone(text),
+            scale,
+            source: RowSource::Native(table),
+        }
+    }
+
     /// The rows with these numbers, from 0; of a table with a parent, the lines of these rows of the parent.
     pub fn rows(&self, range: Range<u64>) -> TableRows {
         let end = range.end.min(self.n_rows);
-        TableRows {
-            maker: self.generator.rows(self.number),
-            next: range.start.min(end),
-            end,
-            lines: None,
-            has_parent: self.parent.is_some(),
-            fault: None,
+        TableRows(match &self.source {
+            RowSource::Native(table) => Rows::Native(table.rows(range)),
+            RowSource::Expressions { generator, number } => Rows::Made(MadeRows {
+                maker: generator.rows(*number),
+                next: range.start.min(end),
+                end,
+                lines: None,
+                has_parent: self.parent.is_some(),
+                fault: None,
+            }),
+        })
+    }
+
+    /// Rows as [`Table::rows`] has them, for a trial: of a library, with other texts of the same lengths, which take no time to prepare.
+    pub fn trial_rows(&self, range: Range<u64>) -> TableRows {
+        match &self.source {
+            RowSource::Native(table) => TableRows(Rows::Native(table.trial_rows(range))),
+            RowSource::Expressions { .. } => self.rows(range),
         }
     }
 
     /// Approximate rows: of a table with a parent, from the lines of some of its rows.
     pub fn estimated_rows(&self) -> u64 {
-        let Some((least, most)) = self.generator.lines_reach(self.number) else { return self.n_rows };
+        let (generator, number) = match &self.source {
+            RowSource::Native(table) => return table.estimated_rows(),
+            RowSource::Expressions { generator, number } => (generator, *number),
+        };
+        let Some((least, most)) = generator.lines_reach(number) else { return self.n_rows };
         if least == most {
             return self.n_rows.saturating_mul(least);
         }
-        let mut maker = self.generator.rows(self.number);
+        let mut maker = generator.rows(number);
         let counts: Vec<u64> = self.sample().filter_map(|row| maker.n_lines(row).ok()).collect();
         let mean = counts.iter().map(|n| *n as f64).sum::<f64>() / (counts.len() as f64).max(1.0);
         (self.n_rows as f64 * mean).round() as u64
@@ -100,7 +157,14 @@ impl Table {
     /// Approximate bytes of a row on disk with its header, from some of its rows. Large values are counted as they are, although the
     /// server may compress them.
     pub fn estimated_row_bytes(&self) -> f64 {
-        let mut maker = self.generator.rows(self.number);
+        let (generator, number) = match &self.source {
+            RowSource::Native(table) => {
+                return ROW_BYTES
+                    + table.sample_bytes(|column, text_bytes| self.columns[column].bytes(text_bytes));
+            }
+            RowSource::Expressions { generator, number } => (generator, *number),
+        };
+        let mut maker = generator.rows(number);
         let (mut n_rows, mut total) = (0u64, 0.0);
         for row in self.sample() {
             let n_lines = match self.parent {
@@ -163,7 +227,15 @@ impl TableColumn {
 }
 
 /// Rows of a table, one after the other.
-pub struct TableRows {
+pub struct TableRows(Rows);
+
+enum Rows {
+    Made(MadeRows),
+    Native(NativeRows),
+}
+
+/// Rows that expressions make.
+struct MadeRows {
     maker: RowMaker,
     /// The next row, or the parent's row whose lines come next.
     next: u64,
@@ -176,7 +248,11 @@ pub struct TableRows {
 
 impl fmt::Debug for TableRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TableRows").field("next", &self.next).field("end", &self.end).finish_non_exhaustive()
+        let left = match &self.0 {
+            Rows::Made(rows) => rows.next..rows.end,
+            Rows::Native(rows) => rows.range(),
+        };
+        f.debug_tuple("TableRows").field(&left).finish()
     }
 }
 
@@ -184,6 +260,23 @@ impl TableRows {
     /// Appends complete rows as COPY's text format, at most `max_bytes`, but always a row if any is left; returns their number, 0 at
     /// the end. A value that cannot be made ends the rows, too: ask for [`TableRows::fault`].
     pub fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
+        match &mut self.0 {
+            Rows::Made(rows) => rows.fill(out, max_bytes),
+            Rows::Native(rows) => rows.fill(out, max_bytes),
+        }
+    }
+
+    /// Why there are no more rows, if not because all were made.
+    pub fn fault(&self) -> Option<&CellFault> {
+        match &self.0 {
+            Rows::Made(rows) => rows.fault.as_ref(),
+            Rows::Native(_) => None,
+        }
+    }
+}
+
+impl MadeRows {
+    fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
         let begin = out.len();
         let mut n_rows = 0;
         while self.fault.is_none() && self.go_to_row() {
@@ -202,11 +295,6 @@ impl TableRows {
             self.step();
         }
         n_rows
-    }
-
-    /// Why there are no more rows, if not because all were made.
-    pub fn fault(&self) -> Option<&CellFault> {
-        self.fault.as_ref()
     }
 
     /// Goes to the next row that exists, if there is one: a parent may have no lines.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::manifest::reader::{ManifestReader, PlacedValue, Section};
 use crate::manifest::sessions::CLIENTS_MAX;
+use crate::native::NativeData;
 
 /// Highest rate of a window, transactions per second.
 const RATE_MAX: f64 = 1e8;
@@ -35,6 +36,13 @@ pub enum DeclaredData {
     /// From the expressions of its tables.
     #[default]
     Tables,
+    /// From a library that makes all tables.
+    Native {
+        /// Which data.
+        data: NativeData,
+        /// Where it is named.
+        at: Range<usize>,
+    },
     /// It is there: the tables of the database as they are.
     Existing,
     /// From an archive by `pg_dump`, relative to the directory.
@@ -80,7 +88,14 @@ pub(super) fn source(
     (words.join(" "), Some(captured))
 }
 
-/// `data`: `"tables"`, `"existing"` or `{restore_from = "FILE"}`.
+impl DeclaredData {
+    /// Whether nothing makes it.
+    pub fn is_there(&self) -> bool {
+        matches!(self, DeclaredData::Existing | DeclaredData::RestoredFrom { .. })
+    }
+}
+
+/// `data`: `"tables"`, `"native:NAME"`, `"existing"` or `{restore_from = "FILE"}`.
 pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> DeclaredData {
     if top.is_table("data") {
         let Some(mut section) = top.section(reader, "data") else { return DeclaredData::default() };
@@ -95,14 +110,21 @@ pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -
         None => DeclaredData::Tables,
         Some(data) if data.value == "tables" => DeclaredData::Tables,
         Some(data) if data.value == "existing" => DeclaredData::Existing,
-        Some(data) => {
-            let message = format!(
-                "data `{}` is not known: \"tables\" (rows come from the expressions of tables), \"existing\" (the database has them), or \
-                 {{restore_from = \"FILE\"}}",
-                data.value
-            );
-            reader.problem(data.at, message);
-            DeclaredData::Tables
-        }
+        Some(PlacedValue { value, at }) => match NativeData::named(&value) {
+            Some(data) => DeclaredData::Native { data, at },
+            None => {
+                let native: Vec<String> = NativeData::ALL
+                    .iter()
+                    .map(|data| format!("\"{}\" ({})", data.name(), data.source()))
+                    .collect();
+                let message = format!(
+                    "data `{value}` is not known: \"tables\" (rows come from the expressions of tables), {}, \"existing\" (the database has \
+                     them), or {{restore_from = \"FILE\"}}",
+                    native.join(", ")
+                );
+                reader.problem(at, message);
+                DeclaredData::Tables
+            }
+        },
     }
 }

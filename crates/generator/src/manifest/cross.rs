@@ -193,12 +193,15 @@ fn files_that_are_missing(manifest: &Manifest, directory: &Directory, reader: &m
             reader.problem(draws.at.clone(), format!("the file `{file}` is missing"));
         }
     }
-    if let Some(table) = manifest.tables.first()
-        && manifest.data == DeclaredData::Tables
+    let at = match &manifest.data {
+        DeclaredData::Tables => manifest.tables.first().map(|table| &table.name_at),
+        DeclaredData::Native { at, .. } => Some(at),
+        DeclaredData::Existing | DeclaredData::RestoredFrom { .. } => None,
+    };
+    if let Some(at) = at
         && directory.file("schema.sql").is_none()
     {
-        let message = "the file `schema.sql` is missing, which creates the tables";
-        reader.problem(table.name_at.clone(), message);
+        reader.problem(at.clone(), "the file `schema.sql` is missing, which creates the tables");
     }
 }
 
@@ -209,9 +212,15 @@ fn files_of_draws(transaction: &DeclaredTransaction) -> Vec<String> {
     of_loops.chain([rows_file(&draws.name)]).collect()
 }
 
-/// Rows that are there are not made.
+/// Rows that are there, or that a library makes, are not made by expressions.
 fn data_that_is_there(manifest: &Manifest, reader: &mut ManifestReader<'_>) {
-    if manifest.data == DeclaredData::Tables {
+    if let DeclaredData::Native { data, .. } = &manifest.data
+        && let Some(table) = manifest.tables.first()
+    {
+        let message = format!("`data = \"{}\"` makes all tables; take [[table]] out, or `data`", data.name());
+        return reader.problem(table.name_at.clone(), message);
+    }
+    if !manifest.data.is_there() {
         return;
     }
     for table in &manifest.tables {

@@ -8,7 +8,7 @@ use std::thread;
 use generator::{Instance, Table};
 use sha2::{Digest, Sha256};
 
-use super::{BUILTIN, builtin, choice, directories, instance, of_variant};
+use super::{BUILTIN, builtin, choice, directories, instance, native, of_variant};
 
 /// SHA-256 of the COPY text of each table, by directory and scale. `PGDYNO_BLESS=1` writes it: with another `format`, or never.
 const GOLDEN: &str = "tests/directories/golden.txt";
@@ -80,6 +80,7 @@ fn draw_parameters(name: &str, instance: &std::sync::Arc<Instance>) {
 
 #[test]
 fn rows_of_built_in_directories_never_change_whatever_threads_make_them() {
+    native::keep_text();
     let mut found = String::new();
     for name in BUILTIN {
         let files = builtin(name);

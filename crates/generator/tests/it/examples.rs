@@ -2,7 +2,7 @@
 
 use generator::{Table, Think, Type};
 
-use super::{BUILTIN, builtin, choice, instance, of_variant, shop};
+use super::{BUILTIN, builtin, choice, instance, native, of_variant, shop};
 
 /// The rows of a table, made in one piece.
 fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String {
@@ -26,6 +26,7 @@ fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String 
 
 #[test]
 fn every_variant_compiles_at_several_scales() {
+    native::keep_text();
     for name in BUILTIN {
         let files = builtin(name);
         let first = instance(&files, &choice(1));
@@ -47,6 +48,7 @@ fn every_variant_compiles_at_several_scales() {
 
 #[test]
 fn rows_are_the_same_for_any_cut() {
+    native::keep_text();
     for name in BUILTIN {
         for table in instance(&builtin(name), &choice(1)).tables() {
             let n = table.n_rows.min(300);
@@ -63,6 +65,7 @@ fn rows_are_the_same_for_any_cut() {
 
 #[test]
 fn lines_belong_to_their_parents() {
+    native::keep_text();
     let tpch = instance(&builtin("tpch-like"), &choice(100));
     let tables = tpch.tables();
     let [orders, lineitem] =

@@ -8,6 +8,7 @@ mod draws;
 mod examples;
 mod hostile;
 mod identity;
+mod native;
 mod proof;
 
 use std::collections::BTreeMap;

@@ -497,3 +497,68 @@ fn a_schema_file_says_what_the_server_lacks_for_it() {
     assert!(said.contains(extension), "{said}");
     place.expect_clean();
 }
+
+const GOODS: &str = "\
+format = 1
+name = \"goods\"
+title = \"Goods\"
+about = \"Goods are bought.\"
+source = \"own\"
+licence = \"MIT\"
+data = {restore_from = \"goods.dump\"}
+
+[[table]]
+name = \"orders\"
+rows = 20000
+
+[[transaction]]
+name = \"buy\"
+
+[[check]]
+name = \"orders\"
+title = \"no order is lost\"
+";
+
+#[test]
+fn checks_of_a_workload_directory_are_made_on_restored_rows() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let database = shop_of(&pg);
+    let place = &shop.place;
+    for dir in ["transactions", "checks"] {
+        fs::create_dir_all(place.path(&format!("goods/{dir}"))).unwrap();
+    }
+    let dumped = shop.dump(&pg, &database, "goods.dump", &["-Fc"]);
+    fs::rename(dumped, place.path("goods/goods.dump")).unwrap();
+    let check = |expected: &str| {
+        format!(
+            "select count(*) as found, {expected} as expected from orders having count(*) <> {expected};\n"
+        )
+    };
+    place.write("goods/transactions/buy.sql", BUY);
+    place.write("goods/checks/orders.sql", &check(":rows_orders + :committed_buy"));
+    let run = |out: &str| {
+        let options =
+            ["--repeats", "1", "--measure", "2s", "--set", "prepare.settle=false", "-c", "2", "-o", out];
+        place.run(
+            &[&["run", "-w", "./goods", PACE, TRUSTED, "--bin-dir", &shop.bin_dir], &options[..]].concat(),
+        )
+    };
+    // The archive has other rows than the directory says, which only a restore finds out.
+    place.write("goods/workload.toml", &GOODS.replace("20000", "19999"));
+    let refused = run("refused").expect(1);
+    let words = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(
+        words.contains("violates checks of the workload: orders (no order is lost: found=20000"),
+        "{words}"
+    );
+
+    place.write("goods/workload.toml", GOODS);
+    run("sound").expect(0);
+    let record = place.first_run("sound").record;
+    assert_eq!(record.violations_after, Default::default());
+
+    place.write("goods/checks/orders.sql", &check(":rows_orders"));
+    run("broken");
+    let broken = place.first_run("broken").record.violations_after;
+    assert!(broken["orders"].starts_with("no order is lost: found=20"), "{broken:?}");
+}

@@ -209,7 +209,12 @@ impl Adopted {
             longest: phase_limit::for_case(case),
         };
         let done = own_data::restore_archive(session, &restore, &site.environment, watch);
-        let done = done.with_context(|| {
+        let stop = site.environment.stop;
+        let sound = |done| {
+            directory_data::restored::expect_sound(&self.conninfo, &case.workload, archive, stop)
+                .map(|()| done)
+        };
+        let done = done.and_then(sound).with_context(|| {
             let name = &self.conninfo.dbname;
             format!(
                 "database `{name}` may hold a part of the archive: drop and create it before the next attempt"

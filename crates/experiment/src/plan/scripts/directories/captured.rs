@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use generator::{DeclaredData, Instance};
+use generator::Instance;
 use model::directory::CapturedFrom;
 use model::experiment::WorkloadSection;
 use model::experiment::case::directory::WorkloadDirectory;
@@ -84,7 +84,7 @@ pub(crate) fn data_of(
 
 /// Whether a directory makes no data.
 pub fn is_for_existing_data(instance: &Instance) -> bool {
-    instance.manifest().data != DeclaredData::Tables
+    instance.manifest().data.is_there()
 }
 
 /// The archive that a directory names, unless the experiment names one.
@@ -104,8 +104,11 @@ pub(super) fn name_archive(section: &mut WorkloadSection) {
     else {
         return;
     };
-    let named = text.parse::<toml::Table>().ok().and_then(|manifest| {
-        Some(manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?.to_string())
-    });
-    section.restore_from = named.map(|file| RestoreFrom::Named(Path::new(place).join(file)));
+    section.restore_from = archive_in(text).map(|file| RestoreFrom::Named(Path::new(place).join(file)));
+}
+
+/// The archive that a `workload.toml` names, relative to it.
+pub(super) fn archive_in(manifest: &str) -> Option<String> {
+    let manifest = manifest.parse::<toml::Table>().ok()?;
+    Some(manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?.to_string())
 }

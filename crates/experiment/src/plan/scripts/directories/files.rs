@@ -9,6 +9,8 @@ use model::directory::drawn::WorkloadFiles;
 use model::directory::trace::TRACE_FILE;
 use model::text::mark::unmarked;
 
+use super::captured::archive_in;
+
 /// The file that says what the others are.
 pub(super) const MANIFEST: &str = "workload.toml";
 /// Most files, and the longest ones: a list of words may be longer than other files. What a directory may be as a whole, crate
@@ -41,9 +43,12 @@ pub(super) fn files_at(path: &Path) -> Result<WorkloadFiles, String> {
             path.display()
         ));
     }
+    // An archive may be there, and is no text.
+    let archive = text_of(MANIFEST, &path.join(MANIFEST)).ok().and_then(|text| archive_in(&text));
+    let archive = archive.as_deref().map(|name| name.trim_start_matches("./").trim_end_matches('/'));
     let mut files = Vec::new();
     let mut problems = Vec::new();
-    collect(path, "", &mut files, &mut problems)?;
+    collect(path, "", archive, &mut files, &mut problems)?;
     files.sort();
     let mut found = WorkloadFiles::default();
     for (name, path) in files {
@@ -122,10 +127,11 @@ fn expect_bounded(name: &str, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the files of `dir`, whose names begin with `prefix`, and those of its directories.
+/// Adds the files of `dir`, whose names begin with `prefix`, and those of its directories, but not what is called `archive`.
 fn collect(
     dir: &Path,
     prefix: &str,
+    archive: Option<&str>,
     files: &mut Vec<(String, PathBuf)>,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
@@ -141,13 +147,16 @@ fn collect(
             continue;
         };
         let kind = entry.file_type().map_err(unreadable)?;
+        let name = format!("{prefix}{name}");
+        if archive == Some(name.as_str()) {
+            continue;
+        }
         match (kind.is_dir(), prefix.is_empty()) {
-            (true, true) => collect(&entry.path(), &format!("{name}/"), files, problems)?,
+            (true, true) => collect(&entry.path(), &format!("{name}/"), archive, files, problems)?,
             (true, false) => {
-                problems
-                    .push(format!("`{prefix}{name}` is a directory in a directory, which no workload has"));
+                problems.push(format!("`{name}` is a directory in a directory, which no workload has"));
             }
-            (false, _) => files.push((format!("{prefix}{name}"), entry.path())),
+            (false, _) => files.push((name, entry.path())),
         }
         if files.len() > FILES_MAX {
             return Err(format!("it has more than {FILES_MAX} files"));
@@ -246,6 +255,21 @@ mod tests {
         let file = fs::File::create(dir.path().join("trace.zst")).unwrap();
         file.set_len((64 << 20) + 1).unwrap();
         assert!(files_at(dir.path()).unwrap_err().contains("`trace.zst` has 67108865 bytes"));
+    }
+
+    #[test]
+    fn the_archive_that_a_directory_names_is_no_text_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for archive in ["shop.dump", "data/shop.dump", "./shop.dir/"] {
+            let manifest = format!("data = {{restore_from = \"{archive}\"}}\n");
+            fs::write(dir.path().join(MANIFEST), manifest).unwrap();
+            let file = if archive.ends_with('/') { "shop.dir/toc.dat" } else { archive };
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, b"\xff").unwrap();
+            assert_eq!(files_at(dir.path()).unwrap().texts.len(), 1, "{archive}");
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

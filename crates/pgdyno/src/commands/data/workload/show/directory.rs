@@ -1,8 +1,8 @@
 //! What `workload show` prints of a directory.
 
 use generator::{
-    CountOrOption, Directory, DirectoryTransaction, Instance, Manifest, OptionSpec, SessionClass, Table,
-    Think, Variant, Weights,
+    CountOrOption, DeclaredData, Directory, DirectoryTransaction, Instance, Manifest, OptionSpec,
+    SessionClass, Table, Think, Variant, Weights,
 };
 use model::text::prose::{brief_hash, bytes, grouped, percent, plural, significant};
 use serde_json::{Value, json};
@@ -45,6 +45,7 @@ impl Shown<'_> {
             ("notice", manifest.notice.clone().unwrap_or_default()),
             ("needs", needs(manifest)),
             ("scale", self.scale_words()),
+            ("rows", rows_of_library(manifest).unwrap_or_default()),
         ];
         if let Some(variant) = self.instance.variant() {
             let about = variant.about.as_ref().map_or(String::new(), |about| format!(": {about}"));
@@ -177,7 +178,7 @@ impl Shown<'_> {
         json!({
             "name": manifest.name, "title": manifest.title, "about": manifest.about, "directory": true,
             "source": manifest.source, "licence": manifest.licence, "notice": manifest.notice,
-            "scale": scale, "scale_unit": manifest.scale, "variant": instance.variant().map(|one| &one.name),
+            "scale": scale, "scale_unit": manifest.scale, "rows": rows_of_library(manifest), "variant": instance.variant().map(|one| &one.name),
             "identity": files.identity(), "data_identity": instance.data_identity(), "data_seed": instance.data_seed(),
             "options": options.collect::<Vec<Value>>(), "tables": tables.collect::<Vec<Value>>(),
             "transactions": transactions.collect::<Vec<Value>>(), "variants": variants.collect::<Vec<Value>>(),
@@ -188,6 +189,14 @@ impl Shown<'_> {
 
 fn table_bytes(table: &Table) -> f64 {
     table.estimated_rows() as f64 * table.estimated_row_bytes()
+}
+
+/// Where rows come from that no expressions make.
+fn rows_of_library(manifest: &Manifest) -> Option<String> {
+    match &manifest.data {
+        DeclaredData::Native { data, .. } => Some(data.source().to_string()),
+        DeclaredData::Tables | DeclaredData::Existing | DeclaredData::RestoredFrom { .. } => None,
+    }
 }
 
 /// How many rows; those of a table with lines are counted in some rows of its parent.
