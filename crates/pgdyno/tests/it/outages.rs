@@ -4,12 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use model::run::RunData;
-use model::run::server::outage::OutageRecord;
+use model::run::server::outage::{OutageRecord, OutageStep, PAUSE};
 use nix::sys::signal::Signal;
+use server::pooler::program::Pgbouncer;
 use testbed::{ClusterOptions, TestServer};
 
 use crate::harm::named;
-use crate::tool::{PACE, Place, SMALL, wait_until};
+use crate::poolers::SKIPPED;
+use crate::tool::{PACE, Place, SMALL, tell, wait_until};
 
 /// A load of 9 s whose outage begins after 2 s.
 const SHORT: [&str; 16] = [
@@ -108,6 +110,45 @@ fn a_switchover_loses_nothing() {
     place.expect_clean();
 }
 
+/// The step at which the load's transactions go on.
+fn step<'a>(record: &'a OutageRecord, what: &str) -> &'a OutageStep {
+    record.steps.iter().find(|step| step.what == what).unwrap_or_else(|| panic!("{what}: {record:?}"))
+}
+
+#[test]
+fn clients_of_a_pooler_only_wait_for_a_switchover() {
+    if Pgbouncer::find(None).is_err() {
+        return tell(SKIPPED);
+    }
+    let place = Place::new();
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\ndo = \"switchover\"\nat = \"2s\"\nfor = \"2s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let data = place.results("out");
+    let record = outage(&data.runs[0]);
+    assert_eq!(record.problem, None, "{record:?}");
+    let expected = [PAUSE, "s1 replays all", "promote s1", "lead the pooler to s1", "resume the pooler", AGAIN];
+    assert_eq!(steps(record), expected);
+    let counts = data.runs[0].record.done.as_ref().unwrap().counts;
+    assert_eq!((counts.failed, counts.unknown, counts.skipped), (0, 0, 0), "{counts:?}");
+    assert_eq!(crate::tool::history_growth(&data.runs[0]), counts.committed);
+    let survivor = &record.ledgers[0];
+    assert_eq!((survivor.node.as_str(), survivor.n_lost, survivor.n_ghosts), ("s1", 0, 0), "{survivor:?}");
+
+    // The gap is the pause: it began when the transactions that ran had ended, and ends with the first that is answered.
+    let [pause, resume] = [PAUSE, "resume the pooler"].map(|what| step(record, what));
+    let paused_s = resume.began_unix_ns.abs_diff(pause.ended_unix_ns) as f64 / 1e9;
+    let study = analysis::study(&data);
+    let summary = study.runs[0].outage.as_ref().unwrap();
+    assert!(paused_s > 1.5, "{record:?}");
+    assert!((paused_s - 0.2..paused_s + 1.0).contains(&summary.gap.s), "{paused_s} {:?}", summary.gap);
+    assert!(summary.errors.is_empty(), "{:?}", summary.errors);
+    place.expect_clean();
+}
+
 #[test]
 fn a_process_that_is_frozen_goes_on_at_its_time() {
     let place = Place::new();
@@ -178,9 +219,15 @@ fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
     };
     refused("[[outage]]\ndo = \"freeze s1\"\n", "the case has no node `s1`; raise topology.standbys");
     refused("[[outage]]\ndo = \"switchover\"\n", "the case has no node `s1`");
-    let pooled =
-        "[topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\ndo = \"kill-primary\"\n";
-    refused(pooled, "never to the standby that takes over");
+    let pooled = |pooler: &str, fault: &str| {
+        format!("[topology]\nstandbys = 1\n[pooler]\n{pooler}\n[[outage]]\ndo = \"{fault}\"\n")
+    };
+    let command = "kind = \"command\"\ncommand = [\"odyssey\"]";
+    refused(&pooled(command, "kill-primary"), "pgdyno leads only pgbouncer to the standby that takes over");
+    let session = "kind = \"pgbouncer\"\nmode = \"session\"";
+    refused(&pooled(session, "switchover"), "waits for clients to leave, which they do not");
+    let listening = "[topology]\nstandbys = 1\n[[outage]]\ndo = \"kill-primary\"\n[server]\nlisten = \"127.0.0.1\"\n";
+    refused(listening, "server.listen leads to the former primary");
     refused(
         "[[outage]]\ndo = \"kill-primary\"\nat = \"2s\"\nthen = \"restart after 1h\"\n",
         "to see what follows",

@@ -4,10 +4,10 @@ use model::experiment::case::{Case, OnLostConnection, WorkloadSpec};
 use model::experiment::keys;
 use model::experiment::topology::n_standbys;
 use model::experiment::topology::outage::{Fault, Moment, OutageLevel, OutageSpec, PRIMARY, Then};
+use model::experiment::topology::pooler::{PoolerKind, PoolerSpec};
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 
-use super::topology;
 use crate::plan::problems::Problems;
 
 /// Time that a manager takes to notice that a server is gone, if the experiment does not say, seconds. Our convention.
@@ -127,10 +127,9 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     if let Some(node) = named.into_iter().find(|node| !has(node)) {
         return Some(format!("the case has no node `{node}`; raise {}", keys::topology::STANDBYS));
     }
-    if promoted.or(needed).is_some() && topology::is_led_elsewhere(case) {
-        return Some(
-            "a pooler and server.listen lead to the former primary, and never to the standby that takes over; leave them out".to_string(),
-        );
+    let takes_over = promoted.or(needed).is_some();
+    if let Some(problem) = of_way(case, outage).filter(|_| takes_over) {
+        return Some(problem);
     }
     if promoted == Some(PRIMARY) {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
@@ -140,6 +139,30 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
         Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
     );
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
+}
+
+/// Why clients are not led to a standby that takes over.
+fn of_way(case: &Case, outage: &OutageSpec) -> Option<String> {
+    if case.server.listen.is_some() {
+        return Some(format!(
+            "{} leads to the former primary, and never to the standby that takes over; leave it out",
+            keys::server::LISTEN
+        ));
+    }
+    let pooler = PoolerSpec::from_case(case)?;
+    if pooler.kind == PoolerKind::Command {
+        return Some(
+            "the pooler leads to the former primary, and pgdyno leads only pgbouncer to the standby that takes over; leave it out"
+                .to_string(),
+        );
+    }
+    let waits = outage.fault == Fault::Switchover && !pooler.shares_sessions();
+    waits.then(|| {
+        format!(
+            "{} = \"session\": the pooler is paused for a switchover, and waits for clients to leave, which they do not; use transaction",
+            keys::pooler::MODE
+        )
+    })
 }
 
 /// Steps that could not be taken, or would be without effect.
@@ -163,7 +186,8 @@ fn of_steps(case: &Case, outage: &OutageSpec) -> Option<String> {
     {
         return Some(format!("\"{then}\": it is the node that the fault hits; name another one"));
     }
-    (outage.lasts_s.is_some() && ends).then(|| {
+    let is_paused = *fault == Fault::Switchover && PoolerSpec::from_case(case).is_some();
+    (outage.lasts_s.is_some() && ends && !is_paused).then(|| {
         "for is the time after which a fault is undone, and this one is not undone; leave it out".to_string()
     })
 }

@@ -60,7 +60,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 }
 
 /// Whether the load of a case comes to the primary by a way that does not lead to its standbys.
-pub(super) fn is_led_elsewhere(case: &Case) -> bool {
+fn is_led_elsewhere(case: &Case) -> bool {
     PoolerSpec::from_case(case).is_some() || case.server.listen.is_some()
 }
 
