@@ -134,10 +134,9 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     if promoted == Some(PRIMARY) {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
     }
-    let is_of_standby = matches!(
-        &outage.fault,
-        Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
-    );
+    let fault = &outage.fault;
+    let of_standby = fault.is_of_way() || matches!(fault, Fault::KillStandby(_));
+    let is_of_standby = of_standby && fault.node() == Some(PRIMARY);
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
 }
 

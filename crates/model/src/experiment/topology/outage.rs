@@ -7,6 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::{ByteRate, RoundTrip};
 use crate::text::units::{Span, as_text};
 
 /// Most outages of an experiment. Our convention.
@@ -117,6 +118,20 @@ pub enum Fault {
         /// How long the way is cut before, milliseconds.
         after_ms: u64,
     },
+    /// The way between a standby and its upstream takes so much longer, there and back: `slow s1 20ms`.
+    Slow {
+        /// The standby.
+        node: String,
+        /// Round trip that is added.
+        added: RoundTrip,
+    },
+    /// No more than so many bytes per second pass each way between a standby and its upstream: `throttle s1 1MB/s`.
+    Throttle {
+        /// The standby.
+        node: String,
+        /// The rate.
+        rate: ByteRate,
+    },
     /// The user's command.
     Hook,
 }
@@ -180,7 +195,7 @@ impl OutageSection {
 
 impl Fault {
     /// Forms of all faults, for messages.
-    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, hook";
+    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, slow NODE TIME, throttle NODE RATE, hook";
 
     /// The node that it hits; `None` for the user's command.
     pub fn node(&self) -> Option<&str> {
@@ -189,9 +204,19 @@ impl Fault {
             Fault::KillStandby(node)
             | Fault::Freeze { node, .. }
             | Fault::Cut(node)
-            | Fault::CutAndKill { node, .. } => Some(node),
+            | Fault::CutAndKill { node, .. }
+            | Fault::Slow { node, .. }
+            | Fault::Throttle { node, .. } => Some(node),
             Fault::Hook => None,
         }
+    }
+
+    /// Whether it is about the way between a standby and its upstream, which then leads through a relay.
+    pub fn is_of_way(&self) -> bool {
+        matches!(
+            self,
+            Fault::Cut(_) | Fault::CutAndKill { .. } | Fault::Slow { .. } | Fault::Throttle { .. }
+        )
     }
 
     /// Whether the primary is gone after it.
@@ -218,6 +243,8 @@ impl fmt::Display for Fault {
             Fault::Freeze { process: Some(process), node } => write!(f, "freeze {process}@{node}"),
             Fault::Cut(node) => write!(f, "cut {node}"),
             Fault::CutAndKill { node, after_ms } => write!(f, "cut-and-kill {node} {after_ms}ms"),
+            Fault::Slow { node, added } => write!(f, "slow {node} {added}"),
+            Fault::Throttle { node, rate } => write!(f, "throttle {node} {rate}"),
             Fault::Hook => f.write_str("hook"),
         }
     }
@@ -257,6 +284,11 @@ impl FromStr for Fault {
             ["cut-and-kill", name, time] => {
                 Ok(Fault::CutAndKill { node: node(name)?, after_ms: (seconds(time)? * 1000.0) as u64 })
             }
+            ["slow", name, time] => match time.parse()? {
+                RoundTrip::ZERO => Err(format!("`{text}` adds nothing: slow s1 20ms")),
+                added => Ok(Fault::Slow { node: node(name)?, added }),
+            },
+            ["throttle", name, rate] => Ok(Fault::Throttle { node: node(name)?, rate: rate.parse()? }),
             ["hook"] => Ok(Fault::Hook),
             _ => Err(format!("`{text}` is no fault: {}", Fault::FORMS)),
         }
@@ -441,12 +473,14 @@ mod tests {
             "freeze startup@s1",
             "cut s1",
             "cut-and-kill s1 500ms",
+            "slow s1 20ms",
+            "throttle s1 1MB/s",
             "hook",
         ] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
         }
         for text in
-            ["", "kill", "kill-standby x1", "freeze", "freeze startup@", "cut s0", "stop-primary smart"]
+            ["", "kill", "kill-standby x1", "freeze", "freeze startup@", "cut s0", "stop-primary smart", "slow s1", "slow s1 0ms", "throttle s1 1MB", "throttle primary"]
         {
             assert!(text.parse::<Fault>().is_err(), "{text}");
         }

@@ -3,7 +3,6 @@
 use super::Synchronous;
 use crate::experiment::case::Case;
 use crate::experiment::keys;
-use crate::experiment::topology::outage::Fault;
 
 /// The setting that names the standbys which commits wait for.
 pub const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";
@@ -33,11 +32,5 @@ pub fn n_waited_for(names: &str) -> usize {
 /// Whether each standby of a case reaches its primary through a relay.
 pub fn has_relay(case: &Case) -> bool {
     let has_way = case.get(keys::topology::DELAY).is_some() || case.get(keys::topology::RATE).is_some();
-    n_standbys(case) > 0 && (has_way || is_cut(case))
-}
-
-fn is_cut(case: &Case) -> bool {
-    case.outage
-        .as_ref()
-        .is_some_and(|outage| matches!(outage.fault, Fault::Cut(_) | Fault::CutAndKill { .. }))
+    n_standbys(case) > 0 && (has_way || case.outage.as_ref().is_some_and(|outage| outage.fault.is_of_way()))
 }
