@@ -3,6 +3,7 @@
 pub(crate) mod commits;
 mod harm;
 mod moment;
+mod script;
 pub mod thaw;
 
 use std::path::Path;
@@ -188,7 +189,15 @@ impl Injection<'_> {
             Some(lasts_s) => drop(self.wait_until(began + (lasts_s * SECOND_NS) as u64)),
             None => drop(self.wait_until(u64::MAX)),
         }
-        step(record, UNDO.to_string(), || harm.undo(&self.outage.undo, self.stage, &self.occasion))
+        let mut seen = None;
+        let undone = step(record, UNDO.to_string(), || {
+            seen = harm.undo(&self.outage.undo, self.stage, &self.occasion)?;
+            Ok(())
+        });
+        if let (Some(proof), Some(seen)) = (&mut record.proof, seen) {
+            *proof = format!("{proof}; {seen}");
+        }
+        undone
     }
 
     /// WAL since the last checkpoint, bytes; `None` where the release does not say.

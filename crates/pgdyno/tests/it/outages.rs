@@ -130,7 +130,8 @@ fn clients_of_a_pooler_only_wait_for_a_switchover() {
     let data = place.results("out");
     let record = outage(&data.runs[0]);
     assert_eq!(record.problem, None, "{record:?}");
-    let expected = [PAUSE, "s1 replays all", "promote s1", "lead the pooler to s1", "resume the pooler", AGAIN];
+    let expected =
+        [PAUSE, "s1 replays all", "promote s1", "lead the pooler to s1", "resume the pooler", AGAIN];
     assert_eq!(steps(record), expected);
     let counts = data.runs[0].record.done.as_ref().unwrap().counts;
     assert_eq!((counts.failed, counts.unknown), (0, 0), "{counts:?}");
@@ -181,9 +182,10 @@ fn a_way_is_slow_or_narrow_for_its_time() {
     assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
     let data = place.results("out");
     let of = |fault: &str| data.runs.iter().find(|run| outage(run).fault == fault).unwrap();
-    for (fault, expected) in
-        [("slow s1 100ms", "the way takes 50.0 ms each way"), ("throttle s1 64kB/s", "no more than 65536 pass")]
-    {
+    for (fault, expected) in [
+        ("slow s1 100ms", "the way takes 50.0 ms each way"),
+        ("throttle s1 64kB/s", "no more than 65536 pass"),
+    ] {
         let record = outage(of(fault));
         assert!(record.problem.is_none(), "{record:?}");
         assert!(record.proof.as_ref().unwrap().contains(expected), "{record:?}");
@@ -197,6 +199,37 @@ fn a_way_is_slow_or_narrow_for_its_time() {
     let slow = study.runs.iter().find(|run| run.outage.as_ref().unwrap().fault == "slow s1 100ms").unwrap();
     let summary = slow.outage.as_ref().unwrap();
     assert!(summary.n_not_served > 10, "{summary:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn sql_that_gets_in_the_way_of_replay_is_cancelled_and_its_conflict_is_counted() {
+    let place = Place::new();
+    place.write(
+        "report.sql",
+        "begin isolation level repeatable read;\nselect count(*) from pgbench_branches;\nselect pg_sleep(60);\n",
+    );
+    place.write("sleep.sql", "select 1;\nselect pg_sleep(60);\nselect 2;\n");
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\nstandby_settings.max_standby_streaming_delay = \"500ms\"\n[[outage]]\n\
+         do = [\"load s1 report.sql\", \"load primary sleep.sql\"]\nat = \"1s\"\nfor = \"3s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let data = place.results("out");
+    let proof = |fault: &str| {
+        let record = outage(data.runs.iter().find(|run| outage(run).fault == fault).unwrap());
+        assert!(record.problem.is_none(), "{record:?}");
+        assert_eq!(steps(record), [UNDO]);
+        record.proof.clone().unwrap()
+    };
+    let of_standby = proof("load s1 report.sql");
+    assert!(of_standby.contains("runs `report.sql` (state"), "{of_standby}");
+    assert!(of_standby.contains("conflict with recovery"), "{of_standby}");
+    assert!(of_standby.contains("conflicts counted: snapshot 1"), "{of_standby}");
+    let of_primary = proof("load primary sleep.sql");
+    assert!(of_primary.contains("`sleep.sql` was cancelled after 3."), "{of_primary}");
     place.expect_clean();
 }
 
@@ -250,6 +283,8 @@ fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
     refused("[[outage]]\ndo = \"freeze s1\"\n", "the case has no node `s1`; raise topology.standbys");
     refused("[[outage]]\ndo = \"switchover\"\n", "the case has no node `s1`");
     refused("[[outage]]\ndo = \"slow primary 20ms\"\n", "it is for a standby");
+    refused("[[outage]]\ndo = \"load primary absent.sql\"\n", "cannot read");
+    refused("[[outage]]\ndo = \"fill primary\"\n", "holds nothing of others");
     refused("[[outage]]\ndo = \"throttle s1 1MB\"\n", "is not a rate in bytes per second");
     let pooled = |pooler: &str, fault: &str| {
         format!("[topology]\nstandbys = 1\n[pooler]\n{pooler}\n[[outage]]\ndo = \"{fault}\"\n")
@@ -258,7 +293,8 @@ fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
     refused(&pooled(command, "kill-primary"), "pgdyno leads only pgbouncer to the standby that takes over");
     let session = "kind = \"pgbouncer\"\nmode = \"session\"";
     refused(&pooled(session, "switchover"), "waits for clients to leave, which they do not");
-    let listening = "[topology]\nstandbys = 1\n[[outage]]\ndo = \"kill-primary\"\n[server]\nlisten = \"127.0.0.1\"\n";
+    let listening =
+        "[topology]\nstandbys = 1\n[[outage]]\ndo = \"kill-primary\"\n[server]\nlisten = \"127.0.0.1\"\n";
     refused(listening, "server.listen leads to the former primary");
     refused(
         "[[outage]]\ndo = \"kill-primary\"\nat = \"2s\"\nthen = \"restart after 1h\"\n",

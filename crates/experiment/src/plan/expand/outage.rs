@@ -36,6 +36,7 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
         run: table.run.clone(),
         undo: table.undo.clone(),
         check: table.check.clone(),
+        script: fault.script().and_then(|file| table.scripts.get(file).cloned()),
     }
 }
 

@@ -12,6 +12,7 @@ use server::running::processes::{Frozen, ServerProcess};
 use wan::{OneWay, Passed, Relay};
 use wire::Session;
 
+use super::script::RunningScript;
 use super::thaw::Thaw;
 use crate::run::hooks::Occasion;
 use crate::stage::nodes::node::NodeAccess;
@@ -40,6 +41,8 @@ enum Lasting {
     Way(String),
     /// The way to this standby, which was another one before.
     Changed(String, OneWay),
+    /// SQL that a session runs.
+    Script(RunningScript),
     /// What the user's command has done.
     Command,
 }
@@ -68,6 +71,7 @@ impl Harm {
             Fault::CutAndKill { after_ms, .. } => cut_and_kill(stage, node, Duration::from_millis(*after_ms)),
             Fault::Slow { added, .. } => slow(stage, node, added.duration()),
             Fault::Throttle { rate, .. } => throttle(stage, node, rate.bytes_per_s()),
+            Fault::Load { file, .. } => load(&stage.node(node)?, file, outage),
             Fault::Hook => by_command(outage, occasion),
         }
     }
@@ -77,27 +81,30 @@ impl Harm {
         !matches!(self.lasting, Lasting::Nothing)
     }
 
-    /// Undoes it, the user's command by `words`.
+    /// Undoes it, the user's command by `words`. Returns what more was seen of it until its end.
     ///
     /// # Errors
     /// When that command fails, or the standby is gone.
-    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<()> {
+    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<Option<String>> {
         match self.lasting {
-            Lasting::Nothing => Ok(()),
+            Lasting::Nothing => Ok(None),
             Lasting::Stopped(frozen, thaw) => {
                 drop(frozen);
                 drop(thaw);
-                Ok(())
+                Ok(None)
             }
             Lasting::Way(node) => {
                 way_to(stage, &node)?.pass();
-                Ok(())
+                Ok(None)
             }
             Lasting::Changed(node, before) => {
-                way_to(stage, &node)?.set_way(before);
-                Ok(())
+                let relay = way_to(stage, &node)?;
+                let Passed { bytes, span, .. } = relay.passed();
+                relay.set_way(before);
+                Ok(Some(format!("{bytes} bytes in {:.3} s until it was undone", span.as_secs_f64())))
             }
-            Lasting::Command => undo_command(words, occasion),
+            Lasting::Script(script) => script.end().map(Some),
+            Lasting::Command => undo_command(words, occasion).map(|()| None),
         }
     }
 }
@@ -203,12 +210,7 @@ fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
 
 /// Changes the way between a standby and its primary, and waits until something has come that way. It is as before where nothing shows
 /// that it has changed.
-fn change(
-    stage: &Stage,
-    node: &str,
-    way: OneWay,
-    proof: impl Fn(Passed) -> Result<String>,
-) -> Result<Harm> {
+fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Result<String>) -> Result<Harm> {
     let relay = way_to(stage, node)?;
     let before = relay.way();
     relay.set_way(way);
@@ -228,6 +230,14 @@ fn change(
             Err(error)
         }
     }
+}
+
+/// Runs the user's SQL on a node.
+fn load(node: &NodeAccess, file: &str, outage: &OutageSpec) -> Result<Harm> {
+    let text = outage.script.as_deref().with_context(|| format!("the plan has no text of `{file}`"))?;
+    let (script, proof) = RunningScript::start(&node.conninfo(), file, text)
+        .with_context(|| format!("run `{file}` on `{}`", node.name()))?;
+    Ok(Harm { proof: format!("on `{}`, {proof}", node.name()), lasting: Lasting::Script(script) })
 }
 
 fn way_to<'a>(stage: &'a Stage, node: &str) -> Result<&'a Relay> {

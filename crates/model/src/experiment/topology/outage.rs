@@ -1,5 +1,6 @@
 //! `[[outage]]`: a fault that is injected while the load runs, and what follows it. Each is a level of the factor `outage`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -47,6 +48,9 @@ pub struct OutageSection {
     /// The user's command that shows, by exit code 0, that it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<String>,
+    /// Texts of the files of SQL that `load NODE FILE` names, by these names; read from the files if they are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scripts: BTreeMap<String, String>,
 }
 
 /// A level of the factor `outage`.
@@ -85,6 +89,9 @@ pub struct OutageSpec {
     /// The user's command that shows that it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<String>,
+    /// The SQL that `load NODE FILE` runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 /// A fault.
@@ -131,6 +138,13 @@ pub enum Fault {
         node: String,
         /// The rate.
         rate: ByteRate,
+    },
+    /// A file of SQL that a session of a superuser runs on a node, statement by statement, until it is cancelled: `load s1 report.sql`.
+    Load {
+        /// The node: `primary`, `s1`.
+        node: String,
+        /// The file, as it was named.
+        file: String,
     },
     /// The user's command.
     Hook,
@@ -195,7 +209,7 @@ impl OutageSection {
 
 impl Fault {
     /// Forms of all faults, for messages.
-    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, slow NODE TIME, throttle NODE RATE, hook";
+    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, slow NODE TIME, throttle NODE RATE, load NODE FILE, hook";
 
     /// The node that it hits; `None` for the user's command.
     pub fn node(&self) -> Option<&str> {
@@ -206,17 +220,23 @@ impl Fault {
             | Fault::Cut(node)
             | Fault::CutAndKill { node, .. }
             | Fault::Slow { node, .. }
-            | Fault::Throttle { node, .. } => Some(node),
+            | Fault::Throttle { node, .. }
+            | Fault::Load { node, .. } => Some(node),
             Fault::Hook => None,
+        }
+    }
+
+    /// The file of SQL that it runs.
+    pub fn script(&self) -> Option<&str> {
+        match self {
+            Fault::Load { file, .. } => Some(file),
+            _ => None,
         }
     }
 
     /// Whether it is about the way between a standby and its upstream, which then leads through a relay.
     pub fn is_of_way(&self) -> bool {
-        matches!(
-            self,
-            Fault::Cut(_) | Fault::CutAndKill { .. } | Fault::Slow { .. } | Fault::Throttle { .. }
-        )
+        matches!(self, Fault::Cut(_) | Fault::CutAndKill { .. } | Fault::Slow { .. } | Fault::Throttle { .. })
     }
 
     /// Whether the primary is gone after it.
@@ -245,6 +265,7 @@ impl fmt::Display for Fault {
             Fault::CutAndKill { node, after_ms } => write!(f, "cut-and-kill {node} {after_ms}ms"),
             Fault::Slow { node, added } => write!(f, "slow {node} {added}"),
             Fault::Throttle { node, rate } => write!(f, "throttle {node} {rate}"),
+            Fault::Load { node, file } => write!(f, "load {node} {file}"),
             Fault::Hook => f.write_str("hook"),
         }
     }
@@ -289,6 +310,16 @@ impl FromStr for Fault {
                 added => Ok(Fault::Slow { node: node(name)?, added }),
             },
             ["throttle", name, rate] => Ok(Fault::Throttle { node: node(name)?, rate: rate.parse()? }),
+            // A name of a file may have spaces.
+            ["load", name, file, ..] => {
+                let begin = text.find(name).and_then(|at| Some(at + text[at..].find(file)?));
+                let file = begin.map_or(*file, |begin| text[begin..].trim_end()).to_string();
+                Ok(Fault::Load { node: node(name)?, file })
+            }
+            ["fill", ..] => Err(format!(
+                "`{text}`: pgdyno fills no file system, since it cannot show that the one of a node holds nothing of others; do it with \
+                 do = \"hook\" and commands of yours"
+            )),
             ["hook"] => Ok(Fault::Hook),
             _ => Err(format!("`{text}` is no fault: {}", Fault::FORMS)),
         }
@@ -475,13 +506,25 @@ mod tests {
             "cut-and-kill s1 500ms",
             "slow s1 20ms",
             "throttle s1 1MB/s",
+            "load s1 reports/a b.sql",
             "hook",
         ] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
         }
-        for text in
-            ["", "kill", "kill-standby x1", "freeze", "freeze startup@", "cut s0", "stop-primary smart", "slow s1", "slow s1 0ms", "throttle s1 1MB", "throttle primary"]
-        {
+        for text in [
+            "",
+            "kill",
+            "kill-standby x1",
+            "freeze",
+            "freeze startup@",
+            "cut s0",
+            "stop-primary smart",
+            "slow s1",
+            "slow s1 0ms",
+            "throttle s1 1MB",
+            "throttle primary",
+            "load s1",
+        ] {
             assert!(text.parse::<Fault>().is_err(), "{text}");
         }
     }
@@ -520,6 +563,7 @@ mod tests {
             ("outage = \"hook:\"", "names no program"),
             ("[[outage]]\ndo = \"unplug\"", "`unplug` is no fault"),
             ("outage = [\"unplug\"]", "`unplug` is no fault"),
+            ("outage = [\"fill s1\"]", "it cannot show that the one of a node holds nothing of others"),
             ("[[outage]]\nname = \"x\"", "missing field `do`"),
         ] {
             let refused = toml::from_str::<File>(text).map(|_| ()).unwrap_err().to_string();
