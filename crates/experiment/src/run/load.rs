@@ -14,6 +14,7 @@ use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
+use model::experiment::topology::Reads;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
@@ -80,7 +81,7 @@ impl OneRun<'_> {
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
-            standbys: stage.standbys().iter().filter_map(observed).collect(),
+            standbys: observed(stage, self.case),
             pooler_pids: pooler_pids(stage, record, conninfo, place),
             consoles: consoles(stage, self.case),
             ..self.observe(place, conninfo)?
@@ -299,11 +300,15 @@ impl OneRun<'_> {
     }
 }
 
-/// A standby to observe, if it runs.
-fn observed(standby: &Standby) -> Option<ObservedStandby> {
-    let server = standby.server()?;
-    let name = standby.name().to_string();
-    Some(ObservedStandby { name, conninfo: server.conninfo(), pid: server.pid() as i32 })
+/// The standbys of our own server that run, and whether the load reads from them.
+fn observed(stage: &Stage, case: &Case) -> Vec<ObservedStandby> {
+    let is_read = case.get(keys::workload::READS) != Reads::Primary;
+    let of = |standby: &Standby| {
+        let (name, server) = (standby.name().to_string(), standby.server()?);
+        let pid = server.pid() as i32;
+        Some(ObservedStandby { name, conninfo: server.conninfo(), pid, is_read })
+    };
+    stage.standbys().iter().filter_map(of).collect()
 }
 
 /// The processes of this machine that answer before the server: those of our own pooler, or one that is found.
