@@ -63,7 +63,8 @@ impl Position {
 
     /// Notes that so many bytes of a piece were sent now.
     pub(crate) fn pass(&mut self, piece: &HeldPiece, towards: Towards, bytes: u64) {
-        let is_counted = matches!(towards, Towards::Near) && self.changed.is_none_or(|at| piece.received >= at);
+        let is_counted =
+            matches!(towards, Towards::Near) && self.changed.is_none_or(|at| piece.received >= at);
         if !is_counted {
             return;
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use wire::{Conninfo, Host};
 use wire::session::Session;
+use wire::{Conninfo, Host};
 
 use super::OwnPooler;
 
@@ -19,7 +19,10 @@ impl OwnPooler {
     /// When transactions go on for longer, or a console does not answer.
     pub fn pause(&self, longest: Duration) -> Result<()> {
         let paused = self.consoles.iter().try_for_each(|console| {
-            let what = format!("PAUSE, within {:.0} s: transactions that run may take longer", longest.as_secs_f64());
+            let what = format!(
+                "PAUSE, within {:.0} s: transactions that run may take longer",
+                longest.as_secs_f64()
+            );
             order(console, "pause", longest).context(what)
         });
         if paused.is_err() {

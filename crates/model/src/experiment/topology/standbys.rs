@@ -1,6 +1,7 @@
 //! The standbys that a case asks for.
 
-use super::Synchronous;
+use super::outage::PRIMARY;
+use super::{Synchronous, standby_name};
 use crate::experiment::case::Case;
 use crate::experiment::keys;
 
@@ -12,6 +13,17 @@ pub const SYNCHRONOUS_COMMIT: &str = "synchronous_commit";
 /// Standbys that a case asks for.
 pub fn n_standbys(case: &Case) -> u32 {
     case.get(keys::topology::STANDBYS)
+}
+
+/// The name of the server that a standby of a case streams from.
+pub fn upstream_of(case: &Case, standby: &str) -> String {
+    case.get(keys::topology::FROM).remove(standby).unwrap_or_else(|| PRIMARY.to_string())
+}
+
+/// Names of the standbys that stream from the primary of a case.
+pub fn direct_standbys(case: &Case) -> Vec<String> {
+    let all = (1..=n_standbys(case)).map(standby_name);
+    all.filter(|name| upstream_of(case, name) == PRIMARY).collect()
 }
 
 /// The standbys that commits of a case wait for: those of the key, and of a case that chooses `synchronous_commit` all.
