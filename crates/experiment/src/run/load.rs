@@ -130,8 +130,11 @@ impl OneRun<'_> {
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
-        if record.state == RunState::Partial {
-            record.reason = full.unwrap_or_else(|| record.reason.clone());
+        if record.state == RunState::Partial
+            && let Some(full) = full
+        {
+            let kept = ground.stage.wal_kept_by_slots(&self.site.environment);
+            record.reason = kept.map_or_else(|| full.clone(), |slots| format!("{full}; {slots}"));
         }
         Ok(())
     }

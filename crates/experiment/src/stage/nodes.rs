@@ -216,6 +216,13 @@ impl Standbys {
         (0..self.nodes.len()).try_for_each(|index| self.wait_until_streaming(index, primary, environment))
     }
 
+    /// Words about the WAL that slots of their primary keep; `None` if they keep none, or it does not say.
+    pub(crate) fn kept_by_slots(&self, primary: &OwnServer, environment: &Environment) -> Option<String> {
+        let release = Release::new(self.nodes.first()?.cluster.binaries.version_num);
+        let mut session = session_of(primary, environment).ok()?;
+        whereabouts::kept_by_slots(&mut session, release).ok()?
+    }
+
     /// The server that a standby streams from.
     fn upstream_of<'a>(&'a self, node: &Standby, primary: &'a OwnServer) -> Result<&'a OwnServer> {
         upstream(node.upstream.as_deref(), &self.nodes, primary)

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use model::release::{Release, functions};
+use model::text::prose::bytes;
 use wire::{Session, quote_literal};
 
 use super::{Standby, session_of};
@@ -15,6 +16,26 @@ pub(super) fn of(node: &Standby, upstream: &mut Session, environment: &Environme
     let of_standby = of_standby(node, release, environment)
         .unwrap_or_else(|error| format!("the standby does not say where it is ({error:#})"));
     format!("{of_upstream}; {of_standby}")
+}
+
+/// Slots of a primary, and how much WAL each keeps; `None` without any that keeps some.
+///
+/// # Errors
+/// When it cannot be asked.
+pub(super) fn kept_by_slots(primary: &mut Session, release: Release) -> Result<Option<String>> {
+    let (difference, written) =
+        (release.name(functions::WAL_DIFFERENCE), release.name(functions::WAL_WRITTEN));
+    let rows = primary.query(&format!(
+        "select slot_name, active::text, pg_catalog.{difference}(pg_catalog.{written}(), restart_lsn)::text as kept \
+         from pg_catalog.pg_replication_slots where restart_lsn is not null order by slot_name"
+    ))?;
+    let slot = |row: usize| {
+        let kept: f64 = rows.get(row, "kept")?.parse().ok()?;
+        let is_used = if rows.get(row, "active") == Some("true") { "" } else { ", which nobody uses," };
+        Some(format!("slot `{}`{is_used} keeps {} of it", rows.get(row, "slot_name")?, bytes(kept.max(0.0))))
+    };
+    let slots: Vec<String> = (0..rows.len()).filter_map(slot).collect();
+    Ok(if slots.is_empty() { None } else { Some(slots.join(", ")) })
 }
 
 fn of_upstream(session: &mut Session, release: Release, name: &str) -> Result<String> {
