@@ -312,7 +312,7 @@ impl Standbys {
             if Instant::now() >= end {
                 let (seconds, from) =
                     (began.elapsed().as_secs(), node.upstream.as_deref().unwrap_or(PRIMARY));
-                let places = whereabouts::of(node, &mut session, environment);
+                let places = whereabouts::words(node, &mut session, environment);
                 let (name, said) = (&node.name, node.last_words());
                 ensure!(
                     false,

@@ -129,7 +129,7 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
         return Some(format!("the case has no node `{node}`; raise {}", keys::topology::STANDBYS));
     }
     let takes_over = promoted.or(needed).is_some();
-    if let Some(problem) = of_way(case, outage).filter(|_| takes_over) {
+    if takes_over && let Some(problem) = of_way(case, outage) {
         return Some(problem);
     }
     if promoted == Some(PRIMARY) {

@@ -9,7 +9,7 @@ use super::{Standby, session_of};
 use crate::site::Environment;
 
 /// Positions of a standby and of its upstream, which is asked by `upstream`, and the slot between them. What nobody says is unknown.
-pub(super) fn of(node: &Standby, upstream: &mut Session, environment: &Environment) -> String {
+pub(super) fn words(node: &Standby, upstream: &mut Session, environment: &Environment) -> String {
     let release = Release::new(node.cluster.binaries.version_num);
     let of_upstream = of_upstream(upstream, release, &node.name)
         .unwrap_or_else(|error| format!("its upstream does not say where it is ({error:#})"));
