@@ -130,13 +130,16 @@ impl OneRun<'_> {
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
-        if record.state == RunState::Partial
-            && let Some(full) = full
-        {
-            let kept = ground.stage.wal_kept_by_slots(&self.site.environment);
-            record.reason = kept.map_or_else(|| full.clone(), |slots| format!("{full}; {slots}"));
+        if record.state == RunState::Partial {
+            record.reason = full.map_or_else(|| record.reason.clone(), |full| self.with_slots(ground, full));
         }
         Ok(())
+    }
+
+    /// Why a load ended before the device of the WAL was full, with the slots that keep WAL.
+    fn with_slots(&self, ground: &Live, full: String) -> String {
+        let kept = ground.stage.wal_kept_by_slots(&self.site.environment);
+        kept.map_or_else(|| full.clone(), |slots| format!("{full}; {slots}"))
     }
 
     /// Connects the clients, and agrees on when they begin.

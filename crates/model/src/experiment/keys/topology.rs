@@ -50,7 +50,7 @@ section! {
         /// commits wait only for standbys of the primary
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         FROM = from: BTreeMap<String, Levels<SettingValue>>,
-            of_place(SETTING, "`primary`").carried(Differs::Question);
+            row(SETTING, "`primary`").carried(Differs::Question);
 
         /// whether each standby has a replication slot; without one, `wal_keep_size` alone keeps the WAL that it needs
         SLOTS = slots: Levels<bool> = Levels::one(true),
