@@ -175,24 +175,6 @@ fn a_duet_needs_space_for_both_of_its_servers() {
 }
 
 #[test]
-fn a_device_that_slots_fill_ends_the_load_and_they_are_named() {
-    let place = Place::new();
-    let Some(disk) = SmallDisk::at(&place, "cache", 700) else { return };
-    place.write("wal.sql", "select pg_logical_emit_message(true, 'x', repeat('x', 200000));\n");
-    let file = "[experiment]\nname = \"x\"\nrepeats = 1\n[workload]\nkind = \"scripts\"\nscripts = [\"wal.sql\"]\ndata = \"none\"\nclients = 2\n\
-                pace = \"200/s\"\n[run]\nramp_up = \"0s\"\nmeasure = \"40s\"\nrepeat_disturbed = 0\n[topology]\nstandbys = 1\n[[outage]]\ndo = \"cut s1\"\nat = \"1s\"\n\
-                [server]\nsettings.max_wal_size = \"64MB\"\n";
-    let file = place.write("x.toml", file).display().to_string();
-    let ended = place.run(&["run", &file, "-o", "out"]);
-    assert!(place.path("out").exists(), "{}", ended.stderr);
-    let run = place.first_run("out");
-    let reason = &run.record.reason;
-    assert!(reason.contains("stopped before the device of the WAL is full"), "{reason} {}", ended.stderr);
-    assert!(reason.contains("slot `s1`") && reason.contains(" keeps "), "{reason}");
-    drop(disk);
-}
-
-#[test]
 fn the_cache_removes_the_least_recently_used_and_nothing_in_use() {
     let place = Place::new();
     let init = |scale: &'static str| ["init", "--bin-dir", BIN_DIR, "--scale", scale];
