@@ -194,6 +194,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::standby::WAITS_FOR_STANDBY,
     server::standby::NOT_SYNCHRONOUS,
     server::standby::STANDBY_FALLS_BEHIND,
+    server::standby::STALE_READS,
     server::standby::SAME_MACHINE,
     server::standby::REPLAY_STALLED,
     server::FOREIGN_SESSIONS,

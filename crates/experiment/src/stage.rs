@@ -334,6 +334,14 @@ error
         }
     }
 
+    /// Words about the WAL that slots of our own primary keep for its standbys; `None` if they keep none.
+    pub(crate) fn wal_kept_by_slots(&self, environment: &Environment) -> Option<String> {
+        match self {
+            Stage::Embedded(stage) => stage.standbys.kept_by_slots(stage.running().ok()?, environment),
+            Stage::Adopted(_) => None,
+        }
+    }
+
     /// The standbys of our own server; none of an existing one.
     pub fn standbys(&self) -> &[Standby] {
         match self {

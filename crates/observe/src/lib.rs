@@ -47,7 +47,7 @@ use crate::server::tail::LogTail;
 use crate::server::watch::{ServerWatch, WatchedParts};
 use crate::sink::{Out, Sink};
 pub use crate::standby::ObservedStandby;
-use crate::standby::primary::{PrimaryWatch, SharedMarks};
+use crate::standby::primary::{PrimaryMarks, PrimaryWatch};
 use crate::standby::watch::StandbyWatch;
 
 /// One observation.
@@ -205,7 +205,7 @@ impl Observer {
             return Ok(observer);
         }
         let tick_ns = spec.tick_ns;
-        let (marks, senders) = (SharedMarks::default(), Senders::default());
+        let (marks, senders) = (PrimaryMarks::default(), Senders::default());
         let name = statistics::application_name(&word);
         let local = |of: &ObservedStandby| LocalStandby { name: of.name.clone(), pid: of.pid };
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone())

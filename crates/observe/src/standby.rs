@@ -3,7 +3,8 @@
 //!
 //! One thread notes the primary's position in WAL ten times a second. One thread for each standby compares what that has received and
 //! replayed with these marks, so that a lag in time comes from one clock and goes on growing while nothing moves: the lags of
-//! `pg_stat_replication` are those of the last reply. What a server does not say, or nobody answers, is absent.
+//! `pg_stat_replication` are those of the last reply. Of a standby that the load reads from, the transactions that it sees are compared in the same way: what has
+//! ended on the primary and is not seen there is how stale a read is. What a server does not say, or nobody answers, is absent.
 
 mod marks;
 pub(crate) mod primary;
@@ -25,10 +26,15 @@ pub struct ObservedStandby {
     pub conninfo: Conninfo,
     /// Process id of its postmaster, which runs on this machine.
     pub pid: i32,
+    /// Whether the load reads from it: then it is also asked which transactions it sees.
+    pub is_read: bool,
 }
 
 /// Time between two looks at a position in WAL.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The first transaction that has not ended, as a server sees it: on a standby, as far as it has replayed ends (PostgreSQL documentation,
+/// functions of transaction ids; the newer name is `pg_snapshot_xmax`).
+const FIRST_UNSEEN: &str = "txid_snapshot_xmax(txid_current_snapshot())";
 /// `statement_timeout` of a look.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(2);
 /// The connection is closed after this time: a live server would have returned an error before.

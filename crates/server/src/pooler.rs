@@ -4,6 +4,7 @@
 //! password that is drawn for the start. When pgdyno ends, however it ends, the kernel ends it.
 
 mod config;
+mod console;
 pub mod program;
 mod running;
 

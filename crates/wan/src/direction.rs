@@ -12,7 +12,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 
 use crate::connection::{RelayedConnection, Towards};
-use crate::line::{DelayLine, OneWay, PIECE_BYTES_MAX};
+use crate::line::{DelayLine, PIECE_BYTES_MAX};
 use crate::switch::Switch;
 
 /// How late the kernel may wake a thread to save power, nanoseconds: its usual 50,000 would add to each delay.
@@ -25,6 +25,7 @@ pub(crate) struct DirectionThread<'a> {
     from: &'a UnixStream,
     to: &'a UnixStream,
     line: DelayLine,
+    towards: Towards,
     /// Nothing more comes: the peer has ended it.
     has_ended: bool,
     /// The peer that it goes to was gone while the switch was cut, of which the other one learns nothing.
@@ -55,11 +56,19 @@ impl<'a> DirectionThread<'a> {
         connection: &'a RelayedConnection,
         switch: &'a Switch,
         towards: Towards,
-        way: OneWay,
     ) -> DirectionThread<'a> {
         let (from, to) = connection.ends(towards);
-        let line = DelayLine::new(way);
-        DirectionThread { connection, switch, from, to, line, has_ended: false, is_target_gone: false }
+        let line = DelayLine::new(switch.held().way());
+        DirectionThread {
+            connection,
+            switch,
+            from,
+            to,
+            line,
+            towards,
+            has_ended: false,
+            is_target_gone: false,
+        }
     }
 
     /// Carries bytes until there are none, the connection is closed, or the peer that they go to is gone.
@@ -68,6 +77,7 @@ impl<'a> DirectionThread<'a> {
         prctl::set_timerslack(TIMER_SLACK_NS).ok();
         let mut buffer = vec![0; PIECE_BYTES_MAX as usize];
         while !self.connection.is_closed() {
+            self.line.set_way(self.switch.held().way());
             let next = self.send_due();
             if matches!(next, Next::Over) {
                 return;
@@ -87,7 +97,7 @@ impl<'a> DirectionThread<'a> {
 
     fn send_due(&mut self) -> Next {
         while let Some(piece) = self.line.first() {
-            let position = self.switch.held();
+            let mut position = self.switch.held();
             if piece.n_turns != position.n_turns() {
                 let is_cut = position.is_cut();
                 self.switch.count_swallowed(self.line.clear());
@@ -110,6 +120,7 @@ impl<'a> DirectionThread<'a> {
             match (&mut &*self.to).write(piece.rest()) {
                 Ok(n) => {
                     self.switch.count_forwarded(n as u64);
+                    position.pass(piece, self.towards, n as u64);
                     self.line.sent(n);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Blocked,
@@ -163,6 +174,7 @@ impl<'a> DirectionThread<'a> {
             self.switch.count_swallowed(n as u64);
             self.connection.lose();
         } else {
+            self.line.set_way(position.way());
             self.line.push(&buffer[..n], Instant::now(), position.n_turns());
         }
     }

@@ -9,3 +9,4 @@ mod switch;
 
 pub use line::OneWay;
 pub use relay::Relay;
+pub use switch::Passed;

@@ -58,6 +58,8 @@ impl OneWay {
 pub(crate) struct HeldPiece {
     bytes: Vec<u8>,
     n_sent: usize,
+    /// When it was received.
+    pub(crate) received: Instant,
     /// When it arrives at the other end.
     pub(crate) due: Instant,
     /// How often the switch had been turned when it was received.
@@ -92,6 +94,11 @@ impl DelayLine {
         DelayLine { way, pieces: VecDeque::new(), held_bytes: 0, free_at: None }
     }
 
+    /// Changes the way of what follows.
+    pub(crate) fn set_way(&mut self, way: OneWay) {
+        self.way = way;
+    }
+
     /// Most bytes that the next piece may have; 0 while the line is full.
     pub(crate) fn room(&self) -> usize {
         let free = self.way.held_bytes_max().saturating_sub(self.held_bytes);
@@ -112,6 +119,7 @@ impl DelayLine {
         self.pieces.push_back(HeldPiece {
             bytes: bytes.to_vec(),
             n_sent: 0,
+            received: now,
             due: free_at + self.way.delay,
             n_turns,
         });
@@ -182,6 +190,17 @@ mod tests {
         let unlimited = filled(line(1000, 0));
         assert!((HELD_BYTES_MAX * 99 / 100..=HELD_BYTES_MAX).contains(&unlimited), "{unlimited}");
         assert_eq!(filled(line(1000, u64::MAX)), unlimited);
+    }
+
+    #[test]
+    fn a_change_of_the_way_is_for_what_follows() {
+        let begin = Instant::now();
+        let mut line = line(5, 0);
+        line.push(&[0; 1000], begin, 0);
+        line.set_way(OneWay { delay: Duration::ZERO, rate: NonZeroU64::new(100_000) });
+        line.push(&[0; 1000], begin, 0);
+        let dues: Vec<Duration> = line.pieces.iter().map(|piece| piece.due - begin).collect();
+        assert_eq!(dues, [Duration::from_millis(5), Duration::from_millis(10)]);
     }
 
     #[test]

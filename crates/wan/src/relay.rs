@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::connection::{RelayedConnection, Towards};
 use crate::direction::DirectionThread;
 use crate::line::OneWay;
-use crate::switch::Switch;
+use crate::switch::{Passed, Switch};
 
 /// Pause after a connection that could not be taken.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -41,7 +41,6 @@ pub struct Relay {
 #[derive(Debug)]
 struct Shared {
     upstream: PathBuf,
-    way: OneWay,
     switch: Switch,
     connections: Mutex<Vec<Weak<RelayedConnection>>>,
     is_ending: AtomicBool,
@@ -60,8 +59,7 @@ impl Relay {
         woken.set_nonblocking(true)?;
         let shared = Arc::new(Shared {
             upstream: upstream.to_path_buf(),
-            way,
-            switch: Switch::default(),
+            switch: Switch::new(way),
             connections: Mutex::default(),
             is_ending: AtomicBool::new(false),
         });
@@ -109,7 +107,17 @@ impl Relay {
 
     /// Each direction of its way.
     pub fn way(&self) -> OneWay {
-        self.shared.way
+        self.shared.switch.held().way()
+    }
+
+    /// Changes each direction of its way for all that it receives from now on; what is on the way arrives as it would have.
+    pub fn set_way(&self, way: OneWay) {
+        self.shared.switch.held().set_way(way);
+    }
+
+    /// What came this way from the server that it leads to since the way was changed last.
+    pub fn passed(&self) -> Passed {
+        self.shared.switch.held().passed()
     }
 
     fn wake_up(&self) {
@@ -135,7 +143,7 @@ impl Shared {
     }
 
     fn carry(self: Arc<Shared>, connection: Arc<RelayedConnection>, towards: Towards) {
-        DirectionThread::new(&connection, &self.switch, towards, self.way).carry();
+        DirectionThread::new(&connection, &self.switch, towards).carry();
     }
 }
 

@@ -1,7 +1,11 @@
-//! The switch of a relay, and what it counts. It is turned while nobody sends: when a cut has returned, nothing gets out any more.
+//! The switch of a relay, its way, and what it counts. It is turned while nobody sends: when a cut has returned, nothing gets out any more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::connection::Towards;
+use crate::line::{HeldPiece, OneWay};
 
 /// The switch of a relay.
 #[derive(Debug, Default)]
@@ -11,10 +15,27 @@ pub(crate) struct Switch {
     swallowed_bytes: AtomicU64,
 }
 
-/// How often a switch was turned: it passes at first, and each turn is to the other position.
+/// How often a switch was turned: it passes at first, and each turn is to the other position. And each direction of the way.
 #[derive(Debug, Default)]
 pub(crate) struct Position {
     n_turns: u64,
+    way: OneWay,
+    /// When the way was changed last.
+    changed: Option<Instant>,
+    passed: Passed,
+}
+
+/// Bytes that came the way of a relay since it was changed last, from the server that the relay leads to, and that were received
+/// after that change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Number of bytes.
+    pub bytes: u64,
+    /// The least time that any of them took; `None` without any.
+    pub least: Option<Duration>,
+    /// Time from the first that was received until the last was sent.
+    pub span: Duration,
+    first: Option<Instant>,
 }
 
 impl Position {
@@ -26,6 +47,34 @@ impl Position {
         self.n_turns
     }
 
+    /// Each direction of the way.
+    pub(crate) fn way(&self) -> OneWay {
+        self.way
+    }
+
+    /// Changes the way for what is received from now on.
+    pub(crate) fn set_way(&mut self, way: OneWay) {
+        (self.way, self.changed, self.passed) = (way, Some(Instant::now()), Passed::default());
+    }
+
+    pub(crate) fn passed(&self) -> Passed {
+        self.passed
+    }
+
+    /// Notes that so many bytes of a piece were sent now.
+    pub(crate) fn pass(&mut self, piece: &HeldPiece, towards: Towards, bytes: u64) {
+        let is_counted =
+            matches!(towards, Towards::Near) && self.changed.is_none_or(|at| piece.received >= at);
+        if !is_counted {
+            return;
+        }
+        let now = Instant::now();
+        let (took, passed) = (now - piece.received, &mut self.passed);
+        passed.bytes += bytes;
+        passed.least = Some(passed.least.map_or(took, |least| least.min(took)));
+        passed.span = now - *passed.first.get_or_insert(piece.received);
+    }
+
     /// Turns it if it is not yet there.
     pub(crate) fn turn(&mut self, is_cut: bool) {
         self.n_turns += u64::from(self.is_cut() != is_cut);
@@ -33,6 +82,10 @@ impl Position {
 }
 
 impl Switch {
+    pub(crate) fn new(way: OneWay) -> Switch {
+        Switch { position: Mutex::new(Position { way, ..Position::default() }), ..Switch::default() }
+    }
+
     /// Its position, which stays while the guard is held.
     pub(crate) fn held(&self) -> MutexGuard<'_, Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)

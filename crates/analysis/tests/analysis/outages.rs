@@ -74,6 +74,7 @@ fn of_case(data: &mut RunData) {
         run: Vec::new(),
         undo: Vec::new(),
         check: Vec::new(),
+        script: None,
     });
     data.record.load.as_mut().unwrap().pace = case.workload.pace;
 }

@@ -33,6 +33,14 @@ fn a_standby_that_commits_wait_for_is_named() {
     check(TickSource::Server, &waits(4.0), None);
 }
 
+#[test]
+fn reads_that_lack_what_was_committed_are_stale() {
+    let lacks = |s: f64, n: f64| [("reads.stale[s1]", s), ("reads.stale_commits[s1]", n)];
+    let words = "s1 lacked 200 transactions for 2.00 s at the median, 2.00 s at most";
+    check(TickSource::Server, &lacks(2.0, 200.0), Some(("stale-reads", Severity::Note, words)));
+    check(TickSource::Server, &lacks(0.02, 2.0), None);
+}
+
 /// A run with standbys: name, state before the load, state after it, seconds to catch up.
 fn with_nodes(names: &str, nodes: &[(&str, &str, Option<&str>, Option<f64>)]) -> Vec<Finding> {
     let mut data = quiet::run(1);

@@ -18,12 +18,13 @@ use model::experiment::keys::levels::Levels;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
 };
+use model::experiment::topology::outage::Outages;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::SCRIPT_BYTES_MAX;
-use workload::script::sqlfile::line_and_column;
+use workload::script::sqlfile::{self, line_and_column};
 use workload::{Bundle, Program, Schema, ScriptError, TpcbScript, catalogue};
 
 use crate::plan::archive;
@@ -57,6 +58,7 @@ pub fn read(experiment: &mut Experiment, origin: &ExperimentSource) -> Result<()
         // Read after each load, from wherever that is conducted.
         *file = std::path::absolute(origin.dir.join(&*file)).map_err(|error| error.to_string())?;
     }
+    read_outages(&mut experiment.outage, origin, &mut problems);
     let workload = &mut experiment.workload;
     let located = |message: String| format!("{}: {message}", origin.name);
     problems.take(check_kind(workload).map_err(located));
@@ -137,6 +139,27 @@ fn read_script(entry: &mut ScriptEntry, origin: &ExperimentSource) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Reads the SQL that outages run.
+fn read_outages(outages: &mut Outages, origin: &ExperimentSource, problems: &mut Problems) {
+    for table in &mut outages.0 {
+        for file in table.faults.0.iter().filter_map(|fault| fault.script()) {
+            let given = table.scripts.get(file).cloned();
+            let read = || read_text(&origin.dir.join(file), SCRIPT_BYTES_MAX, "", origin.stop);
+            let checked = given.map_or_else(read, Ok).and_then(|text| {
+                let wrong = sqlfile::steps(&text).find_map(Result::err);
+                let place = |start| line_and_column(&text, start);
+                wrong.map_or(Ok(()), |error| {
+                    let (line, column) = place(error.start);
+                    Err(format!("{file}:{line}:{column}: {}", error.message))
+                })?;
+                Ok(text)
+            });
+            let read = problems.take(checked.map_err(|message| format!("{}: {message}", keys::OUTAGE)));
+            table.scripts.extend(read.map(|text| (file.to_string(), text)));
+        }
+    }
 }
 
 fn find_builtin(name: &str) -> Result<TpcbScript, String> {

@@ -14,6 +14,7 @@ use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::RunState;
+use model::experiment::topology::Reads;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriverLine, Ready};
 use model::load::sessions::SessionSettings;
@@ -79,7 +80,7 @@ impl OneRun<'_> {
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
-            standbys: stage.standbys().iter().filter_map(observed).collect(),
+            standbys: observed(stage, self.case),
             pooler_pids: pooler_pids(stage, record, conninfo, place),
             consoles: consoles(stage),
             ..self.observe(place, conninfo)?
@@ -129,9 +130,15 @@ impl OneRun<'_> {
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
         if record.state == RunState::Partial {
-            record.reason = full.unwrap_or_else(|| record.reason.clone());
+            record.reason = full.map_or_else(|| record.reason.clone(), |full| self.with_slots(ground, full));
         }
         Ok(())
+    }
+
+    /// Why a load ended before the device of the WAL was full, with the slots that keep WAL.
+    fn with_slots(&self, ground: &Live, full: String) -> String {
+        let kept = ground.stage.wal_kept_by_slots(&self.site.environment);
+        kept.map_or_else(|| full.clone(), |slots| format!("{full}; {slots}"))
     }
 
     /// Connects the clients, and agrees on when they begin.
@@ -298,11 +305,15 @@ impl OneRun<'_> {
     }
 }
 
-/// A standby to observe, if it runs.
-fn observed(standby: &Standby) -> Option<ObservedStandby> {
-    let server = standby.server()?;
-    let name = standby.name().to_string();
-    Some(ObservedStandby { name, conninfo: server.conninfo(), pid: server.pid() as i32 })
+/// The standbys of our own server that run, and whether the load reads from them.
+fn observed(stage: &Stage, case: &Case) -> Vec<ObservedStandby> {
+    let is_read = case.get(keys::workload::READS) != Reads::Primary;
+    let of = |standby: &Standby| {
+        let (name, server) = (standby.name().to_string(), standby.server()?);
+        let pid = server.pid() as i32;
+        Some(ObservedStandby { name, conninfo: server.conninfo(), pid, is_read })
+    };
+    stage.standbys().iter().filter_map(of).collect()
 }
 
 /// The processes of this machine that answer before the server: those of our own pooler, or one that is found.

@@ -3,6 +3,7 @@
 pub(crate) mod commits;
 mod harm;
 mod moment;
+mod script;
 pub mod thaw;
 
 use std::path::Path;
@@ -13,7 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
 use model::release::functions;
-use model::run::server::outage::{OutageRecord, OutageStep, UNDO};
+use model::run::server::outage::{OutageRecord, OutageStep, PAUSE, UNDO};
+use server::OwnPooler;
 use wire::conninfo::TargetSessionAttrs;
 use wire::{Conninfo, Session};
 
@@ -27,6 +29,8 @@ use crate::stage::adopted::hit_by_outage;
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a promoted or restarted server may take until it takes writes.
 const READY_MAX: Duration = Duration::from_secs(120);
+/// How long a pooler may wait for the transactions that run until it is paused.
+const PAUSED_MAX: Duration = Duration::from_secs(10);
 /// One second, nanoseconds.
 const SECOND_NS: f64 = 1e9;
 
@@ -84,11 +88,26 @@ impl Injection<'_> {
         record
     }
 
-    /// The fault, what follows, and the end of the fault.
+    /// All of an outage. Clients of a pooler wait for a switchover, and for nothing else.
     fn take(&mut self, record: &mut OutageRecord) -> Result<()> {
         self.expect_nobody_else()?;
         let began = unix_now();
         record.began_unix_ns = Some(began);
+        if self.outage.fault != Fault::Switchover || self.stage.pooler().is_none() {
+            return self.harm(began, record);
+        }
+        step(record, PAUSE.to_string(), || self.pooler()?.pause(PAUSED_MAX))?;
+        let taken = self.harm(began, record);
+        if let (Ok(()), Some(lasts_s)) = (&taken, self.outage.lasts_s) {
+            self.wait_until(began + (lasts_s * SECOND_NS) as u64);
+        }
+        // Also where a step has failed: nobody waits at the pooler for good.
+        let resumed = step(record, "resume the pooler".to_string(), || self.pooler()?.resume());
+        taken.and(resumed)
+    }
+
+    /// The fault, what follows, and the end of the fault.
+    fn harm(&mut self, began: u64, record: &mut OutageRecord) -> Result<()> {
         let harm = Harm::inflict(self.outage, self.stage, &self.occasion, self.program)?;
         record.complete_unix_ns = Some(unix_now());
         record.proof = Some(harm.proof.clone());
@@ -143,7 +162,19 @@ impl Injection<'_> {
 
     fn promote(&mut self, node: &str, record: &mut OutageRecord) -> Result<()> {
         step(record, format!("promote {node}"), || self.stage.node(node)?.promote())?;
-        self.expect_writes(node, record)
+        self.expect_writes(node, record)?;
+        if self.stage.pooler().is_none() {
+            return Ok(());
+        }
+        step(record, format!("lead the pooler to {node}"), || {
+            let place = self.stage.node(node)?.conninfo();
+            let host = place.hosts.first().context("the node listens nowhere")?;
+            self.pooler()?.lead_to(host)
+        })
+    }
+
+    fn pooler(&self) -> Result<&OwnPooler> {
+        self.stage.pooler().context("there is no pooler")
     }
 
     /// Waits until a node takes writes: it is the primary from then on.
@@ -171,7 +202,15 @@ impl Injection<'_> {
             Some(lasts_s) => drop(self.wait_until(began + (lasts_s * SECOND_NS) as u64)),
             None => drop(self.wait_until(u64::MAX)),
         }
-        step(record, UNDO.to_string(), || harm.undo(&self.outage.undo, self.stage, &self.occasion))
+        let mut seen = None;
+        let undone = step(record, UNDO.to_string(), || {
+            seen = harm.undo(&self.outage.undo, self.stage, &self.occasion)?;
+            Ok(())
+        });
+        if let (Some(proof), Some(seen)) = (&mut record.proof, seen) {
+            *proof = format!("{proof}; {seen}");
+        }
+        undone
     }
 
     /// WAL since the last checkpoint, bytes; `None` where the release does not say.

@@ -4,6 +4,7 @@ pub(crate) mod node;
 mod proof;
 pub(crate) mod waited_for;
 mod way;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,7 +14,9 @@ use anyhow::{Context, Result, ensure};
 use dataset::session;
 use model::experiment::case::Case;
 use model::experiment::keys;
-use model::experiment::topology::{SYNCHRONOUS_NAMES, n_standbys, standby_name, synchronous};
+use model::experiment::topology::outage::PRIMARY;
+use model::experiment::topology::{SYNCHRONOUS_NAMES, direct_standbys, n_standbys, standby_name};
+use model::experiment::topology::{synchronous, upstream_of};
 use model::release::{Release, functions};
 use model::run::server::node::{NodeRecord, is_waited_for};
 use model::text::prose::bytes;
@@ -22,6 +25,7 @@ use server::cluster::workspace::{Claim, ClusterKey, Workspace};
 use server::running::upstream::Upstream;
 use server::{Cluster, OwnServer, StartOptions, StopMode};
 use wan::Relay;
+use wire::session::Limit;
 use wire::{Session, quote_literal};
 
 use self::node::NodeAccess;
@@ -32,6 +36,8 @@ use crate::site::Environment;
 
 /// How long standbys may take until they stream: they begin where the primary's snapshot ends.
 const STREAMING_MAX: Duration = Duration::from_secs(60);
+/// Time for questions about a standby that does not stream.
+const ASKING: Duration = Duration::from_secs(2);
 /// WAL that passes before a standby has caught up: it asks for that of a segment from its beginning, and that of our preparations
 /// follows.
 const FIRST_WAL_BYTES: f64 = (32 << 20) as f64;
@@ -51,6 +57,8 @@ pub struct Standby {
     way: Option<RelayedWay>,
     cluster: Cluster,
     name: String,
+    /// Name of the standby that it streams from; `None`: the primary.
+    upstream: Option<String>,
     /// How its server was started.
     options: StartOptions,
     claim: Claim,
@@ -94,7 +102,7 @@ impl Standby {
 
 /// The settings that the primary of a case gets for its standbys.
 pub(crate) fn settings_of_primary(case: &Case) -> Option<(String, String)> {
-    let names = synchronous(case).names(n_standbys(case));
+    let names = synchronous(case).names(&direct_standbys(case));
     (!names.is_empty()).then(|| (SYNCHRONOUS_NAMES.to_string(), names))
 }
 
@@ -131,7 +139,8 @@ impl Standbys {
     /// # Errors
     /// When one does not stop.
     pub(crate) fn stop(&mut self, mode: StopMode) -> Result<()> {
-        for node in &mut self.nodes {
+        // Those of standbys before the standbys that they stream from.
+        for node in self.nodes.iter_mut().rev() {
             node.server.take().map_or(Ok(()), |server| server.stop(mode).map(drop))?;
             node.way = None;
         }
@@ -186,22 +195,37 @@ impl Standbys {
             return Ok(());
         }
         let has_slots = case.get(keys::topology::SLOTS);
-        let mut session = session_of(primary, environment)?;
         let settings = settings_of_standby(case, settings);
-        for node in &mut self.nodes {
+        for index in 0..self.nodes.len() {
+            let (before, rest) = self.nodes.split_at_mut(index);
+            let Some(node) = rest.first_mut() else { break };
+            node.upstream = Some(upstream_of(case, &node.name)).filter(|name| name != PRIMARY);
+            let from = upstream(node.upstream.as_deref(), before, primary)?;
             let slot = has_slots.then(|| node.name.clone());
             if let Some(slot) = &slot {
-                make_slot(&mut session, slot, &node.cluster)?;
+                make_slot(&mut session_of(from, environment)?, slot, &node.cluster)?;
             }
-            node.way = RelayedWay::open(case, primary, &node.cluster)
+            node.way = RelayedWay::open(case, from, &node.cluster)
                 .with_context(|| format!("make the way of standby `{}`", node.name))?;
             let upstream = match &node.way {
                 Some(way) => way.upstream(&node.name, slot),
-                None => primary.upstream(&node.name, slot),
+                None => from.upstream(&node.name, slot),
             };
             node.start(upstream, &settings)?;
         }
-        self.wait_until_streaming(&mut session)
+        (0..self.nodes.len()).try_for_each(|index| self.wait_until_streaming(index, primary, environment))
+    }
+
+    /// Words about the WAL that slots of their primary keep; `None` if they keep none, or it does not say.
+    pub(crate) fn kept_by_slots(&self, primary: &OwnServer, environment: &Environment) -> Option<String> {
+        let release = Release::new(self.nodes.first()?.cluster.binaries.version_num);
+        let mut session = session_of(primary, environment).ok()?;
+        whereabouts::kept_by_slots(&mut session, release).ok()?
+    }
+
+    /// The server that a standby streams from.
+    fn upstream_of<'a>(&'a self, node: &Standby, primary: &'a OwnServer) -> Result<&'a OwnServer> {
+        upstream(node.upstream.as_deref(), &self.nodes, primary)
     }
 
     /// Waits until each standby has replayed all that the primary has written, and proves that it is of this run and waited for as
@@ -216,11 +240,14 @@ impl Standbys {
         cluster: &Cluster,
         environment: &Environment,
     ) -> Result<Vec<NodeRecord>> {
-        let mut primary = AskedPrimary { session: session_of(primary, environment)?, cluster };
-        let proved = self.nodes.iter().map(|node| proof::prove(node, &mut primary, environment));
+        let mut asked = AskedPrimary { session: session_of(primary, environment)?, cluster };
+        let proved = self.nodes.iter().map(|node| {
+            let session = session_of(self.upstream_of(node, primary)?, environment)?;
+            proof::prove(node, &mut asked, AskedPrimary { session, cluster }, environment)
+        });
         let records = proved.collect::<Result<Vec<NodeRecord>>>()?;
 
-        let n_needed = synchronous(case).n_needed(n_standbys(case)) as usize;
+        let n_needed = synchronous(case).n_needed(direct_standbys(case).len() as u32) as usize;
         let n_waited_for = records.iter().filter(|node| is_waited_for(&node.sync_state)).count();
         ensure!(
             n_waited_for >= n_needed,
@@ -246,41 +273,63 @@ impl Standbys {
         longest: Duration,
         environment: &Environment,
     ) -> Result<()> {
-        let mut primary = AskedPrimary { session: session_of(primary, environment)?, cluster };
-        let written = primary.written()?;
+        let written = AskedPrimary { session: session_of(primary, environment)?, cluster }.written()?;
+        let after = |node: &Standby| {
+            let session = session_of(self.upstream_of(node, primary)?, environment)?;
+            let mut upstream = AskedPrimary { session, cluster };
+            proof::after(node, &mut upstream, &written, longest, environment)
+        };
         for (node, record) in self.nodes.iter().zip(records) {
-            record.after = proof::after(node, &mut primary, &written, longest, environment).ok();
+            record.after = after(node).ok();
         }
         Ok(())
     }
 
-    fn wait_until_streaming(&mut self, session: &mut Session) -> Result<()> {
+    /// Waits until a standby streams from its upstream.
+    fn wait_until_streaming(
+        &mut self,
+        index: usize,
+        primary: &OwnServer,
+        environment: &Environment,
+    ) -> Result<()> {
+        let (before, rest) = self.nodes.split_at_mut(index);
+        let Some(node) = rest.first_mut() else { return Ok(()) };
+        let mut session = session_of(upstream(node.upstream.as_deref(), before, primary)?, environment)?;
+        let longest = node.patience(STREAMING_MAX);
+        // Time to ask both servers why remains.
+        let phase_end = Limit::current().until.and_then(|until| until.checked_sub(ASKING));
+        let end = Instant::now() + longest;
+        let end = phase_end.map_or(end, |phase_end| phase_end.min(end));
         let began = Instant::now();
-        loop {
-            let rows = session.query(
-                "select application_name, state from pg_catalog.pg_stat_replication where application_name is not null",
-            )?;
-            let streams = |name: &str| {
-                (0..rows.len()).any(|row| {
-                    rows.get(row, "application_name") == Some(name)
-                        && rows.get(row, "state") == Some("streaming")
-                })
-            };
-            let Some(late) = self.nodes.iter_mut().find(|node| !streams(&node.name)) else { return Ok(()) };
-            if let Some(Err(ending)) = late.server.as_mut().map(OwnServer::check_running) {
-                ensure!(false, "standby `{}` has ended: {ending}; {}", late.name, late.last_words());
+        let sql = format!(
+            "select state from pg_catalog.pg_stat_replication where application_name = {}",
+            quote_literal(&node.name)
+        );
+        while session.query(&sql)?.scalar() != Some("streaming") {
+            if let Some(Err(ending)) = node.server.as_mut().map(OwnServer::check_running) {
+                ensure!(false, "standby `{}` has ended: {ending}; {}", node.name, node.last_words());
             }
-            let longest = late.patience(STREAMING_MAX);
-            ensure!(
-                began.elapsed() < longest,
-                "standby `{}` does not stream from its primary within {} s; {}",
-                late.name,
-                longest.as_secs(),
-                late.last_words()
-            );
+            if Instant::now() >= end {
+                let (seconds, from) =
+                    (began.elapsed().as_secs(), node.upstream.as_deref().unwrap_or(PRIMARY));
+                let places = whereabouts::words(node, &mut session, environment);
+                let (name, said) = (&node.name, node.last_words());
+                ensure!(
+                    false,
+                    "standby `{name}` does not stream from `{from}` within {seconds} s; {places}; {said}"
+                );
+            }
             thread::sleep(LOOK_PAUSE);
         }
+        Ok(())
     }
+}
+
+/// The server of an upstream, which is the primary without a name.
+fn upstream<'a>(name: Option<&str>, all: &'a [Standby], primary: &'a OwnServer) -> Result<&'a OwnServer> {
+    let Some(name) = name else { return Ok(primary) };
+    let node = all.iter().find(|node| node.name == name);
+    node.with_context(|| format!("there is no standby `{name}`"))?.running()
 }
 
 impl Standby {
@@ -290,7 +339,8 @@ impl Standby {
         key.parts.insert("standby".to_string(), name.clone());
         let claim = workspace.claim(&key)?;
         let cluster = claim.standby(primary).with_context(|| format!("make standby `{name}`"))?;
-        Ok(Standby { server: None, way: None, cluster, name, options: StartOptions::default(), claim })
+        let (options, upstream) = (StartOptions::default(), None);
+        Ok(Standby { server: None, way: None, cluster, name, upstream, options, claim })
     }
 
     fn start(&mut self, upstream: Upstream, settings: &BTreeMap<String, String>) -> Result<()> {

@@ -123,7 +123,7 @@ const OUTAGES: &[KeyRow] = &[KeyRow {
         KeyOption::text(
             "outage",
             "FAULT,...",
-            "Fault that is injected while the load runs: kill-primary, kill-standby, stop-primary, switchover, freeze s1, hook:PROGRAM (called with do, check and undo); several make a factor; needs a rate (--pace)",
+            "Fault that is injected while the load runs: kill-primary, kill-standby, stop-primary, switchover, freeze s1, cut s1, slow s1 20ms, throttle s1 1MB/s, load s1 FILE.sql, hook:PROGRAM (called with do, check and undo); several make a factor; needs a rate (--pace)",
         )
         .both("Fault that is injected on both sides while the load runs, as for `run`"),
     ),

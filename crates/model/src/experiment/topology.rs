@@ -12,7 +12,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use self::standbys::{
-    SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, has_relay, n_standbys, n_waited_for, synchronous,
+    SYNCHRONOUS_COMMIT, SYNCHRONOUS_NAMES, direct_standbys, has_relay, n_standbys, n_waited_for, synchronous,
+    upstream_of,
 };
 pub use self::way::{ByteRate, RoundTrip};
 use crate::experiment::case::Case;
@@ -79,13 +80,12 @@ pub enum Synchronous {
 }
 
 impl Synchronous {
-    /// The value of `synchronous_standby_names` for `s1` to `sN`; empty if a commit waits for none.
-    pub fn names(self, n_standbys: u32) -> String {
-        if n_standbys == 0 {
+    /// The value of `synchronous_standby_names` for these standbys of the primary; empty if a commit waits for none.
+    pub fn names(self, standbys: &[String]) -> String {
+        if standbys.is_empty() {
             return String::new();
         }
-        let all: Vec<String> = (1..=n_standbys).map(standby_name).collect();
-        let all = all.join(", ");
+        let (n_standbys, all) = (standbys.len(), standbys.join(", "));
         match self {
             Synchronous::None => String::new(),
             // One of them is waited for without a number, which releases before 9.6 do not take.
@@ -175,7 +175,8 @@ mod tests {
             ("any 1", 2, "ANY 1 (s1, s2)"),
             ("first  2", 3, "2 (s1, s2, s3)"),
         ] {
-            assert_eq!(text.parse::<Synchronous>().unwrap().names(n), names, "{text}");
+            let all: Vec<String> = (1..=n).map(standby_name).collect();
+            assert_eq!(text.parse::<Synchronous>().unwrap().names(&all), names, "{text}");
         }
     }
 

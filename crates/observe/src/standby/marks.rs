@@ -1,4 +1,5 @@
-//! Marks of the primary's position in WAL, and the lag of a standby against them.
+//! Marks of the primary's position over time, and the lag of a standby against them. A position is one in WAL, or the number of the first
+//! transaction that has not ended.
 //!
 //! Pure: moments come in as arguments.
 
@@ -25,8 +26,9 @@ pub(crate) struct Marks(VecDeque<Mark>);
 /// How far a standby is behind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Behind {
-    pub(crate) bytes: u64,
-    /// Age of the oldest WAL that it does not have.
+    /// Bytes of WAL, or transactions.
+    pub(crate) distance: u64,
+    /// Age of the oldest of them that it does not have.
     pub(crate) age: Duration,
 }
 
@@ -55,8 +57,8 @@ impl Marks {
             return None;
         }
         let of_primary = self.position_at(at)?;
-        let Some(bytes) = of_primary.checked_sub(position).filter(|bytes| *bytes > 0) else {
-            return Some(Behind { bytes: 0, age: Duration::ZERO });
+        let Some(distance) = of_primary.checked_sub(position).filter(|distance| *distance > 0) else {
+            return Some(Behind { distance: 0, age: Duration::ZERO });
         };
         let n_reached = self.0.partition_point(|mark| mark.position <= position);
         let next = self.0.get(n_reached)?;
@@ -66,7 +68,7 @@ impl Marks {
             let part = (position - before.position) as f64 / (next.position - before.position) as f64;
             before.last + next.first.saturating_duration_since(before.last).mul_f64(part)
         });
-        Some(Behind { bytes, age: at.saturating_duration_since(written) })
+        Some(Behind { distance, age: at.saturating_duration_since(written) })
     }
 
     /// Where the primary was at a moment; `None` of one before the first mark.
@@ -114,9 +116,9 @@ mod tests {
             // A stall ages.
             (2000, 1300, (1000, 1100)),
         ] {
-            let (bytes, ms) = expected;
+            let (distance, ms) = expected;
             let lag = marks.lag(position, began + Duration::from_millis(at_ms));
-            assert_eq!(lag, Some(Behind { bytes, age: Duration::from_millis(ms) }), "{position} {at_ms}");
+            assert_eq!(lag, Some(Behind { distance, age: Duration::from_millis(ms) }), "{position} {at_ms}");
         }
     }
 
@@ -133,7 +135,7 @@ mod tests {
         let began = Instant::now();
         let marks = marked(began, &[(0, 9000), (1, 50), (2, 60)]);
         let lag = marks.lag(55, began + Duration::from_millis(200)).unwrap();
-        assert_eq!(lag, Behind { bytes: 5, age: Duration::from_millis(50) });
+        assert_eq!(lag, Behind { distance: 5, age: Duration::from_millis(50) });
         let many: Vec<(u64, u64)> = (0..MARKS_MAX as u64 + 10).map(|n| (n, n + 1)).collect();
         let marks = marked(began, &many);
         assert_eq!(marks.0.len(), MARKS_MAX);

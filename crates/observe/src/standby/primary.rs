@@ -10,13 +10,22 @@ use model::text::units::wal_position;
 use wire::{Conninfo, Session};
 
 use super::marks::Marks;
-use super::{LOOK_EVERY, RETRY_PAUSE, connect};
+use super::{FIRST_UNSEEN, LOOK_EVERY, RETRY_PAUSE, connect};
 use crate::host::process::standbys::Senders;
 use crate::schedule::{ObserverControl, TickEnds, unix_ns};
 use crate::server::watch::{is_fatal, prepare};
 use crate::sink::Out;
 
-/// Marks that the threads of all standbys read.
+/// Marks of the primary that the threads of all standbys read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PrimaryMarks {
+    /// Positions in WAL.
+    pub(crate) wal: SharedMarks,
+    /// Numbers of the first transaction that had not ended.
+    pub(crate) transactions: SharedMarks,
+}
+
+/// Marks of one kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedMarks(Arc<Mutex<Marks>>);
 
@@ -35,7 +44,7 @@ struct Asking {
 pub(crate) struct PrimaryWatch {
     conninfo: Conninfo,
     observer: String,
-    marks: SharedMarks,
+    marks: PrimaryMarks,
     senders: Senders,
     out: Out,
     asking: Option<Asking>,
@@ -47,7 +56,7 @@ impl PrimaryWatch {
     pub(crate) fn new(
         conninfo: Conninfo,
         observer: String,
-        marks: SharedMarks,
+        marks: PrimaryMarks,
         senders: Senders,
         out: Out,
     ) -> PrimaryWatch {
@@ -104,8 +113,12 @@ impl PrimaryWatch {
         let begin = Instant::now();
         match asking.session.query(&asking.look) {
             Ok(rows) => {
+                let at = begin + begin.elapsed() / 2;
                 if let Some(position) = rows.get(0, "position").and_then(wal_position) {
-                    self.marks.lock().note(position, begin + begin.elapsed() / 2);
+                    self.marks.wal.lock().note(position, at);
+                }
+                if let Some(first) = rows.get(0, "transactions").and_then(|text| text.parse().ok()) {
+                    self.marks.transactions.lock().note(first, at);
                 }
                 self.senders.set(rows.get(0, "senders").map(senders).unwrap_or_default());
             }
@@ -122,6 +135,7 @@ impl Asking {
         // In recovery there is no such position: a server that has become a standby is no primary.
         let sql = format!(
             "select case when not pg_is_in_recovery() then {written}() end::text as position, \
+             case when not pg_is_in_recovery() then {FIRST_UNSEEN} end::text as transactions, \
              (select string_agg(pid || ' ' || application_name, chr(10)) from pg_stat_replication) as senders"
         );
         let look = prepare(&mut session, "pgdyno_position", sql);

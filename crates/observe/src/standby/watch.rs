@@ -9,9 +9,9 @@ use model::text::units::wal_position;
 use wire::Session;
 
 use super::marks::Behind;
-use super::primary::SharedMarks;
+use super::primary::{PrimaryMarks, SharedMarks};
 use super::stall::Stall;
-use super::{LOOK_EVERY, ObservedStandby, RETRY_PAUSE, connect};
+use super::{FIRST_UNSEEN, LOOK_EVERY, ObservedStandby, RETRY_PAUSE, connect};
 use crate::gather::{Backwards, Gather};
 use crate::schedule::{ObserverControl, TickEnds, unix_ns};
 use crate::server::watch::{is_fatal, prepare};
@@ -20,7 +20,7 @@ use crate::sink::Out;
 pub(crate) struct StandbyWatch {
     standby: ObservedStandby,
     observer: String,
-    marks: SharedMarks,
+    marks: PrimaryMarks,
     out: Out,
     gather: Gather,
     asking: Option<Asking>,
@@ -32,6 +32,8 @@ pub(crate) struct StandbyWatch {
     pending: Option<Look>,
     /// The last look of the tick in progress that was judged.
     looked: Option<Looked>,
+    /// The stalest look of the tick in progress.
+    stalest: Option<Behind>,
     last: Instant,
 }
 
@@ -47,6 +49,8 @@ struct Asking {
 struct Look {
     received: Option<u64>,
     replayed: Option<u64>,
+    /// The first transaction that it does not see.
+    unseen: Option<u64>,
     at: Instant,
 }
 
@@ -61,7 +65,7 @@ impl StandbyWatch {
     pub(crate) fn new(
         standby: ObservedStandby,
         observer: String,
-        marks: SharedMarks,
+        marks: PrimaryMarks,
         out: Out,
     ) -> StandbyWatch {
         StandbyWatch {
@@ -76,6 +80,7 @@ impl StandbyWatch {
             stall: Stall::default(),
             pending: None,
             looked: None,
+            stalest: None,
             last: Instant::now(),
         }
     }
@@ -143,20 +148,23 @@ impl StandbyWatch {
     /// Compares its positions at the last look with the marks of the primary, of which there is a later one by now, and looks again.
     fn look(&mut self) {
         self.looked = self.pending.take().map(|look| {
-            let marks = self.marks.lock();
-            let lag = |position: Option<u64>| marks.lag(position?, look.at);
-            Looked { received: lag(look.received), replayed: lag(look.replayed) }
+            let lag = |of: &SharedMarks, position: Option<u64>| of.lock().lag(position?, look.at);
+            let stale = lag(&self.marks.transactions, look.unseen);
+            self.stalest = self.stalest.into_iter().chain(stale).max_by_key(|behind| behind.age);
+            let wal = &self.marks.wal;
+            Looked { received: lag(wal, look.received), replayed: lag(wal, look.replayed) }
         });
         let begin = Instant::now();
         let Some(rows) = self.ask(|asking| &asking.positions) else { return };
         let at = begin + begin.elapsed() / 2;
-        let Some([received, replayed]) = rows.first().map(Vec::as_slice) else { return };
+        let Some([received, replayed, unseen]) = rows.first().map(Vec::as_slice) else { return };
+        let unseen = unseen.as_ref().and_then(|text| text.parse().ok());
         let [received, replayed] = [received, replayed].map(|text| text.as_deref().and_then(wal_position));
         match received.zip(replayed) {
             Some((received, replayed)) => self.stall.look(replayed, received, at),
             None => self.stall.miss(),
         }
-        self.pending = Some(Look { received, replayed, at });
+        self.pending = Some(Look { received, replayed, unseen, at });
     }
 
     /// Reads what is worth a look once a second.
@@ -185,8 +193,12 @@ impl StandbyWatch {
         for (age, bytes, lag) in stages {
             if let Some(lag) = lag {
                 self.gather.put(age, name, lag.age.as_secs_f64());
-                self.gather.put(bytes, name, lag.bytes as f64);
+                self.gather.put(bytes, name, lag.distance as f64);
             }
+        }
+        if let Some(stale) = self.stalest.take() {
+            self.gather.put("reads.stale", name, stale.age.as_secs_f64());
+            self.gather.put("reads.stale_commits", name, stale.distance as f64);
         }
         let stalled: Duration = self.stall.take();
         if self.looked.is_some() || stalled > Duration::ZERO {
@@ -202,17 +214,20 @@ impl Asking {
     fn start(standby: &ObservedStandby, observer: &str) -> Result<Asking, String> {
         let mut session = connect(&standby.conninfo, observer)?;
         let release = Release::new(session.server_version_num());
-        let positions = prepare(&mut session, "pgdyno_positions", positions(release));
+        let positions = prepare(&mut session, "pgdyno_positions", positions(release, standby.is_read));
         let details = prepare(&mut session, "pgdyno_details", details(release));
         Ok(Asking { session, positions, details })
     }
 }
 
-/// Positions in WAL that it has received and replayed; none of a server that has been promoted.
-fn positions(release: Release) -> String {
-    let of = |function: &str| format!("case when pg_is_in_recovery() then {function}() end::text");
+/// Positions in WAL that it has received and replayed, and the first transaction that it does not see if the load reads from it; none of a
+/// server that has been promoted.
+fn positions(release: Release, is_read: bool) -> String {
+    let of = |what: &str| format!("case when pg_is_in_recovery() then {what} end::text");
     let (received, replayed) = (release.name(functions::WAL_RECEIVED), release.name(functions::WAL_REPLAYED));
-    format!("select {}, {}", of(received), of(replayed))
+    let unseen = if is_read { of(FIRST_UNSEEN) } else { "null".to_string() };
+    let [received, replayed] = [received, replayed].map(|function| of(&format!("{function}()")));
+    format!("select {received}, {replayed}, {unseen}")
 }
 
 /// Metric, kind and value.
@@ -257,6 +272,7 @@ mod tests {
             let text = details(Release::new(version_num));
             assert!(text.contains(has) && !text.contains(has_not), "{version_num}: {text}");
         }
-        assert!(positions(Release::new(90_624)).contains("pg_last_xlog_receive_location()"));
+        let positions = positions(Release::new(90_624), false);
+        assert!(positions.contains("pg_last_xlog_receive_location()") && !positions.contains("txid"));
     }
 }

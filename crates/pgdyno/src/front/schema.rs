@@ -133,6 +133,7 @@ fn outages() -> Value {
         "run": words(),
         "undo": words(),
         "check": words(),
+        "scripts": {"type": "object", "additionalProperties": {"type": "string"}},
     });
     let mut table = closed(&["name", "at", "then"], more);
     table["required"] = json!(["do"]);

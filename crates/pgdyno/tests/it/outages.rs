@@ -4,12 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use model::run::RunData;
-use model::run::server::outage::OutageRecord;
+use model::run::server::outage::{OutageRecord, OutageStep, PAUSE, UNDO};
 use nix::sys::signal::Signal;
+use server::pooler::program::Pgbouncer;
 use testbed::{ClusterOptions, TestServer};
 
 use crate::harm::named;
-use crate::tool::{PACE, Place, SMALL, wait_until};
+use crate::poolers::SKIPPED;
+use crate::tool::{PACE, Place, SMALL, tell, wait_until};
 
 /// A load of 9 s whose outage begins after 2 s.
 const SHORT: [&str; 16] = [
@@ -108,6 +110,46 @@ fn a_switchover_loses_nothing() {
     place.expect_clean();
 }
 
+/// The step at which the load's transactions go on.
+fn step<'a>(record: &'a OutageRecord, what: &str) -> &'a OutageStep {
+    record.steps.iter().find(|step| step.what == what).unwrap_or_else(|| panic!("{what}: {record:?}"))
+}
+
+#[test]
+fn clients_of_a_pooler_only_wait_for_a_switchover() {
+    if Pgbouncer::find(None).is_err() {
+        return tell(SKIPPED);
+    }
+    let place = Place::new();
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\ndo = \"switchover\"\nat = \"2s\"\nfor = \"2s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let data = place.results("out");
+    let record = outage(&data.runs[0]);
+    assert_eq!(record.problem, None, "{record:?}");
+    let expected =
+        [PAUSE, "s1 replays all", "promote s1", "lead the pooler to s1", "resume the pooler", AGAIN];
+    assert_eq!(steps(record), expected);
+    let counts = data.runs[0].record.done.as_ref().unwrap().counts;
+    assert_eq!((counts.failed, counts.unknown), (0, 0), "{counts:?}");
+    assert_eq!(crate::tool::history_growth(&data.runs[0]), counts.committed);
+    let survivor = &record.ledgers[0];
+    assert_eq!((survivor.node.as_str(), survivor.n_lost, survivor.n_ghosts), ("s1", 0, 0), "{survivor:?}");
+
+    // The gap is the pause: it began when the transactions that ran had ended, and ends with the first that is answered.
+    let [pause, resume] = [PAUSE, "resume the pooler"].map(|what| step(record, what));
+    let paused_s = resume.began_unix_ns.abs_diff(pause.ended_unix_ns) as f64 / 1e9;
+    let study = analysis::study(&data);
+    let summary = study.runs[0].outage.as_ref().unwrap();
+    assert!(paused_s > 1.5, "{record:?}");
+    assert!((paused_s - 0.2..paused_s + 1.0).contains(&summary.gap.s), "{paused_s} {:?}", summary.gap);
+    assert!(summary.errors.is_empty(), "{:?}", summary.errors);
+    place.expect_clean();
+}
+
 #[test]
 fn a_process_that_is_frozen_goes_on_at_its_time() {
     let place = Place::new();
@@ -126,6 +168,68 @@ fn a_process_that_is_frozen_goes_on_at_its_time() {
     let [undo] = record.steps.as_slice() else { panic!("{record:?}") };
     let frozen_ns = undo.began_unix_ns - record.began_unix_ns.unwrap();
     assert!((1_000_000_000..2_500_000_000).contains(&frozen_ns), "{record:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn a_way_is_slow_or_narrow_for_its_time() {
+    let place = Place::new();
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\nsynchronous = \"all\"\n[[outage]]\ndo = [\"slow s1 100ms\", \"throttle s1 64kB/s\"]\nat = \"2s\"\nfor = \"1s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let data = place.results("out");
+    let of = |fault: &str| data.runs.iter().find(|run| outage(run).fault == fault).unwrap();
+    for (fault, expected) in [
+        ("slow s1 100ms", "the way takes 50.0 ms each way"),
+        ("throttle s1 64kB/s", "no more than 65536 pass"),
+    ] {
+        let record = outage(of(fault));
+        assert!(record.problem.is_none(), "{record:?}");
+        assert!(record.proof.as_ref().unwrap().contains(expected), "{record:?}");
+        assert_eq!(steps(record), [UNDO]);
+        let lasted_ns = step(record, UNDO).began_unix_ns - record.began_unix_ns.unwrap();
+        assert!((1_000_000_000..3_000_000_000).contains(&lasted_ns), "{record:?}");
+    }
+
+    // A commit that waits for the standby takes a round trip more, and half of what was due in that second was late.
+    let study = analysis::study(&data);
+    let slow = study.runs.iter().find(|run| run.outage.as_ref().unwrap().fault == "slow s1 100ms").unwrap();
+    let summary = slow.outage.as_ref().unwrap();
+    assert!(summary.n_not_served > 10, "{summary:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn sql_that_gets_in_the_way_of_replay_is_cancelled_and_its_conflict_is_counted() {
+    let place = Place::new();
+    place.write(
+        "report.sql",
+        "begin isolation level repeatable read;\nselect count(*) from pgbench_branches;\nselect pg_sleep(60);\n",
+    );
+    place.write("sleep.sql", "select 1;\nselect pg_sleep(60);\nselect 2;\n");
+    let file = file(
+        &place,
+        "[topology]\nstandbys = 1\nstandby_settings.max_standby_streaming_delay = \"500ms\"\n[[outage]]\n\
+         do = [\"load s1 report.sql\", \"load primary sleep.sql\"]\nat = \"1s\"\nfor = \"3s\"\n",
+    );
+    let ended = place.run(&["run", &file, "-o", "out"]);
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+    let data = place.results("out");
+    let proof = |fault: &str| {
+        let record = outage(data.runs.iter().find(|run| outage(run).fault == fault).unwrap());
+        assert!(record.problem.is_none(), "{record:?}");
+        assert_eq!(steps(record), [UNDO]);
+        record.proof.clone().unwrap()
+    };
+    let of_standby = proof("load s1 report.sql");
+    assert!(of_standby.contains("runs `report.sql` (state"), "{of_standby}");
+    assert!(of_standby.contains("conflict with recovery"), "{of_standby}");
+    assert!(of_standby.contains("conflicts counted: snapshot 1"), "{of_standby}");
+    let of_primary = proof("load primary sleep.sql");
+    assert!(of_primary.contains("`sleep.sql` was cancelled after 3."), "{of_primary}");
     place.expect_clean();
 }
 
@@ -178,9 +282,22 @@ fn what_a_case_cannot_have_is_refused_when_it_is_planned() {
     };
     refused("[[outage]]\ndo = \"freeze s1\"\n", "the case has no node `s1`; raise topology.standbys");
     refused("[[outage]]\ndo = \"switchover\"\n", "the case has no node `s1`");
-    let pooled =
-        "[topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\ndo = \"kill-primary\"\n";
-    refused(pooled, "never to the standby that takes over");
+    refused("[[outage]]\ndo = \"slow primary 20ms\"\n", "it is for a standby");
+    refused("[[outage]]\ndo = \"load primary absent.sql\"\n", "cannot read");
+    refused("[[outage]]\ndo = \"fill primary\"\n", "holds nothing of others");
+    refused("[[outage]]\ndo = \"throttle s1 1MB\"\n", "is not a rate in bytes per second");
+    let pooled = |pooler: &str, fault: &str| {
+        format!("[topology]\nstandbys = 1\n[pooler]\n{pooler}\n[[outage]]\ndo = \"{fault}\"\n")
+    };
+    let command = "kind = \"command\"\ncommand = [\"odyssey\"]";
+    refused(&pooled(command, "kill-primary"), "pgdyno leads only pgbouncer to the standby that takes over");
+    let session = "kind = \"pgbouncer\"\nmode = \"session\"";
+    refused(&pooled(session, "switchover"), "waits for clients to leave, which they do not");
+    let unasked = "kind = \"pgbouncer\"\nadmin = \"none\"";
+    refused(&pooled(unasked, "switchover"), "to the standby that takes over by its console");
+    let listening =
+        "[topology]\nstandbys = 1\n[[outage]]\ndo = \"kill-primary\"\n[server]\nlisten = \"127.0.0.1\"\n";
+    refused(listening, "server.listen leads to the former primary");
     refused(
         "[[outage]]\ndo = \"kill-primary\"\nat = \"2s\"\nthen = \"restart after 1h\"\n",
         "to see what follows",

@@ -5,15 +5,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::experiment::topology::pooler::PoolerKind;
+use model::experiment::topology::pooler::{PoolMode, PoolerKind};
 use model::load::Protocol;
 use model::run::RunData;
 use model::telemetry::reading::TickSource;
 use nix::sys::signal::Signal;
 use server::pooler::program::Pgbouncer;
-use testbed::bin_dir;
-use wire::Conninfo;
+use server::{OwnPooler, PoolerOptions, PoolerStart};
+use testbed::{ClusterOptions, TestServer, bin_dir};
 use wire::session::Session;
+use wire::{Conninfo, Host};
 
 use crate::poolers::SKIPPED;
 use crate::tool::{Ended, Place, Running, SMALL, committed_in, expect_found, expect_sound, tell, wait_until};
@@ -233,6 +234,38 @@ fn a_pause_is_a_gap_without_errors() {
     assert!((1..=3).contains(&silent.len()), "{silent:?}");
     assert!(committed_in(&data, last - 1) > 0, "the load goes on");
     place.expect_clean();
+}
+
+#[test]
+fn a_pause_that_takes_too_long_is_taken_back() {
+    let Some(program) = installed() else { return tell(SKIPPED) };
+    let server = TestServer::start(&ClusterOptions::default());
+    let options = PoolerOptions {
+        start: PoolerStart::Pgbouncer(program),
+        mode: PoolMode::Transaction,
+        size: 2,
+        is_asked: true,
+        n_processes: 1,
+        settings: Default::default(),
+        n_clients: 4,
+        session_settings: Default::default(),
+    };
+    let pooler = OwnPooler::start(&options, &server.socket("postgres")).unwrap();
+    let mut long = Session::connect(pooler.conninfo()).unwrap();
+    long.execute("begin").unwrap();
+    let refused = format!("{:#}", pooler.pause(Duration::from_millis(300)).unwrap_err());
+    assert!(refused.contains("transactions that run may take longer"), "{refused}");
+
+    let mut other = Session::connect(pooler.conninfo()).unwrap();
+    other.set_timeout(Some(Duration::from_secs(20)));
+    assert_eq!(other.query("select 1").unwrap().scalar(), Some("1"), "nobody waits");
+    assert!(pooler.resume().is_err(), "nothing is paused");
+    long.execute("commit").unwrap();
+    pooler.pause(Duration::from_secs(20)).unwrap();
+    pooler.resume().unwrap();
+    let elsewhere = Host { host: "/nowhere".to_string(), port: 1, ..pooler.conninfo().hosts[0].clone() };
+    pooler.lead_to(&elsewhere).unwrap();
+    assert!(other.query("select 1").is_err(), "the pooler leads there");
 }
 
 #[test]

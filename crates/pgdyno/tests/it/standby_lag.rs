@@ -1,15 +1,17 @@
 //! Standbys that pgdyno runs, behind their primary by a time that is known.
 
+use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::run::RunData;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testbed::children_of;
+use wire::{Conninfo, Session};
 
 use crate::judge::{expect, json, words};
-use crate::tool::{PACE, Place, committed_in};
+use crate::tool::{PACE, Place, committed_in, expect_found};
 
 /// How long replay is stopped.
 const FROZEN: Duration = Duration::from_secs(3);
@@ -53,6 +55,56 @@ fn a_delay_of_replay_is_its_lag_in_time_and_no_stall() {
     assert!(steady("standby.replay_lag_bytes[s1]").iter().all(|bytes| *bytes > 0.0));
     let found = words(&json(&ended)["runs"][0]["findings"]);
     assert!(!found.iter().any(|text| text.starts_with("replay-stalled")), "{found:#?}");
+    place.expect_clean();
+}
+
+/// Where a server of this place can be reached that is a primary, and has this database.
+fn primary(place: &Place, database: &str) -> Session {
+    let servers = fs::read_dir(place.path("tmp")).unwrap().flatten().map(|entry| entry.path().join("d"));
+    let sessions = servers.filter_map(|dir| {
+        let mut files = fs::read_dir(&dir).ok()?.flatten().map(|file| file.file_name());
+        let port = files.find_map(|name| name.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok())?;
+        let conninfo = Conninfo::new(&dir.to_string_lossy(), port, "postgres", database);
+        let mut session = Session::connect(&conninfo).ok()?;
+        let rows = session.query("select pg_is_in_recovery()::text").ok()?;
+        (rows.scalar() == Some("false")).then_some(session)
+    });
+    sessions.into_iter().next().expect("a primary runs")
+}
+
+#[test]
+fn reads_of_a_standby_are_as_stale_as_its_replay_is_delayed() {
+    let place = Place::new();
+    let args = "run -w tpcb-select --scale 1 -c 2 --standbys 1 --ramp-up 1s --repeats 1 -o out --set prepare.settle=false --set \
+                workload.reads=standbys --set topology.standby_settings.recovery_min_apply_delay=2s --set run.repeat_disturbed=0";
+    let more = [PACE, "--measure", "6s"];
+    let args: Vec<&str> = args.split_whitespace().chain(more).collect();
+    let running = place.start(place.command(&args));
+    place.wait_for_load("out", 1);
+    let mut session = primary(&place, "postgres");
+    session.execute("create table noted (n int)").unwrap();
+    let began = Instant::now();
+    let mut n_written = 0;
+    while began.elapsed() < Duration::from_secs(7) && session.execute("insert into noted values (1)").is_ok()
+    {
+        n_written += 1;
+        thread::sleep(Duration::from_millis(20));
+    }
+    drop(session);
+    let ended = running.wait();
+    assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
+
+    let data = place.first_run("out");
+    let steady = |key: &str| -> Vec<f64> {
+        let all = readings(&data, key).into_iter().filter(|(at_s, _)| (4.5..7.0).contains(at_s));
+        all.map(|(_, value)| value).collect()
+    };
+    let (stale, n) = (steady("reads.stale[s1]"), steady("reads.stale_commits[s1]"));
+    assert!(!stale.is_empty() && n_written > 100, "{stale:?} {n_written}");
+    // Looked at ten times a second, and a commit is begun up to 0.1 s after the one before.
+    assert!(stale.iter().all(|s| (1.8..=2.6).contains(s)), "{stale:?}");
+    assert!(n.iter().all(|n| (20.0..=130.0).contains(n)), "{n:?}");
+    expect_found(&place, "out", &["stale-reads"]);
     place.expect_clean();
 }
 

@@ -55,6 +55,46 @@ fn each_number_of_standbys_is_a_case_and_each_standby_is_of_its_run() {
 }
 
 #[test]
+fn a_standby_of_a_standby_follows_it_and_no_commit_waits_for_it() {
+    let (place, bin_dir) = (Place::new(), bin_dir().display().to_string());
+    let cascade = ["--standbys", "2", "--set", "topology.from.s2=s1", "--set", "topology.delay=1ms"];
+    let more = ["--set", "topology.synchronous=all", "--measure", "2s", "-o", "out"];
+    place.run(&args(&bin_dir, &[&cascade[..], &more].concat())).expect(0);
+    let run = place.first_run("out");
+    expect_sound(&run);
+    let server = run.record.server.as_ref().unwrap();
+    assert_eq!(server.setting("synchronous_standby_names"), Some("s1"));
+    let [s1, s2] = run.record.nodes.as_slice() else { panic!("{:?}", run.record.nodes) };
+    assert_eq!((s1.upstream.as_deref(), s1.sync_state.as_str()), (None, "sync"));
+    assert_eq!((s2.upstream.as_deref(), s2.sync_state.as_str()), (Some("s1"), "async"));
+    for node in [s1, s2] {
+        let after = node.after.as_ref().unwrap();
+        assert!(after.catch_up_s.is_some() && after.relayed_bytes > Some(0), "{node:?}");
+    }
+    place.expect_clean();
+}
+
+#[test]
+fn a_standby_that_never_streams_says_where_both_servers_are() {
+    let (place, bin_dir) = (Place::new(), bin_dir().display().to_string());
+    let none = ["--standbys", "1", "--set", "server.settings.max_wal_senders=0", "--measure", "2s"];
+    let more = ["--set", "run.phase_timeout=12s", "-o", "out"];
+    let said = place.run(&args(&bin_dir, &[&none[..], &more].concat())).stderr;
+    let text = said.split_whitespace().collect::<Vec<&str>>().join(" ");
+    for part in [
+        "standby `s1` does not stream from `primary` within",
+        "its upstream is at 0/",
+        "slot `s1` is not active and keeps WAL from 0/",
+        "the standby has received WAL up to",
+        "and replayed it up to 0/",
+        "its log ends with",
+    ] {
+        assert!(text.contains(part), "{part}: {said}");
+    }
+    place.expect_clean();
+}
+
+#[test]
 fn what_no_server_could_do_is_refused_when_it_is_planned() {
     let place = Place::new();
     for (more, expected) in [

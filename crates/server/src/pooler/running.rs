@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use wire::conninfo::{PasswordSource, SslMode};
 use wire::session::Session;
-use wire::{Conninfo, Secret};
+use wire::{Conninfo, Host, Secret};
 
 use super::config::{self, ADMIN, Places, Pool};
 use super::program::Pgbouncer;
@@ -98,8 +98,11 @@ pub struct OwnPooler {
     /// Where the load connects.
     conninfo: Conninfo,
     /// The console of each process, if there is one.
-    consoles: Vec<Conninfo>,
+    pub(super) consoles: Vec<Conninfo>,
     log_path: PathBuf,
+    options: PoolerOptions,
+    access: Access,
+    account: Account,
     // Removed after the processes have ended.
     dir: SocketDir,
 }
@@ -129,14 +132,17 @@ impl OwnPooler {
             conninfo: access.conninfo(server),
             consoles: access.consoles(options),
             log_path,
+            options: options.clone(),
+            access,
+            account,
             dir,
         };
         for number in 0..options.n_processes {
-            let places = access.places(server, number);
-            let command = command(options, &places, &pooler.dir, &account, number)?;
+            let places = pooler.access.places(server.hosts.first(), number);
+            let command = command(options, &places, &pooler.dir, &pooler.account, number)?;
             pooler.processes.push(PoolerProcess::start(command, log.try_clone()?)?);
         }
-        pooler.wait_until_ready(access.entrances(options))?;
+        pooler.wait_until_ready(pooler.access.entrances(options))?;
         Ok(pooler)
     }
 
@@ -182,6 +188,20 @@ impl OwnPooler {
     /// When one does not end.
     pub fn stop(mut self) -> Result<()> {
         self.processes.iter_mut().try_for_each(|process| process.stop().map(drop))
+    }
+
+    /// Writes configurations that lead to our server at `server`. Each process goes on as it is until it reads its own again.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or a command of the user's started the pooler.
+    pub(super) fn configure(&self, server: &Host) -> Result<()> {
+        for number in 0..self.options.n_processes {
+            let places = self.access.places(Some(server), number);
+            let (_, text) = configuration(&self.options, &places)
+                .context("a pooler that pooler.command starts cannot be led to another server")?;
+            write_for(&self.account, &config_path(&self.dir, number), &text)?;
+        }
+        Ok(())
     }
 
     fn wait_until_ready(&mut self, entrances: Vec<Conninfo>) -> Result<()> {
@@ -264,6 +284,7 @@ fn allow_connections(child: &Child) {
 }
 
 /// Where a pooler listens, and whom it lets in.
+#[derive(Debug)]
 struct Access {
     dir: PathBuf,
     outer: PathBuf,
@@ -317,8 +338,7 @@ impl Access {
         if self.is_shared { self.dir.join(number.to_string()) } else { self.dir.clone() }
     }
 
-    fn places(&self, server: &Conninfo, number: u32) -> Places {
-        let host = server.hosts.first();
+    fn places(&self, host: Option<&Host>, number: u32) -> Places {
         Places {
             host: host.map_or_else(String::new, |host| host.host.clone()),
             port: host.map_or(5432, |host| host.port),
@@ -380,15 +400,26 @@ fn command(
     account: &Account,
     number: u32,
 ) -> Result<Command> {
-    let (program, text) = match &options.start {
-        PoolerStart::Command(words) => {
-            let mut words = words.iter().map(|word| config::filled(word, places));
-            let program = words.next().context("pooler.command is empty")?;
-            let mut command = server_command(Path::new(&program), account, &dir.path);
-            command.args(words);
-            return Ok(command);
-        }
-        PoolerStart::Configured { program, config } => (program, config::filled(config, places)),
+    if let PoolerStart::Command(words) = &options.start {
+        let mut words = words.iter().map(|word| config::filled(word, places));
+        let program = words.next().context("pooler.command is empty")?;
+        let mut command = server_command(Path::new(&program), account, &dir.path);
+        command.args(words);
+        return Ok(command);
+    }
+    let (program, text) = configuration(options, places).context("the pooler has no configuration")?;
+    let path = config_path(dir, number);
+    write_for(account, &path, &text)?;
+    let mut command = server_command(&program.path, account, &dir.path);
+    command.arg(&path);
+    Ok(command)
+}
+
+/// PgBouncer, and the configuration of a process of it; `None` of a pooler that a command of the user's starts.
+fn configuration<'a>(options: &'a PoolerOptions, places: &Places) -> Option<(&'a Pgbouncer, String)> {
+    match &options.start {
+        PoolerStart::Command(_) => None,
+        PoolerStart::Configured { program, config } => Some((program, config::filled(config, places))),
         PoolerStart::Pgbouncer(program) => {
             let pool = Pool {
                 mode: options.mode,
@@ -398,14 +429,14 @@ fn command(
                 settings: &options.settings,
                 session_settings: &options.session_settings,
             };
-            (program, config::text(&pool, places))
+            Some((program, config::text(&pool, places)))
         }
-    };
-    let path = dir.outer().join(format!("{number}.ini"));
-    write_for(account, &path, &text)?;
-    let mut command = server_command(&program.path, account, &dir.path);
-    command.arg(&path);
-    Ok(command)
+    }
+}
+
+/// The configuration of a process.
+fn config_path(dir: &SocketDir, number: u32) -> PathBuf {
+    dir.outer().join(format!("{number}.ini"))
 }
 
 /// Writes our file, which only the pooler's user can read.

@@ -133,6 +133,31 @@ fn bytes_take_the_time_that_the_rate_gives_them() {
 }
 
 #[test]
+fn a_way_is_changed_while_bytes_pass_and_what_passes_is_counted() {
+    let bench = Bench::new(0, 0);
+    let relay = bench.relay();
+    let (client, server) = bench.open();
+    let passes = |n: usize| {
+        send(&server, &"x".repeat(n));
+        expect(&client, &"x".repeat(n));
+        wait_until("bytes are not counted", || relay.passed().bytes == n as u64);
+        relay.passed()
+    };
+    assert!(passes(100).least.unwrap() < Duration::from_millis(50));
+
+    relay.set_way(OneWay::from_round_trip(Duration::from_millis(200), None));
+    assert_eq!(relay.passed().bytes, 0, "since the change");
+    let slow = passes(10).least.unwrap();
+    assert!((Duration::from_millis(100)..Duration::from_secs(5)).contains(&slow), "{slow:?}");
+
+    relay.set_way(OneWay::from_round_trip(Duration::ZERO, NonZeroU64::new(1_000_000)));
+    let Passed { bytes, span, .. } = passes(200_000);
+    assert!(span >= Duration::from_millis(199), "{bytes} in {span:?}");
+    relay.set_way(OneWay::default());
+    assert!(passes(100).least.unwrap() < slow);
+}
+
+#[test]
 fn all_bytes_arrive_in_order_both_ways_and_so_does_the_end() {
     let bench = Bench::new(2, 0);
     let (client, server) = bench.open();

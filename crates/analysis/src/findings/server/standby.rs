@@ -14,6 +14,8 @@ use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
 
 /// Share of the instants in which some session waits for a standby, from which on the standby is part of the number.
 const OCCUPIED: f64 = 0.5;
+/// Least age of what a standby does not show that is worth a note, seconds.
+const STALE_S_MIN: f64 = 0.1;
 /// Shortest time after a load that a standby needs if it fell behind, seconds.
 const CATCH_UP_S_MIN: f64 = 1.0;
 /// The same as a share of the load.
@@ -82,6 +84,42 @@ fn behind(context: &RunContext, node: &NodeRecord) -> Option<String> {
             figure(rate)
         )
     })
+}
+
+pub(in crate::findings) const STALE_READS: Rule = Rule {
+    id: "stale-reads",
+    title: "Reads on standbys were stale",
+    severity: "Note when a standby that the load reads from lacked a transaction of the primary for 0.1 s or more, in at least half of the seconds of the \
+               measurement",
+    source: "PostgreSQL documentation, hot standby: a standby shows commits later than its primary; 0.1 s, the time between two looks, is our convention",
+    advice: "State it with the number; whoever has to read what was just committed asks the primary, or commits with synchronous_commit = remote_apply.",
+    evidence: "Transactions that had ended on the primary and were not visible on the standby, looked at ten times a second (reads.stale, reads.stale_commits).",
+    why: "These reads show an older state than the primary has, which is another service than reads of the primary.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(stale_reads),
+};
+
+fn stale_reads(context: &RunContext) -> Option<Finding> {
+    let (from_s, to_s) = context.line.measured_span()?;
+    let values = |metric: &str, name: &str| -> Vec<f64> {
+        context.usage.within(&key(metric, name), from_s, to_s).map(|(_, value)| value).collect()
+    };
+    let of_standby = |name: String| {
+        let ages = values("reads.stale", &name);
+        let (median, most) = (stats::quantile(&ages, 0.5)?, stats::quantile(&ages, 1.0)?);
+        let n = stats::quantile(&values("reads.stale_commits", &name), 0.5)?;
+        (median >= STALE_S_MIN).then(|| {
+            format!(
+                "{name} lacked {} for {} s at the median, {} s at most",
+                plural(n.round() as usize, "transaction"),
+                figure(median),
+                figure(most)
+            )
+        })
+    };
+    let stale: Vec<String> =
+        context.usage.instances("reads.stale").into_iter().filter_map(of_standby).collect();
+    (!stale.is_empty()).then(|| STALE_READS.finds(Severity::Note, stale.join("; ")))
 }
 
 pub(in crate::findings) const NOT_SYNCHRONOUS: Rule = Rule {

@@ -14,8 +14,11 @@ const CPU_PANEL: &str = "standby_cpu";
 const STAGES: [(&str, &str); 3] =
     [("not written", "write"), ("not durable", "flush"), ("not replayed", "replay")];
 /// The same against marks of the primary's position, which are right in a stall, too.
-const MARKED: [(&str, &str); 2] =
-    [("not durable", "standby.receive_lag"), ("not replayed", "standby.replay_lag")];
+const MARKED: [(&str, &str); 3] = [
+    ("not durable", "standby.receive_lag"),
+    ("not replayed", "standby.replay_lag"),
+    ("stale reads", "reads.stale"),
+];
 
 /// The series of all standbys of a run.
 pub(super) fn series(draw: &Draw) -> Vec<TelemetrySeries> {

@@ -6,10 +6,10 @@ use model::experiment::topology::n_standbys;
 use model::experiment::topology::outage::{
     Fault, Moment, OutageLevel, OutageSection, OutageSpec, PRIMARY, Then,
 };
+use model::experiment::topology::pooler::{PoolerKind, PoolerSpec};
 use model::load::Window;
 use model::load::execution::TRANSACTIONS_MAX;
 
-use super::topology;
 use crate::plan::problems::Problems;
 
 /// Time that a manager takes to notice that a server is gone, if the experiment does not say, seconds. Our convention.
@@ -38,6 +38,7 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
         run: table.run.clone(),
         undo: table.undo.clone(),
         check: table.check.clone(),
+        script: fault.script().and_then(|file| table.scripts.get(file).cloned()),
     }
 }
 
@@ -137,19 +138,47 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     if let Some(node) = named.into_iter().find(|node| !has(node)) {
         return Some(format!("the case has no node `{node}`; raise {}", keys::topology::STANDBYS));
     }
-    if promoted.or(needed).is_some() && topology::is_led_elsewhere(case) {
-        return Some(
-            "a pooler and server.listen lead to the former primary, and never to the standby that takes over; leave them out".to_string(),
-        );
+    let takes_over = promoted.or(needed).is_some();
+    if takes_over && let Some(problem) = of_way(case, outage) {
+        return Some(problem);
     }
     if promoted == Some(PRIMARY) {
         return Some("the primary cannot be promoted; name a standby, or say restart".to_string());
     }
-    let is_of_standby = matches!(
-        &outage.fault,
-        Fault::KillStandby(node) | Fault::Cut(node) | Fault::CutAndKill { node, .. } if node == PRIMARY
-    );
+    let fault = &outage.fault;
+    let of_standby = fault.is_of_way() || matches!(fault, Fault::KillStandby(_));
+    let is_of_standby = of_standby && fault.node() == Some(PRIMARY);
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
+}
+
+/// Why clients are not led to a standby that takes over.
+fn of_way(case: &Case, outage: &OutageSpec) -> Option<String> {
+    if case.server.listen.is_some() {
+        return Some(format!(
+            "{} leads to the former primary, and never to the standby that takes over; leave it out",
+            keys::server::LISTEN
+        ));
+    }
+    let pooler = PoolerSpec::from_case(case)?;
+    if pooler.kind == PoolerKind::Command {
+        return Some(
+            "the pooler leads to the former primary, and pgdyno leads only pgbouncer to the standby that takes over; leave it out"
+                .to_string(),
+        );
+    }
+    if !pooler.is_asked {
+        return Some(format!(
+            "{} = \"none\": pgbouncer is led to the standby that takes over by its console; leave the key out",
+            keys::pooler::ADMIN
+        ));
+    }
+    let waits = outage.fault == Fault::Switchover && !pooler.shares_sessions();
+    waits.then(|| {
+        format!(
+            "{} = \"session\": the pooler is paused for a switchover, and waits for clients to leave, which they do not; use transaction",
+            keys::pooler::MODE
+        )
+    })
 }
 
 /// Steps that could not be taken, or would be without effect.
@@ -173,7 +202,8 @@ fn of_steps(case: &Case, outage: &OutageSpec) -> Option<String> {
     {
         return Some(format!("\"{then}\": it is the node that the fault hits; name another one"));
     }
-    (outage.lasts_s.is_some() && ends).then(|| {
+    let is_paused = *fault == Fault::Switchover && PoolerSpec::from_case(case).is_some();
+    (outage.lasts_s.is_some() && ends && !is_paused).then(|| {
         "for is the time after which a fault is undone, and this one is not undone; leave it out".to_string()
     })
 }

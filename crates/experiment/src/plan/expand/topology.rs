@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use model::experiment::case::Case;
 use model::experiment::keys;
+use model::experiment::topology::outage::PRIMARY;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::experiment::topology::{REPLAYED_S_MAX, Reads};
-use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, has_relay, n_standbys, synchronous};
+use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, direct_standbys, has_relay};
+use model::experiment::topology::{n_standbys, standby_name, synchronous};
 use model::text::prose::plural;
 use model::text::units::Span;
 
@@ -58,12 +60,12 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
         ));
     }
 
-    let all = [of_data(case), of_settings(case), of_delayed_replay(case), of_names(case)];
+    let all = [of_data(case), of_settings(case), of_delayed_replay(case), of_upstreams(case), of_names(case)];
     all.into_iter().flatten().for_each(|problem| problems.say(problem));
 }
 
 /// Whether the load of a case comes to the primary by a way that does not lead to its standbys.
-pub(super) fn is_led_elsewhere(case: &Case) -> bool {
+fn is_led_elsewhere(case: &Case) -> bool {
     PoolerSpec::from_case(case).is_some() || case.server.listen.is_some()
 }
 
@@ -165,11 +167,31 @@ fn of_delayed_replay(case: &Case) -> Option<String> {
     })
 }
 
+/// Standbys of standbys: each after the one that it streams from.
+fn of_upstreams(case: &Case) -> Option<String> {
+    let (key, n) = (keys::topology::FROM, n_standbys(case));
+    let given = case.get(key);
+    let all: Vec<String> = (1..=n).map(standby_name).collect();
+    if let Some(name) = given.keys().find(|name| !all.contains(*name)) {
+        return Some(format!("{key}.{name}: the case has no standby `{name}`; raise {STANDBYS}"));
+    }
+    let before = |name: &str| all.iter().take_while(|of| *of != name).cloned().collect::<Vec<String>>();
+    let wrong = given.iter().find(|(name, from)| *from != PRIMARY && !before(name).contains(from))?;
+    let choices = [vec![PRIMARY.to_string()], before(wrong.0)].concat();
+    Some(format!(
+        "{key}.{} = \"{}\": a standby streams from the primary or from a standby of a lower number; here from {}",
+        wrong.0,
+        wrong.1,
+        choices.join(", ")
+    ))
+}
+
 fn of_names(case: &Case) -> Option<String> {
-    let (n, needed) = (n_standbys(case), synchronous(case).n_needed(n_standbys(case)));
+    let n = direct_standbys(case).len() as u32;
+    let needed = synchronous(case).n_needed(n);
     (needed > n).then(|| {
         format!(
-            "{} = \"{}\": commits would wait for {}, and the case has {n}; raise {STANDBYS}",
+            "{} = \"{}\": commits would wait for {}, and the case has {n} of the primary; raise {STANDBYS}",
             keys::topology::SYNCHRONOUS,
             synchronous(case),
             plural(needed, "standby"),
@@ -188,6 +210,28 @@ mod tests {
         let round_trip =
             |case: &Case| case.get(keys::topology::DELAY).map(|round_trip| round_trip.to_string());
         cases.iter().map(|case| round_trip(case).filter(|_| has_relay(case))).collect()
+    }
+
+    #[test]
+    fn a_standby_streams_from_one_that_is_there_before_it() {
+        let refusal = |from: &str| {
+            let text = format!(
+                "[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\nstandbys = 2\n{from}\n"
+            );
+            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+            crate::plan::expand::plan_unseen(&experiment).err().unwrap_or_default()
+        };
+        for (from, expected) in [
+            ("from.s2 = \"s1\"", ""),
+            ("from.s2 = [\"primary\", \"s1\"]", ""),
+            ("from.s3 = \"s1\"", "the case has no standby `s3`"),
+            ("from.s1 = \"s2\"", "here from primary"),
+            ("from.s2 = \"s2\"", "here from primary, s1"),
+            ("from.s2 = \"s1\"\nsynchronous = \"any 2\"", "the case has 1 of the primary"),
+        ] {
+            let found = refusal(from);
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{from}: {found}");
+        }
     }
 
     #[test]

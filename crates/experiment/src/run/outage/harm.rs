@@ -1,16 +1,18 @@
 //! The fault itself: what is done to a server, and what shows that it was done.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY};
 use server::StopMode;
 use server::running::processes::{Frozen, ServerProcess};
-use wan::Relay;
+use wan::{OneWay, Passed, Relay};
 use wire::Session;
 
+use super::script::RunningScript;
 use super::thaw::Thaw;
 use crate::run::hooks::Occasion;
 use crate::stage::nodes::node::NodeAccess;
@@ -37,6 +39,10 @@ enum Lasting {
     Stopped(Frozen, Thaw),
     /// The way to this standby, which swallows everything.
     Way(String),
+    /// The way to this standby, which was another one before.
+    Changed(String, OneWay),
+    /// SQL that a session runs.
+    Script(RunningScript),
     /// What the user's command has done.
     Command,
 }
@@ -63,6 +69,9 @@ impl Harm {
             Fault::Freeze { process, .. } => freeze(&stage.node(node)?, process.as_deref(), program),
             Fault::Cut(_) => cut(stage, node),
             Fault::CutAndKill { after_ms, .. } => cut_and_kill(stage, node, Duration::from_millis(*after_ms)),
+            Fault::Slow { added, .. } => slow(stage, node, added.duration()),
+            Fault::Throttle { rate, .. } => throttle(stage, node, rate.bytes_per_s()),
+            Fault::Load { file, .. } => load(&stage.node(node)?, file, outage),
             Fault::Hook => by_command(outage, occasion),
         }
     }
@@ -72,23 +81,30 @@ impl Harm {
         !matches!(self.lasting, Lasting::Nothing)
     }
 
-    /// Undoes it, the user's command by `words`.
+    /// Undoes it, the user's command by `words`. Returns what more was seen of it until its end.
     ///
     /// # Errors
     /// When that command fails, or the standby is gone.
-    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<()> {
+    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<Option<String>> {
         match self.lasting {
-            Lasting::Nothing => Ok(()),
+            Lasting::Nothing => Ok(None),
             Lasting::Stopped(frozen, thaw) => {
                 drop(frozen);
                 drop(thaw);
-                Ok(())
+                Ok(None)
             }
             Lasting::Way(node) => {
                 way_to(stage, &node)?.pass();
-                Ok(())
+                Ok(None)
             }
-            Lasting::Command => undo_command(words, occasion),
+            Lasting::Changed(node, before) => {
+                let relay = way_to(stage, &node)?;
+                let Passed { bytes, span, .. } = relay.passed();
+                relay.set_way(before);
+                Ok(Some(format!("{bytes} bytes in {:.3} s until it was undone", span.as_secs_f64())))
+            }
+            Lasting::Script(script) => script.end().map(Some),
+            Lasting::Command => undo_command(words, occasion).map(|()| None),
         }
     }
 }
@@ -151,6 +167,72 @@ fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration) -> Result<Harm> 
     way_to(stage, node)?.pass();
     let proof = format!("{}; {}", cut.proof, killed?.proof);
     Ok(Harm { proof, lasting: Lasting::Nothing })
+}
+
+/// Makes the way between a standby and its primary longer by a round trip.
+fn slow(stage: &Stage, node: &str, added: Duration) -> Result<Harm> {
+    let before = way_to(stage, node)?.way();
+    let slower = OneWay { delay: before.delay + added / 2, ..before };
+    change(stage, node, slower, |passed| {
+        let least = passed.least.unwrap_or_default();
+        ensure!(least >= slower.delay, "the way to `{node}` was made slow, and took {least:?}");
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        Ok(format!(
+            "{} bytes from the primary took {:.1} ms or more to `{node}`; the way takes {:.1} ms each way",
+            passed.bytes,
+            ms(least),
+            ms(slower.delay)
+        ))
+    })
+}
+
+/// Lets no more than so many bytes per second pass between a standby and its primary.
+fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
+    let before = way_to(stage, node)?.way();
+    let rate = NonZeroU64::new(bytes_per_s).map(|rate| before.rate.map_or(rate, |own| own.min(rate)));
+    change(stage, node, OneWay { rate, ..before }, |passed| {
+        let seconds = passed.span.as_secs_f64();
+        let per_s = passed.bytes as f64 / seconds;
+        let most = rate.map_or(f64::INFINITY, |rate| rate.get() as f64);
+        ensure!(per_s <= most, "the way to `{node}` was limited, and {per_s:.0} bytes per second passed");
+        Ok(format!(
+            "{} bytes from the primary took {:.1} ms to `{node}`; no more than {most:.0} pass each second",
+            passed.bytes,
+            seconds * 1e3
+        ))
+    })
+}
+
+/// Changes the way between a standby and its primary, and waits until something has come that way. It is as before where nothing shows
+/// that it has changed.
+fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Result<String>) -> Result<Harm> {
+    let relay = way_to(stage, node)?;
+    let before = relay.way();
+    relay.set_way(way);
+    let end = Instant::now() + SWALLOWED_MAX;
+    while relay.passed().bytes == 0 && Instant::now() < end {
+        thread::sleep(LOOK);
+    }
+    let passed = relay.passed();
+    let proved = match passed.bytes {
+        0 => Err(anyhow!("the way to `{node}` was changed, and nothing came that could show it")),
+        _ => proof(passed),
+    };
+    match proved {
+        Ok(proof) => Ok(Harm { proof, lasting: Lasting::Changed(node.to_string(), before) }),
+        Err(error) => {
+            relay.set_way(before);
+            Err(error)
+        }
+    }
+}
+
+/// Runs the user's SQL on a node.
+fn load(node: &NodeAccess, file: &str, outage: &OutageSpec) -> Result<Harm> {
+    let text = outage.script.as_deref().with_context(|| format!("the plan has no text of `{file}`"))?;
+    let (script, proof) = RunningScript::start(&node.conninfo(), file, text)
+        .with_context(|| format!("run `{file}` on `{}`", node.name()))?;
+    Ok(Harm { proof: format!("on `{}`, {proof}", node.name()), lasting: Lasting::Script(script) })
 }
 
 fn way_to<'a>(stage: &'a Stage, node: &str) -> Result<&'a Relay> {

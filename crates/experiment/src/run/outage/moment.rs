@@ -31,6 +31,7 @@ mod tests {
             run: Vec::new(),
             undo: Vec::new(),
             check: Vec::new(),
+            script: None,
         };
         let mut all: Vec<f64> = (1..=6).map(|block| begin_s(&outage, block)).collect();
         all.sort_by(f64::total_cmp);

@@ -16,13 +16,14 @@ use crate::site::Environment;
 /// Pause between two looks at what a standby has replayed.
 const REPLAY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until a standby has replayed what the primary has written, and records it.
+/// Waits until a standby, which streams from `upstream`, has replayed what the primary has written, and records it.
 ///
 /// # Errors
 /// When it does not catch up in time, is no standby, or is one of another cluster.
 pub(super) fn prove(
     node: &Standby,
     primary: &mut AskedPrimary,
+    mut upstream: AskedPrimary,
     environment: &Environment,
 ) -> Result<NodeRecord> {
     let name = &node.name;
@@ -46,11 +47,12 @@ pub(super) fn prove(
         "standby `{name}` has not replayed its primary's WAL up to {written} within {} s",
         longest.as_secs()
     );
-    let sender = primary.sender(name, &written)?;
+    let sender = upstream.sender(name, &written)?;
     let sync_state =
-        sender.sync_state.with_context(|| format!("standby `{name}` is not connected to its primary"))?;
+        sender.sync_state.with_context(|| format!("standby `{name}` is not connected to its upstream"))?;
     Ok(NodeRecord {
         name: name.clone(),
+        upstream: node.upstream.clone(),
         pid: node.running()?.pid(),
         system_identifier: own.to_string(),
         sync_state,
@@ -64,20 +66,20 @@ pub(super) fn prove(
 /// When it or the primary cannot be asked.
 pub(super) fn after(
     node: &Standby,
-    primary: &mut AskedPrimary,
+    upstream: &mut AskedPrimary,
     written: &str,
     longest: Duration,
     environment: &Environment,
 ) -> Result<NodeAfter> {
-    let sender = primary.sender(&node.name, written)?;
+    let sender = upstream.sender(&node.name, written)?;
     let mut session = session_of(node.running()?, environment)?;
-    let catch_up_s = replayed(&mut session, primary.release(), written, longest)?;
+    let catch_up_s = replayed(&mut session, upstream.release(), written, longest)?;
     let (relayed_bytes, swallowed_bytes) =
         node.relay().map(|relay| (relay.forwarded_bytes(), relay.swallowed_bytes())).unzip();
     Ok(NodeAfter { catch_up_s, relayed_bytes, swallowed_bytes, ..sender })
 }
 
-/// A primary that is asked about its standbys.
+/// A primary, or another upstream, that is asked about its standbys.
 pub(super) struct AskedPrimary<'a> {
     pub(super) session: Session,
     pub(super) cluster: &'a Cluster,

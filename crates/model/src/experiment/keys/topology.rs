@@ -46,6 +46,12 @@ section! {
         STANDBY_SETTINGS = standby_settings: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "that of the primary").carried(Differs::Question);
 
+        /// the server that a standby streams from: `topology.from.s2 = "s1"` makes a cascade. It is `primary` or a standby of a lower number, and
+        /// commits wait only for standbys of the primary
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        FROM = from: BTreeMap<String, Levels<SettingValue>>,
+            row(SETTING, "`primary`").carried(Differs::Question);
+
         /// whether each standby has a replication slot; without one, `wal_keep_size` alone keeps the WAL that it needs
         SLOTS = slots: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`").carried(Differs::Figures);

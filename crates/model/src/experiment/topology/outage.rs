@@ -1,5 +1,6 @@
 //! `[[outage]]`: a fault that is injected while the load runs, and what follows it. Each is a level of the factor `outage`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,6 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::{ByteRate, RoundTrip};
 use crate::text::units::{Span, as_text};
 
 /// Most outages of an experiment. Our convention.
@@ -46,6 +48,9 @@ pub struct OutageSection {
     /// The user's command that shows, by exit code 0, that it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<String>,
+    /// Texts of the files of SQL that `load NODE FILE` names, by these names; read from the files if they are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scripts: BTreeMap<String, String>,
 }
 
 /// A level of the factor `outage`.
@@ -84,6 +89,9 @@ pub struct OutageSpec {
     /// The user's command that shows that it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<String>,
+    /// The SQL that `load NODE FILE` runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 /// A fault.
@@ -116,6 +124,27 @@ pub enum Fault {
         node: String,
         /// How long the way is cut before, milliseconds.
         after_ms: u64,
+    },
+    /// The way between a standby and its upstream takes so much longer, there and back: `slow s1 20ms`.
+    Slow {
+        /// The standby.
+        node: String,
+        /// Round trip that is added.
+        added: RoundTrip,
+    },
+    /// No more than so many bytes per second pass each way between a standby and its upstream: `throttle s1 1MB/s`.
+    Throttle {
+        /// The standby.
+        node: String,
+        /// The rate.
+        rate: ByteRate,
+    },
+    /// A file of SQL that a session of a superuser runs on a node, statement by statement, until it is cancelled: `load s1 report.sql`.
+    Load {
+        /// The node: `primary`, `s1`.
+        node: String,
+        /// The file, as it was named.
+        file: String,
     },
     /// The user's command.
     Hook,
@@ -180,7 +209,7 @@ impl OutageSection {
 
 impl Fault {
     /// Forms of all faults, for messages.
-    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, hook";
+    pub const FORMS: &str = "kill-primary, kill-standby [NODE], stop-primary [immediate], switchover, freeze [PROCESS@]NODE, cut NODE, cut-and-kill NODE TIME, slow NODE TIME, throttle NODE RATE, load NODE FILE, hook";
 
     /// The node that it hits; `None` for the user's command.
     pub fn node(&self) -> Option<&str> {
@@ -189,9 +218,25 @@ impl Fault {
             Fault::KillStandby(node)
             | Fault::Freeze { node, .. }
             | Fault::Cut(node)
-            | Fault::CutAndKill { node, .. } => Some(node),
+            | Fault::CutAndKill { node, .. }
+            | Fault::Slow { node, .. }
+            | Fault::Throttle { node, .. }
+            | Fault::Load { node, .. } => Some(node),
             Fault::Hook => None,
         }
+    }
+
+    /// The file of SQL that it runs.
+    pub fn script(&self) -> Option<&str> {
+        match self {
+            Fault::Load { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about the way between a standby and its upstream, which then leads through a relay.
+    pub fn is_of_way(&self) -> bool {
+        matches!(self, Fault::Cut(_) | Fault::CutAndKill { .. } | Fault::Slow { .. } | Fault::Throttle { .. })
     }
 
     /// Whether the primary is gone after it.
@@ -218,6 +263,9 @@ impl fmt::Display for Fault {
             Fault::Freeze { process: Some(process), node } => write!(f, "freeze {process}@{node}"),
             Fault::Cut(node) => write!(f, "cut {node}"),
             Fault::CutAndKill { node, after_ms } => write!(f, "cut-and-kill {node} {after_ms}ms"),
+            Fault::Slow { node, added } => write!(f, "slow {node} {added}"),
+            Fault::Throttle { node, rate } => write!(f, "throttle {node} {rate}"),
+            Fault::Load { node, file } => write!(f, "load {node} {file}"),
             Fault::Hook => f.write_str("hook"),
         }
     }
@@ -257,6 +305,21 @@ impl FromStr for Fault {
             ["cut-and-kill", name, time] => {
                 Ok(Fault::CutAndKill { node: node(name)?, after_ms: (seconds(time)? * 1000.0) as u64 })
             }
+            ["slow", name, time] => match time.parse()? {
+                RoundTrip::ZERO => Err(format!("`{text}` adds nothing: slow s1 20ms")),
+                added => Ok(Fault::Slow { node: node(name)?, added }),
+            },
+            ["throttle", name, rate] => Ok(Fault::Throttle { node: node(name)?, rate: rate.parse()? }),
+            // A name of a file may have spaces.
+            ["load", name, file, ..] => {
+                let begin = text.find(name).and_then(|at| Some(at + text[at..].find(file)?));
+                let file = begin.map_or(*file, |begin| text[begin..].trim_end()).to_string();
+                Ok(Fault::Load { node: node(name)?, file })
+            }
+            ["fill", ..] => Err(format!(
+                "`{text}`: pgdyno fills no file system, since it cannot show that the one of a node holds nothing of others; do it with \
+                 do = \"hook\" and commands of yours"
+            )),
             ["hook"] => Ok(Fault::Hook),
             _ => Err(format!("`{text}` is no fault: {}", Fault::FORMS)),
         }
@@ -441,13 +504,27 @@ mod tests {
             "freeze startup@s1",
             "cut s1",
             "cut-and-kill s1 500ms",
+            "slow s1 20ms",
+            "throttle s1 1MB/s",
+            "load s1 reports/a b.sql",
             "hook",
         ] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
         }
-        for text in
-            ["", "kill", "kill-standby x1", "freeze", "freeze startup@", "cut s0", "stop-primary smart"]
-        {
+        for text in [
+            "",
+            "kill",
+            "kill-standby x1",
+            "freeze",
+            "freeze startup@",
+            "cut s0",
+            "stop-primary smart",
+            "slow s1",
+            "slow s1 0ms",
+            "throttle s1 1MB",
+            "throttle primary",
+            "load s1",
+        ] {
             assert!(text.parse::<Fault>().is_err(), "{text}");
         }
     }
@@ -486,6 +563,7 @@ mod tests {
             ("outage = \"hook:\"", "names no program"),
             ("[[outage]]\ndo = \"unplug\"", "`unplug` is no fault"),
             ("outage = [\"unplug\"]", "`unplug` is no fault"),
+            ("outage = [\"fill s1\"]", "it cannot show that the one of a node holds nothing of others"),
             ("[[outage]]\nname = \"x\"", "missing field `do`"),
         ] {
             let refused = toml::from_str::<File>(text).map(|_| ()).unwrap_err().to_string();

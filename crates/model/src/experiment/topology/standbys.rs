@@ -1,9 +1,9 @@
 //! The standbys that a case asks for.
 
-use super::Synchronous;
+use super::outage::PRIMARY;
+use super::{Synchronous, standby_name};
 use crate::experiment::case::Case;
 use crate::experiment::keys;
-use crate::experiment::topology::outage::Fault;
 
 /// The setting that names the standbys which commits wait for.
 pub const SYNCHRONOUS_NAMES: &str = "synchronous_standby_names";
@@ -13,6 +13,17 @@ pub const SYNCHRONOUS_COMMIT: &str = "synchronous_commit";
 /// Standbys that a case asks for.
 pub fn n_standbys(case: &Case) -> u32 {
     case.get(keys::topology::STANDBYS)
+}
+
+/// The name of the server that a standby of a case streams from.
+pub fn upstream_of(case: &Case, standby: &str) -> String {
+    case.get(keys::topology::FROM).remove(standby).unwrap_or_else(|| PRIMARY.to_string())
+}
+
+/// Names of the standbys that stream from the primary of a case.
+pub fn direct_standbys(case: &Case) -> Vec<String> {
+    let all = (1..=n_standbys(case)).map(standby_name);
+    all.filter(|name| upstream_of(case, name) == PRIMARY).collect()
 }
 
 /// The standbys that commits of a case wait for: those of the key, and of a case that chooses `synchronous_commit` all.
@@ -33,11 +44,5 @@ pub fn n_waited_for(names: &str) -> usize {
 /// Whether each standby of a case reaches its primary through a relay.
 pub fn has_relay(case: &Case) -> bool {
     let has_way = case.get(keys::topology::DELAY).is_some() || case.get(keys::topology::RATE).is_some();
-    n_standbys(case) > 0 && (has_way || is_cut(case))
-}
-
-fn is_cut(case: &Case) -> bool {
-    case.outage
-        .as_ref()
-        .is_some_and(|outage| matches!(outage.fault, Fault::Cut(_) | Fault::CutAndKill { .. }))
+    n_standbys(case) > 0 && (has_way || case.outage.as_ref().is_some_and(|outage| outage.fault.is_of_way()))
 }

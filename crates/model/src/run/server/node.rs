@@ -9,11 +9,14 @@ use crate::experiment::topology::pooler::{PoolMode, PoolerKind};
 pub struct NodeRecord {
     /// Name of the node: `s1`.
     pub name: String,
+    /// Name of the standby that it streams from; `None`: the primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
     /// Process id of its postmaster.
     pub pid: u32,
     /// Identifier of the cluster that it follows: that of its own files, and of the primary's.
     pub system_identifier: String,
-    /// `sync_state` of `pg_stat_replication` before the load: `async`, `potential`, `sync` or `quorum`.
+    /// `sync_state` of its upstream's `pg_stat_replication` before the load: `async`, `potential`, `sync` or `quorum`.
     pub sync_state: String,
     /// What it was like when the load had ended; `None` if it could not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

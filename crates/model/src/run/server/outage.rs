@@ -47,13 +47,15 @@ pub struct OutageRecord {
 
 /// The step that ends a fault.
 pub const UNDO: &str = "undo";
+/// The step of a switchover that holds clients of a pooler back, before the primary is stopped.
+pub const PAUSE: &str = "pause the pooler";
 /// The step after the load that starts the lost primary, to read what it has.
 pub const READ_COMMITS: &str = "restart primary, to read its commits";
 
 impl OutageRecord {
-    /// The first step of whoever manages the servers: neither the end of the fault, nor what is done after the load.
+    /// The first step of whoever manages the servers: neither a part of the fault or its end, nor what is done after the load.
     pub fn first_step(&self) -> Option<&OutageStep> {
-        self.steps.iter().find(|step| step.what != UNDO && step.what != READ_COMMITS)
+        self.steps.iter().find(|step| ![PAUSE, UNDO, READ_COMMITS].contains(&step.what.as_str()))
     }
 }
 

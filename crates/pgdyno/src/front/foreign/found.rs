@@ -13,6 +13,7 @@ use model::experiment::keys;
 use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
+use model::experiment::topology::outage::{OutageSection, OutageSpec};
 use model::telemetry::import::Import;
 use model::text::visible::on_one_line;
 use model::workload::WorkloadName;
@@ -33,13 +34,23 @@ pub(super) fn hooks(case: &Case) -> Vec<String> {
 
 /// The commands of an outage; one that pgdyno does to its own servers needs no consent.
 pub(super) fn outage(case: &Case) -> Vec<String> {
-    case.outage.iter().flat_map(|outage| commands([&outage.run, &outage.undo, &outage.check])).collect()
+    let of_outage = |outage: &OutageSpec| {
+        let mut found = commands([&outage.run, &outage.undo, &outage.check]);
+        found.extend(outage.script.iter().map(|source| text(&format!("outage {}:", outage.fault), source)));
+        found
+    };
+    case.outage.iter().flat_map(of_outage).collect()
 }
 
 /// The same of each outage in the text of an experiment.
 pub(super) fn outages_of_text(experiment: &Experiment) -> Vec<String> {
-    let tables = experiment.outage.0.iter();
-    tables.flat_map(|table| commands([&table.run, &table.undo, &table.check])).collect()
+    let of_table = |table: &OutageSection| {
+        let mut found = commands([&table.run, &table.undo, &table.check]);
+        found
+            .extend(table.scripts.iter().map(|(file, source)| text(&format!("outage load {file}:"), source)));
+        found
+    };
+    experiment.outage.0.iter().flat_map(of_table).collect()
 }
 
 fn commands(of_outage: [&Vec<String>; 3]) -> Vec<String> {

@@ -63,6 +63,19 @@ pub(super) const OF_NODES: &[Metric] = &[
         "time since its receiver had the last message of the primary; absent while no receiver runs (pg_stat_wal_receiver, 9.6 and later)",
     ),
     gauge(
+        "reads.stale",
+        "standby",
+        "s",
+        "longest age, in the tick, of the oldest transaction that had ended on the primary and was not visible on a standby that the load \
+         reads from, looked at each 0.1 s (txid_snapshot_xmax on both ends)",
+    ),
+    gauge(
+        "reads.stale_commits",
+        "standby",
+        "1",
+        "transactions that had ended on the primary and were not visible there, at that look",
+    ),
+    gauge(
         "standby.queries",
         "",
         "1",
