@@ -5,6 +5,7 @@ use analysis::study;
 use model::directory::CapturedFrom;
 use model::experiment::case::directory::WorkloadDirectory;
 use model::load::interval::Interval;
+use model::load::replayed::ReplayedTrace;
 use model::run::RunData;
 
 use crate::quiet;
@@ -81,4 +82,29 @@ fn writers_that_reading_leaves_out_are_named() {
         Severity::Note,
         "of `take` were refused or ended with an expected error",
     );
+}
+
+/// A captured workload whose trace was replayed like this.
+fn traced(trace: ReplayedTrace) -> RunData {
+    let mut run = captured(|_| {});
+    run.record.done.as_mut().unwrap().replayed = Some(trace);
+    run
+}
+
+#[test]
+fn a_trace_says_how_late_it_was_and_what_ended_in_another_way_than_at_the_source() {
+    assert_eq!(found(captured(|_| {}), "trace-pace"), None);
+    let kept =
+        ReplayedTrace { n_statements: 1_000, lag_us_median: 200, lag_us_p99: 5_000, ..Default::default() };
+    expect(traced(kept.clone()), "trace-pace", Severity::Note, "1000 statements were sent 0.2 ms late (median), 99 % of them at most 5.0 ms");
+    assert_eq!(found(traced(kept.clone()), "trace-diverged"), None);
+
+    let late = ReplayedTrace { lag_us_median: 100_001, n_waits: 3, waits_us: 9_000, ..kept.clone() };
+    expect(traced(late), "trace-pace", Severity::Doubt, "3 writes waited for the writer before it");
+
+    let few = ReplayedTrace { n_missing_errors: 1, n_same_errors: 900, ..kept.clone() };
+    expect(traced(few), "trace-diverged", Severity::Note, "1 failed at the source alone");
+    let many = ReplayedTrace { n_new_errors: 8, n_cut_off: 12, ..kept };
+    let words = "of the 1012 statements: 8 failed here alone, 12 were not sent after one that failed";
+    expect(traced(many), "trace-diverged", Severity::Doubt, words);
 }

@@ -20,6 +20,7 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .chain(comparison::TABLE.iter().map(|row| row.0))
         // In tests of their own there, in `analytical.rs`, by `fidelity`, in `captured.rs`, in `conditions.rs`, in `counters.rs`, in `standby.rs`, in `outages.rs` and in `capacity.rs`.
         .chain(["new-errors", "draws-reused", "left-out-by-reading", "not-your-workload"])
+        .chain(["trace-pace", "trace-diverged"])
         .chain(["query-failed", "query-stopped", "answer-wrong", "plans-vary"])
         .chain(["condition-unmet", "waits-for-standby", "archiving-failed", "allowance-exceeded"])
         .chain(["replay-stalled", "archiver-behind"])

@@ -30,7 +30,7 @@ pub use self::figures::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
-use self::share::{Axis, LEAST, Share};
+use self::share::{Axis, LEAST, LEAST_OF_SIDES, Share};
 pub use self::speed::MachineSpeed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
@@ -156,14 +156,15 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
 /// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first.
 fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (Share, Needs) {
     let figures = &whole.figure;
-    let with = |n: usize, least: usize| (Share::new(LEAST[least]), Needs::new(&figures[..n], whole));
+    let least: &[_] = if figures.is_empty() { &LEAST_OF_SIDES } else { &LEAST };
+    let with = |n: usize, at: usize| (Share::new(least[at]), Needs::new(&figures[..n], whole));
     // Fewer repeats come before fewer figures, and those before fewer levels of the first one.
     let of_figures = (1..=figures.len()).rev().flat_map(|n| [(n, 0), (n, 1)]);
-    let of_first = (0..LEAST.len()).map(|least| (figures.len().min(1), least));
-    let of_none = [(0, LEAST.len() - 1)];
-    let mut all = of_figures.chain(of_first).chain(of_none).map(|(n, least)| with(n, least));
+    let of_first = (0..least.len()).map(|at| (figures.len().min(1), at));
+    let of_none = [(0, least.len() - 1)];
+    let mut all = of_figures.chain(of_first).chain(of_none).map(|(n, at)| with(n, at));
     let fitting = all.find(|(share, needs)| fits(&share.part(whole, needs)));
-    let Some((mut share, needs)) = fitting else { return with(0, LEAST.len() - 1) };
+    let Some((mut share, needs)) = fitting else { return with(0, least.len() - 1) };
     let mut axes = Axis::ALL.to_vec();
     while !axes.is_empty() {
         axes.retain(|&axis| {

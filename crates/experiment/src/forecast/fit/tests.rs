@@ -45,6 +45,20 @@ const STUDIES: [&str; 6] =
     ["versions", "m5-metal", "piops", "five-clouds", "low-variation", "numa-hugepages"];
 
 #[test]
+fn both_sides_of_a_question_are_kept_before_repeats() {
+    let file = "[experiment]\nname = \"sides\"\nrepeats = 3\n[server]\nsettings.jit = [\"on\", \"off\"]\n\
+                [workload]\nclients = 4\nscale = 4\n[run]\nramp_up = \"2s\"\nmeasure = \"8s\"\n";
+    let asked = crate::plan::file::parse("sides", file, &[]).unwrap();
+    let repeats = [40.0, 60.0, 120.0].map(|budget_s| {
+        let mut experiment = asked.clone();
+        fit_without(&mut experiment, &Limits { budget_s, ..here() }, &[]);
+        assert_eq!(experiment.server.settings["jit"].all().len(), 2, "{budget_s} s");
+        experiment.experiment.repeats
+    });
+    assert!(repeats[0] == 1 && repeats[2] > 1, "{repeats:?}");
+}
+
+#[test]
 fn an_outage_keeps_the_load_after_it_however_short_the_time() {
     for budget_s in [60.0, 300.0, 900.0] {
         let (experiment, _) = fitted("failover", &Limits { budget_s, ..here() });

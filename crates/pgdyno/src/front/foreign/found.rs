@@ -48,6 +48,10 @@ pub(super) fn outages_of_text(experiment: &Experiment) -> Vec<String> {
         let mut found = commands([&table.run, &table.undo, &table.check]);
         found
             .extend(table.scripts.iter().map(|(file, source)| text(&format!("outage load {file}:"), source)));
+        // SQL that would be read when it is run, and is shown to nobody.
+        let files = table.faults.0.iter().filter_map(Fault::script);
+        let unread = files.filter(|file| !table.scripts.contains_key(*file));
+        found.extend(unread.map(|file| format!("outage load: {}", named(Path::new(file)))));
         found
     };
     experiment.outage.0.iter().flat_map(of_table).collect()
