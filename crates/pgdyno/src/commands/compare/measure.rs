@@ -126,7 +126,7 @@ pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
         outlook: Some(&reached.outlook),
     };
     let exit = plan::show(&asked, n_servers, offered, args.json)?;
-    say_too_short(&asked.plan, &reached, args);
+    say_too_short(&asked.plan, &reached);
     say(&what);
     Ok(exit)
 }
@@ -195,7 +195,7 @@ const ASK_S: f64 = 300.0;
 /// Says what is compared, and asks if it is long.
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     let reached = Reached::of(plan, args);
-    say_too_short(plan, &reached, args);
+    say_too_short(plan, &reached);
     say(&what_is_compared(plan, &reached, args));
     if reached.outlook.planned_s() > ASK_S && !args.yes {
         ask("go on?")?;
@@ -226,7 +226,7 @@ impl Reached {
 }
 
 /// Says that the time does not reach the pairs of a verdict, and how much would.
-fn say_too_short(plan: &Plan, reached: &Reached, args: &CompareArgs) {
+fn say_too_short(plan: &Plan, reached: &Reached) {
     if plan.precision.is_none() || reached.n_pairs >= stats::PAIRS_MIN {
         return;
     }
@@ -236,11 +236,10 @@ fn say_too_short(plan: &Plan, reached: &Reached, args: &CompareArgs) {
         _ => format!("{:.0}min", (least_s / 60.0).ceil()),
     };
     say(&format!(
-        "note: {} pairs, the minimum for a verdict, take about {}, and --time {} ends the comparison after about {}: use --time {time} \
+        "note: {} pairs, the minimum for a verdict, take about {}, and --time ends the comparison after about {}: use --time {time} \
          or a shorter --measure",
         stats::PAIRS_MIN,
         preview::duration(least_s),
-        preview::duration(args.time.ms as f64 / 1000.0),
         plural(reached.n_pairs, "pair"),
     ));
 }
