@@ -186,7 +186,7 @@ fn the_best_level_is_that_of_the_blocks_not_of_the_medians() {
 fn one_run_of_each_level_ranks_nothing() {
     check(
         &study(&["13", "18"], &[4], &[&[3572.0], &[2400.0]]),
-        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13, which is 49 % faster than PostgreSQL 18 in 1 of 1 block; a verdict takes 6 blocks (--repeats 6)",
+        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13, which is 48.8 % faster than PostgreSQL 18 in 1 of 1 block; a verdict takes 6 blocks (--repeats 6)",
     );
     check(
         &study(&["18"], &[1, 8, 64], &[&[500.0], &[4812.0], &[4700.0]]),
