@@ -64,15 +64,20 @@ impl Words<'_> {
         let distance = |level: &&LevelResult| (level.median / best.median).ln().abs();
         let worst = group.levels.iter().max_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(best);
         let name = |level: &LevelResult| self.list(std::slice::from_ref(&level.level));
-        let standing = ahead::of_one_block(self.answer.by, best.median / worst.median, &name(worst));
+        // Two runs of different blocks are no block.
+        let is_one_block = self.study.plan.repeats == 1;
+        let standing = if is_one_block {
+            ahead::of_one_block(self.answer.by, best.median / worst.median, &name(worst))
+        } else {
+            String::new()
+        };
         format!(
             "one run each ranks nothing: {} with {}, {} with {}{}; a verdict takes {} blocks (--repeats {})",
             self.value(worst.median),
             name(worst),
             self.value(best.median),
             name(best),
-            // Two runs of different blocks are no block.
-            standing.filter(|_| self.study.plan.repeats == 1).unwrap_or_default(),
+            standing,
             stats::PAIRS_MIN,
             stats::PAIRS_MIN
         )

@@ -46,7 +46,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     earlier.iter().for_each(|record| gauge.know(record));
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
     let left = job.plan.runs.iter().filter(|spec| !job.done.contains(&spec.run)).cloned().collect();
-    let reached = Reached::of(&Plan { runs: left, ..job.plan.clone() }, args);
+    let reached = Reached::new(&Plan { runs: left, ..job.plan.clone() }, args);
     let terms = Terms {
         consent: args.consent(),
         n_servers: 1,
@@ -117,7 +117,7 @@ struct Planned {
 pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
     expect_sides(args)?;
     let Planned { asked, n_servers } = planned(args)?;
-    let reached = Reached::of(&asked.plan, args);
+    let reached = Reached::new(&asked.plan, args);
     let what = what_is_compared(&asked.plan, &reached, args);
     let offered = PlanOffer {
         consent: args.consent(),
@@ -194,7 +194,7 @@ const ASK_S: f64 = 300.0;
 
 /// Says what is compared, and asks if it is long.
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
-    let reached = Reached::of(plan, args);
+    let reached = Reached::new(plan, args);
     say_too_short(plan, &reached);
     say(&what_is_compared(plan, &reached, args));
     if reached.outlook.planned_s() > ASK_S && !args.yes {
@@ -213,7 +213,7 @@ struct Reached {
 
 impl Reached {
     /// All runs of `plan`, or those that fit into the time if that ends it.
-    fn of(plan: &Plan, args: &CompareArgs) -> Reached {
+    fn new(plan: &Plan, args: &CompareArgs) -> Reached {
         let all = preview::outlook(plan);
         let n_planned = plan.runs.len() / 2;
         let of_pair_s = all.runs_s / n_planned.max(1) as f64;
