@@ -100,6 +100,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) n_servers: u64,
     /// See [`Callbacks::is_enough`].
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+    /// Most seconds that the runs are expected to take, if the time ends them and not the plan.
+    pub(crate) runs_s_max: Option<f64>,
     /// Whether to show no progress.
     pub(crate) quiet: bool,
     /// Whether to serve a page that shows what is measured.
@@ -194,9 +196,10 @@ impl Job {
             done: &self.done,
             tool_version: env!("CARGO_PKG_VERSION"),
         };
-        let mut screen = Screen::new(&self.plan, RemainingTime::of_plan(&self.plan, &self.done), terms.quiet);
+        let left = || RemainingTime::of_plan(&self.plan, &self.done, terms.runs_s_max);
+        let mut screen = Screen::new(&self.plan, left(), terms.quiet);
         let page = Companion::start(self.dir.path(), terms.live);
-        let mut doing = Doing::new(&self.dir, RemainingTime::of_plan(&self.plan, &self.done));
+        let mut doing = Doing::new(&self.dir, left());
         // Runs are as valid without.
         if let Err(error) = ceilings::measure_missing(&self.plan, &site.environment, &mut |progress| {
             doing.show(&progress);

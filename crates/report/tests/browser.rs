@@ -132,8 +132,15 @@ fn a_search_is_drawn_and_described() {
     }
     let rate = RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 };
     let target = "p99 <= 10ms".parse().unwrap();
-    study.cases[0].capacity =
-        Some(CaseCapacity { target, rate, n_runs: 3, n_unreachable: 0, n_not_limiting: 0, held_per_s: None });
+    study.cases[0].capacity = Some(CaseCapacity {
+        target,
+        rate,
+        n_runs: 3,
+        n_unreachable: 0,
+        n_not_limiting: 0,
+        n_unconfirmed: 0,
+        held_per_s: None,
+    });
     draws("search", &study, &data);
     let words = "highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)";
     assert!(report::terminal_table(&study, 200, false).contains(words));

@@ -77,7 +77,7 @@ impl TlsSetup {
     /// Prepares TLS for `host`. The error is a message for people.
     pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
         let certificate = Arc::new(ClientCertificate::read(conninfo)?);
-        let (verifier, verified) = verifier(conninfo)?;
+        let (verifier, verified) = verifier(conninfo, "`sslrootcert` file")?;
         let mut config = ClientConfig::builder_with_provider(provider().clone())
             .with_protocol_versions(&versions(conninfo))
             .map_err(|error| error.to_string())?
@@ -103,8 +103,7 @@ pub fn verified(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let keywords = [("host", "any"), ("user", "nobody"), ("sslmode", "verify-full"), ("sslrootcert", &ca)];
     let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), value.to_string()));
     let conninfo = Conninfo::from_keywords(&keywords.into(), None).map_err(|error| error.to_string())?;
-    let (verifier, _) =
-        verifier(&conninfo).map_err(|error| error.replace("`sslrootcert` file", "the certificates of"))?;
+    let (verifier, _) = verifier(&conninfo, "the certificates of")?;
     let config = ClientConfig::builder_with_provider(provider().clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -120,12 +119,13 @@ fn versions(conninfo: &Conninfo) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| range.contains(version)).map(|(_, known)| known).collect()
 }
 
-fn verifier(conninfo: &Conninfo) -> Result<(Arc<dyn ServerCertVerifier>, Verified), String> {
+/// The verifier that a connection asks for; `named` is said before the name of the file with root certificates.
+fn verifier(conninfo: &Conninfo, named: &str) -> Result<(Arc<dyn ServerCertVerifier>, Verified), String> {
     let file = conninfo.sslrootcert.as_deref();
     if let Some(text) = &conninfo.root_certificates {
         let listed = certificates_in(text.as_bytes())
             .map_err(|error| format!("cannot use the given root certificates: {error}"))?;
-        return roots_verifier(conninfo, listed);
+        return roots_verifier(conninfo, listed, "the given root certificates".to_string());
     }
     if file == Some("system") {
         let platform = rustls_platform_verifier::Verifier::new(provider().clone())
@@ -142,22 +142,22 @@ fn verifier(conninfo: &Conninfo) -> Result<(Arc<dyn ServerCertVerifier>, Verifie
         }
         return Ok((Arc::new(Verifier { trust: Trust::Anything }), Verified::Nothing));
     };
-    let listed =
-        certificates(file).map_err(|error| format!("cannot read `sslrootcert` file `{file}`: {error}"))?;
-    roots_verifier(conninfo, listed)
+    let listed = certificates(file).map_err(|error| format!("cannot read {named} `{file}`: {error}"))?;
+    roots_verifier(conninfo, listed, format!("{named} `{file}`"))
 }
 
-/// A verifier that trusts these certificates alone.
+/// A verifier that trusts these certificates alone; `place` says where they are.
 fn roots_verifier(
     conninfo: &Conninfo,
     listed: Vec<CertificateDer<'static>>,
+    place: String,
 ) -> Result<(Arc<dyn ServerCertVerifier>, Verified), String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(listed.iter().cloned());
     let check_name = conninfo.sslmode == SslMode::VerifyFull;
     let revocation = revocation(conninfo, &roots)?;
     let verified = if check_name { Verified::CertificateAndName } else { Verified::Certificate };
-    let trust = Trust::Roots { roots, listed, revocation, check_name };
+    let trust = Trust::Roots { roots, listed, revocation, check_name, place };
     Ok((Arc::new(Verifier { trust }), verified))
 }
 
@@ -277,19 +277,20 @@ enum Trust {
         listed: Vec<CertificateDer<'static>>,
         revocation: Option<Arc<WebPkiServerVerifier>>,
         check_name: bool,
+        /// Where the roots are, for messages.
+        place: String,
     },
 }
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
+impl Verifier {
+    fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        let Trust::Roots { roots, listed, revocation, check_name } = &self.trust else {
+        let Trust::Roots { roots, listed, revocation, check_name, .. } = &self.trust else {
             return Ok(ServerCertVerified::assertion());
         };
         let is_root = listed.iter().any(|root| root == end_entity);
@@ -340,6 +341,22 @@ impl ServerCertVerifier for Verifier {
         }
         Ok(ServerCertVerified::assertion())
     }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        self.verify(end_entity, intermediates, server_name, now).map_err(|error| match &self.trust {
+            Trust::Roots { place, .. } => refusal::of_certificate(error, end_entity, place),
+            Trust::Anything => error,
+        })
+    }
 
     fn verify_tls12_signature(
         &self,
@@ -383,9 +400,16 @@ fn other(reason: String) -> CertificateError {
     CertificateError::Other(OtherError(Arc::new(Refused(reason))))
 }
 
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{0}")]
 struct Refused(String);
+
+/// The words alone: the library prints errors that are not its own in this form.
+impl std::fmt::Debug for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
 
 /// The alternative names of the certificate decide; without any, its common name does, as in libpq.
 fn check_host_name(cert: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), TlsError> {

@@ -36,12 +36,16 @@ pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
     };
     let probes = searched.iter().flat_map(|one| &one.probes);
     let held = probes.filter(|probe| probe.verdict == ProbeVerdict::Holds);
+    let is_unconfirmed = |one: &&&Capacity| {
+        one.probes.iter().any(|probe| probe.confirms && probe.verdict != ProbeVerdict::Holds)
+    };
     Some(CaseCapacity {
         target: searched.first()?.target,
         rate: RateEstimate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
         n_runs: found.len(),
         n_unreachable,
         n_not_limiting: n_of(SearchOutcome::NotLimiting),
+        n_unconfirmed: searched.iter().filter(is_unconfirmed).count(),
         held_per_s: held.map(|probe| probe.rate_per_s).reduce(f64::max),
     })
 }

@@ -125,6 +125,8 @@ pub struct CaseCapacity {
     pub n_unreachable: usize,
     /// Runs in which throughput was the limit, not latency.
     pub n_not_limiting: usize,
+    /// Runs whose confirming probe did not hold: their rate is an estimate between rates that were tried.
+    pub n_unconfirmed: usize,
     /// The highest rate that a run tried and that met the target beyond chance: `rate` lies between those that were tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_per_s: Option<f64>,

@@ -52,6 +52,8 @@ pub struct PlannedMachine<'a> {
 /// Time, memory and disk space that a plan will need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
+    /// Number of runs.
+    pub n_runs: usize,
     /// Seconds for all runs; of lanes that are measured side by side, those of the longest.
     pub runs_s: f64,
     /// Seconds for the extra runs of cases that ask for a profile, likewise.
@@ -106,6 +108,7 @@ impl Outlook {
             bytes(&by_url) as f64 / LOADED_BYTES_PER_S / speed,
         ]);
         Outlook {
+            n_runs: plan.runs.len(),
             runs_s,
             profiles_s,
             repeats_s: repeats_s(plan, speed),

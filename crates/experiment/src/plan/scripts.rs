@@ -176,8 +176,21 @@ fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Resu
         format!("cannot read `{}`: {error}{hint}", path.display())
     })?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| format!("`{}` is not UTF-8 text; convert it", path.display()))?;
+        .map_err(|error| format!("`{}` {}", path.display(), not_text(error.as_bytes())))?;
     Ok(unmarked(text))
+}
+
+/// What a file is that has these bytes and is not text, and what to do.
+fn not_text(bytes: &[u8]) -> &'static str {
+    const GZIP: &[u8] = &[0x1f, 0x8b];
+    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+    if bytes.starts_with(GZIP) {
+        "is compressed by gzip; unpack it with gunzip, and name the unpacked file"
+    } else if bytes.starts_with(ZSTD) {
+        "is compressed by zstd; unpack it with unzstd, and name the unpacked file"
+    } else {
+        "is not UTF-8 text; convert it"
+    }
 }
 
 /// The text of a data file.

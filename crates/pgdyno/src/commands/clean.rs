@@ -21,7 +21,7 @@ use wire::Conninfo;
 use crate::commands::{self, stored};
 use crate::front::cli::CleanArgs;
 use crate::front::cli::stored::RESULTS;
-use crate::front::{secrets, setup};
+use crate::front::{secrets, setup, shell};
 use crate::job::own_program;
 use crate::restore_report::{report_settings, report_undone};
 use crate::{Exit, say, signals};
@@ -55,7 +55,15 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     let cache = Cache::default_location()?;
     let (n_swept, is_all_swept) = clean_directories(&cache)?;
     n_removed += n_swept + clean_uploaded();
-    if n_removed == 0 && undone.is_empty() && !is_left {
+    let ledgers = commands::data::kept_ledgers(&std::env::temp_dir());
+    for ledger in &ledgers {
+        say(&format!(
+            "left `{0}`: it names orders that were acknowledged and lost (check --acid); once you have looked at it: {1}",
+            ledger.display(),
+            shell::command(&["rm".to_string(), ledger.display().to_string()])
+        ));
+    }
+    if n_removed == 0 && ledgers.is_empty() && undone.is_empty() && !is_left {
         say(&format!(
             "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
              binaries or clusters in `{}`, and nothing that was unpacked for a repetition",

@@ -8,4 +8,4 @@ pub(crate) mod init;
 mod site;
 pub(crate) mod workload;
 
-pub(crate) use acid::sweep_ledgers;
+pub(crate) use acid::{kept_ledgers, sweep_ledgers};

@@ -51,7 +51,8 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
     run::expect_new(args.output.as_deref())?;
     let asked = planning::ask(&args.experiment)?;
     let consent = args.leave.consent(&args.changes, args.yes);
-    let offered = PlanOffer { consent, changes: &args.changes, output: args.output.as_deref() };
+    let offered =
+        PlanOffer { consent, changes: &args.changes, output: args.output.as_deref(), outlook: None };
     show(&asked, 1, offered, args.form.json)
 }
 
@@ -62,6 +63,8 @@ pub(crate) struct PlanOffer<'a> {
     pub(crate) changes: &'a ChangeArgs,
     /// The directory for the results.
     pub(crate) output: Option<&'a Path>,
+    /// What it will need, if that is not what the whole plan does.
+    pub(crate) outlook: Option<&'a Outlook>,
 }
 
 /// Prints what is asked for on so many servers at once.
@@ -71,7 +74,8 @@ pub(crate) fn show(
     offered: PlanOffer,
     as_json: bool,
 ) -> Result<Exit> {
-    let PlanOffer { consent: given, changes, output } = offered;
+    let PlanOffer { consent: given, changes, output, .. } = offered;
+    let outlook = offered.outlook.cloned().unwrap_or_else(|| outlook(&asked.plan));
     let consent = match given.allowed {
         // What it would change is shown with the options that allow it.
         AllowedChange::Nothing => AgreedSteps { allowed: AllowedChange::Everything, ..given },
@@ -82,11 +86,10 @@ pub(crate) fn show(
     let look = look(&asked.plan, n_servers, &asked.servers, &asked.failed, consent, results)?;
     let obstacles = look.obstacles;
     if as_json {
-        print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;
+        print_exact(&format!("{}\n", sum::json(&asked.plan, &outlook, look.peak.as_ref())?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
-        print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
-        let outlook = outlook(&asked.plan);
+        print(&for_terminal(&text(&asked.plan, &outlook, look.peak.as_ref())?))?;
         if let Some(why) = outlook.asks_consent(asked.plan.runs.len())
             && !given.yes
         {
@@ -129,9 +132,9 @@ fn missing<'a>(consents: &'a [String], given: &ChangeArgs) -> Vec<&'a str> {
 fn stored(dir: &Path, as_json: bool) -> Result<Exit> {
     let plan = store::read_sealed(dir)?.plan;
     if as_json {
-        print_exact(&format!("{}\n", sum::json(&plan, None)?))?
+        print_exact(&format!("{}\n", sum::json(&plan, &outlook(&plan), None)?))?
     } else {
-        print(&for_terminal(&text(&plan, None)?))?
+        print(&for_terminal(&text(&plan, &outlook(&plan), None)?))?
     }
     say(&format!(
         "this is the stored plan; `pgdyno run --resume {}` makes those of its runs that are missing",
@@ -140,7 +143,7 @@ fn stored(dir: &Path, as_json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
+fn text(plan: &Plan, outlook: &Outlook, peak: Option<&Peak>) -> Result<String> {
     let mut out = String::new();
     writeln!(out, "{}: {}", plan.name, plan.title)?;
     writeln!(out, "seed {}, {} in {}", plan.seed, size(plan), order(plan))?;
@@ -202,7 +205,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     }
     writeln!(out)?;
     lanes(&mut out, plan)?;
-    needs(&mut out, plan, peak)?;
+    needs(&mut out, plan, outlook, peak)?;
     Ok(out)
 }
 
@@ -258,11 +261,10 @@ fn lanes(out: &mut String, plan: &Plan) -> Result<()> {
 }
 
 /// Prints time, disk space and memory.
-fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
-    let outlook = outlook(plan);
-    time(out, plan, &outlook)?;
+fn needs(out: &mut String, plan: &Plan, outlook: &Outlook, peak: Option<&Peak>) -> Result<()> {
+    time(out, plan, outlook)?;
     creation(out, plan)?;
-    disk(out, peak, &outlook)?;
+    disk(out, peak, outlook)?;
     network(out, plan)?;
     relays(out, plan)?;
     if plan.servers_at_a_time.is_some() {
@@ -284,7 +286,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             size_text(needed)
         )?;
     }
-    writeln!(out, "sum     {}", Sum::new(plan, &outlook, peak).words())?;
+    writeln!(out, "sum     {}", Sum::new(plan, outlook, peak).words())?;
     Ok(())
 }
 
@@ -327,7 +329,7 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
             out,
             "starts  {} of {} runs restart the server{for_data}: about {} of the time",
             outlook.n_starts,
-            plan.runs.len(),
+            outlook.n_runs,
             duration(outlook.starts_s)
         )?;
     }
@@ -510,7 +512,7 @@ mod tests {
                 runs: Vec::new(),
                 ..Plan::default()
             };
-            let text = text(&plan, None).unwrap();
+            let text = text(&plan, &outlook(&plan), None).unwrap();
             assert!(text.contains(expected), "{text}");
             assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
             assert!(text.contains("\nsum     about ") && text.contains(" of memory\n"), "{text}");

@@ -67,6 +67,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         consent: consent(args),
         n_servers: 1,
         is_enough: None,
+        runs_s_max: None,
         quiet: args.quiet,
         live: &args.live,
         spot: args.spot_notice.as_deref(),

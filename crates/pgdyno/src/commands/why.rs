@@ -347,6 +347,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
         consent,
         n_servers: 1,
         is_enough: None,
+        runs_s_max: None,
         quiet: args.quiet,
         live: &args.live,
         spot: None,

@@ -13,6 +13,10 @@ pub(crate) struct RemainingTime {
     /// What the plan makes expect, seconds; 0 if nothing is known.
     plan_s: f64,
     left_s: f64,
+    /// Most that all runs may take, seconds, if a time ends them and not the plan.
+    most_s: Option<f64>,
+    /// When the first run began.
+    begun: Option<Instant>,
     /// When time began to pass; `None` before the first run: loading data is no part of the estimate.
     said: Option<Instant>,
 }
@@ -20,14 +24,15 @@ pub(crate) struct RemainingTime {
 impl RemainingTime {
     /// The estimate before anything is measured.
     pub(crate) fn new(plan_s: f64) -> RemainingTime {
-        RemainingTime { plan_s, left_s: plan_s, said: None }
+        RemainingTime { plan_s, left_s: plan_s, most_s: None, begun: None, said: None }
     }
 
-    /// The estimates of a plan without the runs that are `done`: one for each lane that is measured side by side, otherwise one.
-    pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>) -> Vec<RemainingTime> {
+    /// The estimates of a plan without the runs that are `done`, which take at most `most_s` if that is known: one for each lane that is
+    /// measured side by side, otherwise one.
+    pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>, most_s: Option<f64>) -> Vec<RemainingTime> {
         let of = |mut plan: Plan| {
             plan.runs.retain(|spec| !done.contains(&spec.run));
-            RemainingTime::new(outlook(&plan).runs_s)
+            RemainingTime { most_s, ..RemainingTime::new(outlook(&plan).runs_s) }
         };
         if plan.is_side_by_side() {
             plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect()
@@ -39,7 +44,9 @@ impl RemainingTime {
 
     /// A run begins: what was set up before is no part of the estimate.
     pub(crate) fn begin(&mut self) {
-        self.said = Some(Instant::now());
+        let now = Instant::now();
+        self.said = Some(now);
+        self.begun.get_or_insert(now);
     }
 
     /// A run has ended, and the others will take `left_s`.
@@ -50,7 +57,9 @@ impl RemainingTime {
 
     /// Seconds that are left now; `None` if nothing is known.
     pub(crate) fn now_s(&self) -> Option<f64> {
-        let left_s = self.left_s - self.said.map_or(0.0, |said| said.elapsed().as_secs_f64());
+        let since = |begun: Option<Instant>| begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
+        let most_s = self.most_s.map_or(f64::INFINITY, |most_s| most_s - since(self.begun));
+        let left_s = (self.left_s - since(self.said)).min(most_s);
         (self.plan_s > 0.0).then_some(left_s.max(0.0))
     }
 }
@@ -76,5 +85,13 @@ mod tests {
         left.end(0.0);
         assert_eq!(left.now_s(), Some(0.0));
         assert_eq!(RemainingTime::new(0.0).now_s(), None);
+
+        let mut timed = RemainingTime { most_s: Some(23.0), ..RemainingTime::new(70.0) };
+        assert_eq!(timed.now_s(), Some(23.0), "the time ends the runs before the plan does");
+        timed.begin();
+        timed.end(60.0);
+        expect(&timed, 23.0);
+        timed.end(5.0);
+        expect(&timed, 5.0);
     }
 }

@@ -238,6 +238,13 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
     Outlook::on(plan, PlannedMachine { memory_bytes, speed, present: &present })
 }
 
+/// What the plan will need if only the first `n_runs` of its runs are made, and no repeats beyond them.
+pub(crate) fn outlook_of_first(plan: &Plan, n_runs: usize) -> Outlook {
+    let mut first = plan.clone();
+    first.runs.truncate(n_runs);
+    Outlook { repeats_s: 0.0, ..outlook(&first) }
+}
+
 /// What is built from source before its first run, with the time: `3 servers from source, in about 15 min 00 s`.
 pub(crate) fn builds(plan: &Plan) -> Option<String> {
     let cache = Cache::default_location().ok()?;

@@ -304,6 +304,15 @@ fn a_comparison_can_be_planned_without_measuring_anything() {
         ended.stderr.contains("compares jit not set (A) with jit off (B) in 7 pairs, about "),
         "{ended:?}"
     );
+    // One estimate, of the pairs that the time reaches.
+    for time in ["4s", "20s", "10min"] {
+        let ended = planned(&format!("--b server.settings.jit=off --time {time}")).expect(0);
+        let line = ended.stdout.lines().find_map(|line| line.strip_prefix("time    "));
+        let about = line.and_then(|line| line.split(':').next()).unwrap();
+        assert!(ended.stdout.contains(&format!("\nsum     {about} of time; ")), "{time}\n{}", ended.stdout);
+        assert!(ended.stderr.contains(&format!(", {about}")), "{time}\n{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("the minimum for a verdict"), time != "10min", "{}", ended.stderr);
+    }
     let duet = planned("--aa --duet --rounds 3 --slice 100 --guard 20").expect(0);
     assert!(duet.stderr.contains("compares the server with itself in 3 pairs"), "{duet:?}");
     let refused = planned("--b server.settings.jit=fast").expect(1);

@@ -186,10 +186,14 @@ fn what_ifs_that_were_stopped_have_no_confidence_and_go_on_with_the_same_command
         return;
     }
     let ended = ended.expect(2);
-    let said = ended.stdout.contains(" pairs give no verdict; run the same command again to go on)");
+    let said =
+        ended.stdout.contains(" pairs give no verdict; to go on: pgdyno why DIR with the same options)");
     assert!(said && !ended.stdout.contains("confidence"), "{ended:?}");
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
-    assert!(page.contains(" pairs give no verdict; run the same command again to go on</span>"), "{page}");
+    assert!(
+        page.contains(" pairs give no verdict; to go on: pgdyno why DIR with the same options</span>"),
+        "{page}"
+    );
 
     let ended = place.run(&words).expect(0);
     assert!(ended.stderr.contains("going on in lifted: "), "{}", ended.stderr);

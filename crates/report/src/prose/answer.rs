@@ -60,15 +60,26 @@ impl Words<'_> {
 
     /// One run of each level.
     fn single_runs(&self, group: &Group) -> String {
-        let mut order: Vec<&LevelResult> = group.levels.iter().collect();
-        order.sort_by(|a, b| b.median.total_cmp(&a.median));
-        let (most, least) = (order[0], order[order.len() - 1]);
+        let best = group.best();
+        let distance = |level: &&LevelResult| (level.median / best.median).ln().abs();
+        let worst = group.levels.iter().max_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(best);
+        let name = |level: &LevelResult| self.list(std::slice::from_ref(&level.level));
+        // Two runs of different blocks are no block.
+        let is_one_block = self.study.plan.repeats == 1;
+        let standing = if is_one_block {
+            ahead::of_one_block(self.answer.by, best.median / worst.median, &name(worst))
+        } else {
+            String::new()
+        };
         format!(
-            "one run each ranks nothing: {} with {}, {} with {}; use --repeats 3 or more",
-            self.value(least.median),
-            self.list(std::slice::from_ref(&least.level)),
-            self.value(most.median),
-            self.list(std::slice::from_ref(&most.level))
+            "one run each ranks nothing: {} with {}, {} with {}{}; a verdict takes {} blocks (--repeats {})",
+            self.value(worst.median),
+            name(worst),
+            self.value(best.median),
+            name(best),
+            standing,
+            stats::PAIRS_MIN,
+            stats::PAIRS_MIN
         )
     }
 

@@ -22,8 +22,14 @@ pub(crate) fn words(case: &CaseSummary) -> Option<String> {
     let held = capacity
         .held_per_s
         .map_or(String::new(), |rate| format!("; of the rates tried, {}/s held", format::tps(rate)));
+    let n_confirmed = capacity.n_runs.saturating_sub(capacity.n_unconfirmed + capacity.n_unreachable);
+    let confirmed = match capacity.n_unconfirmed {
+        0 => String::new(),
+        _ if n_confirmed == 0 => ", not confirmed".to_string(),
+        _ => format!(", confirmed in {n_confirmed} of {}", phrases::plural(capacity.n_runs, "run")),
+    };
     Some(format!(
-        "highest rate with {}: {}/s ({}, {}{held}){limit}",
+        "highest rate with {}: {}/s{confirmed} ({}, {}{held}){limit}",
         capacity.target,
         format::tps(capacity.rate.point),
         interval(capacity),

@@ -42,7 +42,7 @@ fn words(limiter: &Limiter) -> String {
 /// How sure the limiter is: `medium confidence`, or that the pairs of its what-ifs are too few, where there is none.
 pub(crate) fn standing(limiter: &Limiter) -> String {
     match no_verdict(&limiter.proofs) {
-        Some(words) => format!("{words}; run the same command again to go on"),
+        Some(words) => format!("{words}; to go on: pgdyno why DIR with the same options"),
         None => format!("{} confidence", limiter.confidence.as_str()),
     }
 }

@@ -186,11 +186,11 @@ fn the_best_level_is_that_of_the_blocks_not_of_the_medians() {
 fn one_run_of_each_level_ranks_nothing() {
     check(
         &study(&["13", "18"], &[4], &[&[3572.0], &[2400.0]]),
-        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13; use --repeats 3 or more",
+        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13, which is 48.8 % faster than PostgreSQL 18 in 1 of 1 block; a verdict takes 6 blocks (--repeats 6)",
     );
     check(
         &study(&["18"], &[1, 8, 64], &[&[500.0], &[4812.0], &[4700.0]]),
-        "One run each ranks nothing: 500 tps with 1 client, 4,812 tps with 8 clients; use --repeats 3 or more",
+        "One run each ranks nothing: 500 tps with 1 client, 4,812 tps with 8 clients, which is 9.6 times as fast as 1 client in 1 of 1 block; a verdict takes 6 blocks (--repeats 6)",
     );
 }
 
@@ -410,20 +410,27 @@ fn a_setting_keeps_its_name_at_the_start_of_a_sentence() {
 fn a_search_gives_its_rate_with_its_interval() {
     let target = "max with p99 <= 10ms".parse::<Pace>().unwrap().target().unwrap();
     let mut study = study(&["18"], &[8], &[&[2340.0, 2310.0, 2360.0]]);
-    let mut search = |n_not_limiting| {
+    let mut search = |n_not_limiting, n_unconfirmed| {
         study.cases[0].capacity = Some(CaseCapacity {
             target,
             rate: RateEstimate { point: 2340.0, low: 2250.0, high: 2410.0 },
             n_runs: 3,
             n_unreachable: 0,
             n_not_limiting,
+            n_unconfirmed,
             held_per_s: Some(2300.0),
         });
         headline(&study)
     };
     let found = "8 clients: highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs; of the rates tried, 2,300/s held)";
-    assert_eq!(search(0).replace("&lt;", "<"), found);
-    assert_eq!(search(3).replace("&lt;", "<"), format!("{found}; throughput is the limit, not the latency"));
+    assert_eq!(search(0, 0).replace("&lt;", "<"), found);
+    let of_rate = |words: &str| found.replace("2,340/s", &format!("2,340/s, {words}"));
+    assert_eq!(search(0, 3).replace("&lt;", "<"), of_rate("not confirmed"));
+    assert_eq!(search(0, 1).replace("&lt;", "<"), of_rate("confirmed in 2 of 3 runs"));
+    assert_eq!(
+        search(3, 0).replace("&lt;", "<"),
+        format!("{found}; throughput is the limit, not the latency")
+    );
 }
 
 #[test]
@@ -443,6 +450,7 @@ fn a_search_counts_the_runs_without_a_rate() {
             n_runs: 3,
             n_unreachable,
             n_not_limiting: 0,
+            n_unconfirmed: 0,
             held_per_s: None,
         });
     }

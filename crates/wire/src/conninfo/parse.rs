@@ -59,6 +59,11 @@ fn refuse_near_urls(text: &str) -> Result<(), ConninfoError> {
             return Err(ConninfoError::new(format!("not a URL: missing \"//\" after \"{word}:\"")));
         }
     }
+    if text.starts_with("jdbc:") {
+        return Err(ConninfoError::new(
+            "a URL of PostgreSQL's libpq starts with `postgres://`: drop `jdbc:`",
+        ));
+    }
     let scheme = text.split("://").next().unwrap_or_default();
     let is_scheme =
         !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
@@ -152,6 +157,10 @@ mod tests {
         check("postgresql//u:pw@host/db?x=y", "not a URL: missing \":\" after \"postgresql\"");
         check("postgres:/host/db", "not a URL: missing \"//\" after \"postgres:\"");
         check("postgres:u:pw@host/db", "not a URL: missing \"//\" after \"postgres:\"");
+        check(
+            "jdbc:postgresql://host/db",
+            "a URL of PostgreSQL's libpq starts with `postgres://`: drop `jdbc:`",
+        );
         check("mysql://host/db", "a PostgreSQL URL starts with `postgres://`, not `mysql://`");
         check("bogus=1", "invalid connection option \"bogus\"");
         check("password=x bogus=1", "invalid connection option \"bogus\"");

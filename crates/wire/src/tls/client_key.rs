@@ -81,8 +81,8 @@ fn decoded(file: &str, content: &[u8], password: Option<&Secret>) -> Result<Priv
         let begin = text.find(&format!("-----BEGIN {ENCRYPTED}-----")).unwrap_or(0);
         let (_, document) =
             SecretDocument::from_pem(text[begin..].trim_end()).map_err(|error| about(&error))?;
-        let encrypted =
-            EncryptedPrivateKeyInfo::try_from(document.as_bytes()).map_err(|error| about(&error))?;
+        let encrypted = EncryptedPrivateKeyInfo::try_from(document.as_bytes())
+            .map_err(|error| unsupported_encryption(file, &error))?;
         return decrypted(file, &encrypted, password);
     }
     PrivateKeyDer::from_pem_slice(content).map_err(|error| about(&error))
@@ -106,12 +106,17 @@ fn decrypted(
         ) => {
             format!("cannot decrypt `sslkey` file `{file}`: is `sslpassword` right?")
         }
-        error => format!(
-            "cannot decrypt `sslkey` file `{file}` ({error}): only PBES2 with PBKDF2 or scrypt and AES is supported; \
-             convert it: openssl pkcs8 -topk8 -v2 aes-256-cbc -in {file} -out NEW"
-        ),
+        error => unsupported_encryption(file, &error),
     })?;
     Ok(PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(plain.as_bytes().to_vec())))
+}
+
+/// What to do about an encryption that OpenSSL knows and the library does not.
+fn unsupported_encryption(file: &str, error: &dyn Display) -> String {
+    format!(
+        "cannot decrypt `sslkey` file `{file}` ({error}): only PBES2 with PBKDF2 or scrypt and AES is supported; \
+         convert it: openssl pkcs8 -topk8 -v2 aes-256-cbc -in {file} -out NEW"
+    )
 }
 
 /// A key that can sign, and its public half as certificates contain it.

@@ -146,7 +146,7 @@ fn certificates_of_servers_are_verified_whatever_openssl_makes_of_them() {
     lab.fails(
         "trusty",
         "sslmode=verify-ca sslrootcert=DIR/client.crt",
-        "invalid peer certificate: UnknownIssuer",
+        "client.crt`: name the root of the authority that signed it there",
     );
     let elsewhere = "host=other.test sslmode=verify-full sslrootcert=DIR/root.crt";
     lab.fails("trusty", elsewhere, "invalid peer certificate: certificate not valid for name \"other.test\"");
@@ -175,7 +175,7 @@ fn certificates_of_servers_are_verified_whatever_openssl_makes_of_them() {
     lab.fails(
         "trusty",
         "sslmode=verify-ca sslrootcert=DIR/client.crt",
-        "invalid peer certificate: UnknownIssuer",
+        "client.crt`: name the root of the authority that signed it there",
     );
     lab.serve("-newkey ed25519 -nodes", "-newkey ed25519 -nodes", "", &[]);
     assert!(lab.ours("trusty", "sslmode=verify-full sslrootcert=DIR/root.crt").is_ok());
@@ -222,7 +222,15 @@ fn chains_that_openssl_refuses_are_refused() {
     // Expired.
     lab.openssl("x509 -req -in server.csr -CA root.crt -CAkey root.key -days -1 -out server.crt");
     lab.take(server_owner, &[]);
-    lab.fails("trusty", verified, "invalid peer certificate: Expired");
+    lab.fails(
+        "trusty",
+        verified,
+        "invalid peer certificate: the server's certificate, or one that signed it, has expired: renew it",
+    );
+    // Its own authority (CA:TRUE), and not listed.
+    lab.openssl("req -x509 -new -key server.key -days 2 -subj /CN=self -out server.crt");
+    lab.take(server_owner, &[]);
+    lab.fails("trusty", verified, "root.crt`; it is self-signed: name it there");
     // A list of revoked certificates cannot be asked about it: said by name.
     lab.openssl("x509 -req -in server.csr -CA root.crt -CAkey root.key -days 2 -out server.crt");
     lab.take(server_owner, &[]);
@@ -294,6 +302,14 @@ fn keys_of_clients_are_read_in_each_form_that_libpq_reads() {
         }
         lab.openssl("pkey -in client.key -traditional -aes128 -passout pass:S3cret -out old-locked.key");
         lab.is_named("certer", &with_key("old-locked.key", "sslpassword=S3cret"), "openssl pkcs8 -topk8 -in");
+        for how in ["-v2 des3", "-v1 PBE-SHA1-3DES"] {
+            lab.openssl(&format!("pkcs8 -topk8 {how} -in client.key -passout pass:S3cret -out des.key"));
+            lab.is_named(
+                "certer",
+                &with_key("des.key", "sslpassword=S3cret"),
+                "openssl pkcs8 -topk8 -v2 aes-256-cbc -in",
+            );
+        }
     }
     fs::write(lab.cluster.path("nonsense.key"), "nonsense").unwrap();
     lab.fails("certer", &with_key("nonsense.key", ""), "neither PEM nor a private key in DER format");

@@ -46,7 +46,10 @@ const OWN_VARIABLES: [&str; 15] = [
 ];
 /// What to do about commands that would change what is executed.
 const REFUSED: [(&str, &str); 9] = [
-    ("connect", "it goes to another database; dump without --create, or remove the line"),
+    (
+        "connect",
+        "it goes to another database, as files of pg_dumpall and of pg_dump --create do; dump one database with pg_dump, without --create",
+    ),
     ("c", "it goes to another database; remove the line"),
     ("i", "it reads another file; list the files in their order in workload.data"),
     ("ir", "it reads another file; list the files in their order in workload.data"),
@@ -240,8 +243,8 @@ mod tests {
 
     #[test]
     fn commands_of_psql_are_refused_with_their_place() {
-        let refused = "`\\connect` is a command of psql, not SQL: it goes to another database; dump without --create, or remove \
-                       the line";
+        let refused = "`\\connect` is a command of psql, not SQL: it goes to another database, as files of pg_dumpall and of \
+                       pg_dump --create do; dump one database with pg_dump, without --create";
         assert_eq!(
             texts("\\restrict abc\nselect 1;\n\\connect x\n"),
             ["select 1;", &format!("(3, 1) {refused}")]

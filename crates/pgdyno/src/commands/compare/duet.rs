@@ -25,6 +25,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         consent: args.consent(),
         n_servers: 2,
         is_enough: None,
+        runs_s_max: None,
         quiet: args.quiet,
         live: &args.live,
         spot: None,

@@ -118,6 +118,17 @@ fn longest(spent: Duration, of_pair: Duration, n_pairs: usize, time: Duration) -
     if n_missing > 0 && spent + n_missing * of_pair <= stretched { stretched } else { time }
 }
 
+/// The pairs of a comparison that have ended when no further one begins, if each takes `of_pair_s` seconds and none is precise enough
+/// before; at most `n_max`.
+pub(super) fn n_reached(of_pair_s: f64, time_s: f64, n_max: usize) -> usize {
+    let of_pair = Duration::from_secs_f64(of_pair_s);
+    let time = Duration::from_secs_f64(time_s);
+    // The time runs from the end of the first run.
+    let spent = |n: &usize| of_pair.mul_f64(*n as f64 - 0.5);
+    let is_last = |n: &usize| spent(n) + of_pair > longest(spent(n), of_pair, *n, time);
+    (1..n_max).find(is_last).unwrap_or(n_max)
+}
+
 impl Gauge {
     pub(super) fn new(args: &CompareArgs, plan: &Plan) -> Gauge {
         // With a given rate throughput says nothing: only the time ends the comparison.
@@ -230,6 +241,21 @@ mod tests {
         ] {
             let found = longest(spent_min * MIN, MIN, n_pairs, time_min * MIN);
             assert_eq!(found.as_secs(), expected_s, "{n_pairs} pairs after {spent_min} of {time_min} min");
+        }
+    }
+
+    #[test]
+    fn the_pairs_that_the_time_reaches_are_those_that_are_announced() {
+        for (of_pair_s, time_s, n_max, expected) in [
+            // Six in half as long again, as the pairs of a verdict may take.
+            (26.5, 120.0, 6, 6),
+            (11.7, 20.0, 6, 2),
+            (26.5, 600.0, 25, 23),
+            (26.5, 600.0, 20, 20),
+            (100.0, 10.0, 6, 1),
+        ] {
+            let found = n_reached(of_pair_s, time_s, n_max);
+            assert_eq!(found, expected, "pairs of {of_pair_s} s in {time_s} s");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is up.
 
 use anyhow::{Result, bail, ensure};
-use experiment::forecast::outlook::AROUND_LOAD_S;
+use experiment::forecast::outlook::{AROUND_LOAD_S, Outlook};
 use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Pairs, SideValues};
 use experiment::schedule::{conduct, duet};
@@ -14,7 +14,7 @@ use model::text::prose::plural;
 use server::Cache;
 
 use super::ending::CompareEnding;
-use super::gauge::Gauge;
+use super::gauge::{self, Gauge};
 use super::next::Ways;
 use super::{finish, floor, next, page, resumed};
 use crate::commands::plan::{self, PlanOffer};
@@ -45,10 +45,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let gauge = Gauge::new(args, &job.plan);
     earlier.iter().for_each(|record| gauge.know(record));
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
+    let left = job.plan.runs.iter().filter(|spec| !job.done.contains(&spec.run)).cloned().collect();
+    let reached = Reached::new(&Plan { runs: left, ..job.plan.clone() }, args);
     let terms = Terms {
         consent: args.consent(),
         n_servers: 1,
         is_enough: Some(&is_enough),
+        runs_s_max: job.plan.precision.map(|_| reached.outlook.runs_s),
         quiet: args.quiet,
         live: &args.live,
         spot: None,
@@ -114,10 +117,16 @@ struct Planned {
 pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
     expect_sides(args)?;
     let Planned { asked, n_servers } = planned(args)?;
-    let (what, _) = what_is_compared(&asked.plan, args);
-    let offered =
-        PlanOffer { consent: args.consent(), changes: &args.changes, output: args.output.as_deref() };
+    let reached = Reached::new(&asked.plan, args);
+    let what = what_is_compared(&asked.plan, &reached, args);
+    let offered = PlanOffer {
+        consent: args.consent(),
+        changes: &args.changes,
+        output: args.output.as_deref(),
+        outlook: Some(&reached.outlook),
+    };
     let exit = plan::show(&asked, n_servers, offered, args.json)?;
+    say_too_short(&asked.plan, &reached);
     say(&what);
     Ok(exit)
 }
@@ -185,21 +194,59 @@ const ASK_S: f64 = 300.0;
 
 /// Says what is compared, and asks if it is long.
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
-    let (what, length_s) = what_is_compared(plan, args);
-    say(&what);
-    if length_s > ASK_S && !args.yes {
+    let reached = Reached::new(plan, args);
+    say_too_short(plan, &reached);
+    say(&what_is_compared(plan, &reached, args));
+    if reached.outlook.planned_s() > ASK_S && !args.yes {
         ask("go on?")?;
     }
     Ok(())
 }
 
-/// What is compared, in how many pairs and how long that takes, in words; and the seconds.
-fn what_is_compared(plan: &Plan, args: &CompareArgs) -> (String, f64) {
-    let outlook = preview::outlook(plan);
-    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.all_loading_s());
+/// The pairs that the time of a comparison reaches, and what they take: the one estimate of all that is announced.
+struct Reached {
+    n_pairs: usize,
+    /// Of one pair, seconds.
+    of_pair_s: f64,
+    outlook: Outlook,
+}
+
+impl Reached {
+    /// All runs of `plan`, or those that fit into the time if that ends it.
+    fn new(plan: &Plan, args: &CompareArgs) -> Reached {
+        let all = preview::outlook(plan);
+        let n_planned = plan.runs.len() / 2;
+        let of_pair_s = all.runs_s / n_planned.max(1) as f64;
+        if plan.precision.is_none() {
+            return Reached { n_pairs: n_planned, of_pair_s, outlook: all };
+        }
+        let n_pairs = gauge::n_reached(of_pair_s, args.time.ms as f64 / 1000.0, n_planned);
+        Reached { n_pairs, of_pair_s, outlook: preview::outlook_of_first(plan, 2 * n_pairs) }
+    }
+}
+
+/// Says that the time does not reach the pairs of a verdict, and how much would.
+fn say_too_short(plan: &Plan, reached: &Reached) {
+    if plan.precision.is_none() || reached.n_pairs >= stats::PAIRS_MIN {
+        return;
+    }
+    let least_s = stats::PAIRS_MIN as f64 * reached.of_pair_s;
+    let time = match least_s {
+        ..120.0 => format!("{:.0}s", least_s.ceil()),
+        _ => format!("{:.0}min", (least_s / 60.0).ceil()),
+    };
+    say(&format!(
+        "note: {} pairs, the minimum for a verdict, take about {}, and --time ends the comparison after about {}: use --time {time} \
+         or a shorter --measure",
+        stats::PAIRS_MIN,
+        preview::duration(least_s),
+        plural(reached.n_pairs, "pair"),
+    ));
+}
+
+/// What is compared, in how many pairs and how long that takes, in words.
+fn what_is_compared(plan: &Plan, reached: &Reached, args: &CompareArgs) -> String {
     let is_timed = plan.precision.is_some();
-    let limit_s = if is_timed { args.time.ms as f64 / 1000.0 } else { f64::INFINITY };
-    let length_s = outlook.runs_s.min(limit_s) + around_s;
     let again = match (plan.repeats_max(), is_timed) {
         (0, _) => String::new(),
         (_, true) => "; disturbed pairs are measured again if the time permits".to_string(),
@@ -212,8 +259,8 @@ fn what_is_compared(plan: &Plan, args: &CompareArgs) -> (String, f64) {
         format!("compares {} (B)", labels.join(" (A) with "))
     };
     let up_to = if is_timed { "up to " } else { "" };
-    let (pairs, length) = (plural(n_pairs, "pair"), preview::duration(length_s));
-    (format!("{what} in {up_to}{pairs}, about {length}{again}"), length_s)
+    let (pairs, length) = (plural(reached.n_pairs, "pair"), preview::duration(reached.outlook.planned_s()));
+    format!("{what} in {up_to}{pairs}, about {length}{again}")
 }
 
 /// The options of one side's experiment.
@@ -317,16 +364,9 @@ fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
     match args.pairs {
         Some(n) => Pairs { n_max: n, precision: None },
         None => {
+            // More than are expected: runs may be quicker than the estimate.
             let of_pair_s = 2.0 * (f64::from(load_s) + 0.5 * AROUND_LOAD_S);
             let n = (args.time.ms as f64 / 1000.0 / of_pair_s).ceil() as u32;
-            if (n as usize) < stats::PAIRS_MIN {
-                let least_min = (stats::PAIRS_MIN as f64 * of_pair_s / 60.0).ceil();
-                say(&format!(
-                    "note: {} pairs, the minimum for a verdict, take about {least_min} min: use --time {least_min}min or a \
-                     shorter --measure",
-                    stats::PAIRS_MIN
-                ));
-            }
             Pairs { n_max: n.clamp(stats::PAIRS_MIN as u32, PAIRS_MAX), precision: Some(args.precision) }
         }
     }

@@ -163,20 +163,30 @@ fn keep(ledger: &Path) -> Result<PathBuf> {
 
 /// Removes ledgers of a killed pgdyno; returns their paths.
 pub(crate) fn sweep_ledgers(dir: &Path) -> Vec<PathBuf> {
+    let is_dead = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
+    let abandoned = ledgers_named(dir, LEDGER).into_iter().filter(|(_, pid)| is_dead(pid));
+    abandoned.map(|(path, _)| path).filter(|path| std::fs::remove_file(path).is_ok()).collect()
+}
+
+/// Ledgers that show lost orders, in the directory of temporary files: they stay until somebody has looked at them.
+pub(crate) fn kept_ledgers(dir: &Path) -> Vec<PathBuf> {
+    let mut kept: Vec<PathBuf> = ledgers_named(dir, EVIDENCE).into_iter().map(|(path, _)| path).collect();
+    kept.sort();
+    kept
+}
+
+/// Our ledgers with such a name, each with the process id in it.
+fn ledgers_named(dir: &Path, prefix: &str) -> Vec<(PathBuf, u32)> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let is_abandoned = |path: &PathBuf| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let pid = name.strip_prefix(LEDGER).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        // Anyone can create such a name in /tmp: only files of this user count.
-        let is_ours = || {
-            let facts = std::fs::symlink_metadata(path);
-            facts.is_ok_and(|facts| facts.is_file() && facts.uid() == nix::unistd::geteuid().as_raw())
-        };
-        let is_dead = |pid| !Path::new(&format!("/proc/{pid}")).exists();
-        pid.is_some_and(is_dead) && is_ours() && begins_as_ledger(path)
+    let of_name = |path: PathBuf| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let pid = name.strip_prefix(prefix)?.split('-').next()?.parse::<u32>().ok()?;
+        // Anyone can create such a name in /tmp: only files of this user count, and no links.
+        let facts = std::fs::symlink_metadata(&path).ok()?;
+        let is_ours = facts.is_file() && facts.uid() == nix::unistd::geteuid().as_raw();
+        (is_ours && begins_as_ledger(&path)).then_some((path, pid))
     };
-    let abandoned = entries.flatten().map(|entry| entry.path()).filter(is_abandoned);
-    abandoned.filter(|path| std::fs::remove_file(path).is_ok()).collect()
+    entries.flatten().filter_map(|entry| of_name(entry.path())).collect()
 }
 
 fn begins_as_ledger(path: &Path) -> bool {
@@ -262,6 +272,11 @@ mod tests {
         std::fs::write(&mine, "my own accounts\n").unwrap();
         let evidence = keep(&dir.path().join("pgdyno-ledger-4294967295-2.csv")).unwrap();
         assert_eq!(sweep_ledgers(dir.path()), [dir.path().join(dead)]);
+        let foreign = dir.path().join("pgdyno-lost-orders-4294967295-4.csv");
+        std::fs::write(&foreign, "my own accounts\n").unwrap();
+        let link = dir.path().join("pgdyno-lost-orders-4294967295-5.csv");
+        std::os::unix::fs::symlink(&evidence, link).unwrap();
+        assert_eq!(kept_ledgers(dir.path()), [evidence.clone()]);
         assert!(evidence.exists() && dir.path().join(own).exists());
         assert!(mine.exists(), "such a name proves nothing");
     }

@@ -152,7 +152,13 @@ fn every_factor_is_in_the_plan_its_file_the_terminal_and_csv() {
 
         let mut find =
             |place: &str, is_shown: bool| (!is_shown).then(|| hidden.push(format!("{key}: {place}")));
-        find("plan", are_distinct(&of_cases(&super::text(&plan, None).unwrap()), plan.cases.len()));
+        find(
+            "plan",
+            are_distinct(
+                &of_cases(&super::text(&plan, &super::outlook(&plan), None).unwrap()),
+                plan.cases.len(),
+            ),
+        );
         find("two cases", plan.cases.len() == 2);
         let file = serde_json::to_string(&plan).unwrap();
         find("plan.json", serde_json::from_str::<Plan>(&file).unwrap() == plan);
@@ -193,7 +199,8 @@ fn two_keys_with_one_last_word_are_named_whole() {
 #[test]
 fn the_sum_is_the_same_in_text_and_json() {
     let plan = plan_of("experiment.name = \"x\"\nworkload.clients = [4, 8]\n").unwrap();
-    let json: serde_json::Value = serde_json::from_str(&super::sum::json(&plan, None).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&super::sum::json(&plan, &super::outlook(&plan), None).unwrap()).unwrap();
     let sum = &json["sum"];
     assert_eq!((&sum["cases"], &sum["runs"]), (&2.into(), &plan.runs.len().into()));
     assert!(sum["disk_bytes"].is_null(), "what nobody looked at is unknown: {sum}");
@@ -201,7 +208,7 @@ fn the_sum_is_the_same_in_text_and_json() {
     let most = crate::job::preview::duration(sum["time_s_max"].as_f64().unwrap());
     let memory = model::text::prose::bytes(sum["memory_bytes"].as_f64().unwrap());
     let expected = format!("sum     about {time} of time, at most {most} with repeats; {memory} of memory\n");
-    let text = super::text(&plan, None).unwrap();
+    let text = super::text(&plan, &super::outlook(&plan), None).unwrap();
     assert!(text.contains(&expected), "{expected} is not in\n{text}");
     assert_eq!(json["cases"].as_array().unwrap().len(), 2, "the plan itself is there, too");
 }

@@ -8,7 +8,7 @@ use model::text::prose::bytes;
 use serde::Serialize;
 use server::cluster::space::Demand;
 
-use crate::job::preview::{duration, outlook};
+use crate::job::preview::duration;
 
 /// All of it: time with everything that takes any, disk space of all file systems and servers at the peak, memory of the largest case.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -64,9 +64,9 @@ impl Sum {
 }
 
 /// The plan as in `plan.json`, with its sum as `sum`.
-pub(super) fn json(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
+pub(super) fn json(plan: &Plan, outlook: &Outlook, peak: Option<&Peak>) -> Result<String> {
     let mut value = serde_json::to_value(plan)?;
     let all = value.as_object_mut().context("a plan is an object")?;
-    all.insert("sum".to_string(), serde_json::to_value(Sum::new(plan, &outlook(plan), peak))?);
+    all.insert("sum".to_string(), serde_json::to_value(Sum::new(plan, outlook, peak))?);
     Ok(serde_json::to_string_pretty(&value)?)
 }

@@ -69,6 +69,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
         consent: args.leave.consent(&args.changes, args.yes),
         n_servers: n_servers(slicing),
         is_enough: None,
+        runs_s_max: None,
         quiet: args.quiet,
         live: &args.live,
         spot: None,

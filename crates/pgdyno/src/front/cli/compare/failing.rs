@@ -57,6 +57,9 @@ impl FromStr for FailTerms {
                 }
                 (None, None) if are_costs => terms.costs.push(part.parse()?),
                 (None, None) => {
+                    if let Some((name @ ("slower" | "different"), margin)) = part.split_once('=') {
+                        return Err(format!("`{name}` takes no percentage; give it as --margin {margin}"));
+                    }
                     return Err(format!(
                         "`{part}` is none of slower, different, statement-slower=PERCENT and cost:NAME=PERCENT"
                     ));
@@ -113,6 +116,10 @@ mod tests {
             read("slow"),
             Err("`slow` is none of slower, different, statement-slower=PERCENT and cost:NAME=PERCENT"
                 .to_string())
+        );
+        assert_eq!(
+            read("slower=5%"),
+            Err("`slower` takes no percentage; give it as --margin 5%".to_string())
         );
         let of_statements = |text: &str| read(text).map(|terms| terms.statements);
         assert_eq!(of_statements("statement-slower"), Ok(Some(StatementLimit(None))));
