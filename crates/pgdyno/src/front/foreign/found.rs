@@ -13,7 +13,7 @@ use model::experiment::keys;
 use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
-use model::experiment::topology::outage::{OutageSection, OutageSpec};
+use model::experiment::topology::outage::{Fault, OutageSection, OutageSpec};
 use model::telemetry::import::Import;
 use model::text::visible::on_one_line;
 use model::workload::WorkloadName;
