@@ -107,14 +107,18 @@ impl Clearance<'_> {
         let relations = self.relations(session)?;
         let routines = self.routines(session)?;
         let tables = oids(&relations);
+        let of_routines = routines.iter().map(|routine| routine.oid).collect();
+        // Whoever cannot replace them has no use for what else is in the way.
+        if let Some(problem) = rights::of_others(session, &tables, &of_routines)? {
+            return Ok(vec![problem]);
+        }
+
         let mut found = self.judged(&relations, &routines);
         let mut take = |judged: Result<()>| found.extend(judged.err().map(|error| format!("{error:#}")));
         take(attached::expect_none(session, self.schema, &tables));
         if !self.consent.replace {
             take(self.expect_no_additions(session, &relations, &routines));
         }
-        let of_routines = routines.iter().map(|routine| routine.oid).collect();
-        found.extend(rights::of_others(session, &tables, &of_routines)?);
         found.extend(rights::dependents(session, self.schema, &tables)?);
         // Only then are the tables what pgdyno may read.
         if !self.consent.replace && found.is_empty() && !relations.is_empty() {

@@ -116,9 +116,33 @@ pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> 
     Ok(())
 }
 
+/// One sentence for all that keeps a role from loading tables, of which the first is that it cannot create them, with what it can do.
+pub fn cannot_load(problems: Vec<String>) -> Option<String> {
+    if problems.len() < 2 {
+        return problems.into_iter().next();
+    }
+    // What to do about each is of no use while the role lacks the others.
+    let reasons: Vec<&str> = problems.iter().filter_map(|why| why.split("; ").next()).collect();
+    Some(format!(
+        "{}; connect as the owner of the tables to load them again, or use a database of this role; a role that may only read can measure \
+         them as they are: pgdyno run -w tpcb-select --no-restore, or -f with your own script and --no-restore",
+        reasons.join(", and ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_role_lacks_is_one_sentence_with_what_it_can_do() {
+        let of = |problems: &[&str]| cannot_load(problems.iter().map(ToString::to_string).collect());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["a; grant it"]).as_deref(), Some("a; grant it"));
+        let said = of(&["a; grant it", "b; drop it"]).unwrap();
+        assert!(said.starts_with("a, and b; connect as the owner"), "{said}");
+        assert!(said.contains("-w tpcb-select --no-restore") && !said.contains("drop it"), "{said}");
+    }
 
     #[test]
     fn names_that_no_schema_of_a_user_can_have_are_refused() {

@@ -45,7 +45,7 @@ pub(super) fn of_others(
     let user = session.query("select current_user")?.scalar().unwrap_or_default().to_string();
     Ok(Some(format!(
         "`{user}` cannot replace {}, which {} to {}; connect as that role, use another database, name another schema \
-         with --schema, or add --no-restore to a run, which measures the data as it is (a role that may only read: with -w tpcb-select)",
+         with --schema, or add --no-restore to a run, which measures the data as it is (a role that may only read: with -w tpcb-select, or -f and your own script)",
         named(&names),
         if names.len() == 1 { "belongs" } else { "belong" },
         owners.into_iter().collect::<Vec<_>>().join(", ")

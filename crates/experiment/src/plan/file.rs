@@ -443,6 +443,7 @@ mod tests {
         };
         check("workload.clinets=1", "--set workload.clinets=1: unknown field `clinets`");
         check("workload.clients=ten", "--set workload.clients=ten: invalid type");
+        check("server.host=", "expected a table of keys, KEY.NAME = VALUE");
         check("clients=8", "unknown field `clients`; did you mean `workload.clients`?");
         check("work_mem=8MB", "unknown field `work_mem`; did you mean `server.settings.work_mem`?");
         check("measur=1s", "unknown field `measur`; did you mean `run.measure`?");

@@ -94,6 +94,7 @@ pub(super) fn words(message: &str) -> String {
     let message = message
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number");
+    let message = without_types(message);
     let message = below_0(&message).unwrap_or(message);
     let message = message.replace(
         "missing field `experiment`",
@@ -102,6 +103,14 @@ pub(super) fn words(message: &str) -> String {
     let message =
         message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     meant(&message).or_else(|| listed(&message)).unwrap_or(message)
+}
+
+/// The message without the name of a Rust type: keys stand in a table of their own there.
+fn without_types(message: String) -> String {
+    const TYPE: &str = "expected struct ";
+    let Some((before, after)) = message.split_once(TYPE) else { return message };
+    let rest = after.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+    format!("{before}expected a table of keys, KEY.NAME = VALUE{rest}")
 }
 
 /// A number below 0, which is whole, but never meant.

@@ -76,6 +76,10 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         found.take(judge(&facts, case));
         requirements::lacks(session.server_version_num(), case).into_iter().for_each(|why| found.say(why));
     }
+    // A standby takes nothing that would mend the rest.
+    if facts.in_recovery && !found.0.is_empty() {
+        return Ok(());
+    }
     let refused = found.take(site.changes.hands.refusals(cases, &mut session, site.environment.stop));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let refused = found.take(settings::problems(conninfo, cases, site.permissions.allowed));
@@ -197,6 +201,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, permissions: &Perm
     let way = if may_create { None } else { as_they_are(session, workload, &schema, &of_role.0) };
     match way {
         Some(way) => found.say(way),
+        None if !may_create => schema::cannot_load(of_role.0).into_iter().for_each(|why| found.say(why)),
         None => of_role.0.into_iter().for_each(|why| found.say(why)),
     }
     if matches!(workload.data, CaseData::Files(_) | CaseData::Directory) && !permissions.risks.published {

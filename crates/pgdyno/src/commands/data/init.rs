@@ -103,8 +103,10 @@ impl Order<'_> {
             let mut session = open_to_load(args, &conninfo, stop)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
             let mut problems = load::problems(&mut session, &case.workload, &schema, consent)?;
-            let refused = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
-            problems.extend(refused.map(|error| format!("{error:#}")));
+            if let Err(error) = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()) {
+                problems.insert(0, format!("{error:#}"));
+                problems = schema::cannot_load(problems).into_iter().collect();
+            }
             ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
             say(&Intent::to_load(&conninfo, dataset, &schema));
             Ok((session, schema))
