@@ -96,7 +96,12 @@ fn a_trace_says_how_late_it_was_and_what_ended_in_another_way_than_at_the_source
     assert_eq!(found(captured(|_| {}), "trace-pace"), None);
     let kept =
         ReplayedTrace { n_statements: 1_000, lag_us_median: 200, lag_us_p99: 5_000, ..Default::default() };
-    expect(traced(kept.clone()), "trace-pace", Severity::Note, "1000 statements were sent 0.2 ms late (median), 99 % of them at most 5.0 ms");
+    expect(
+        traced(kept.clone()),
+        "trace-pace",
+        Severity::Note,
+        "1000 statements were sent 0.2 ms late (median), 99 % of them at most 5.0 ms",
+    );
     assert_eq!(found(traced(kept.clone()), "trace-diverged"), None);
 
     let late = ReplayedTrace { lag_us_median: 100_001, n_waits: 3, waits_us: 9_000, ..kept.clone() };

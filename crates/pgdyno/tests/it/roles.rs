@@ -89,7 +89,11 @@ fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
     server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, CANNOT_REPLACE, "belong to `postgres`"]);
     server.expect(&["check"], 1, &["permission denied for table pgbench_"]);
     server.execute("grant select on all tables in schema public to bench");
-    server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, CANNOT_REPLACE, "-w tpcb-select --no-restore"]);
+    server.expect(
+        &["plan", "run", "init"],
+        1,
+        &[CANNOT_CREATE, CANNOT_REPLACE, "-w tpcb-select --no-restore"],
+    );
     let way = "add --no-restore (prepare.restore = false): the tables of TPC-B-like are there";
     let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
     let plan = "plan -w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --server";

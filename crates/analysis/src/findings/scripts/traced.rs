@@ -63,7 +63,9 @@ pub(in crate::findings) const TRACE_PACE: Rule = Rule {
 fn pace(context: &RunContext) -> Option<Finding> {
     let trace = replayed(context)?;
     // Most lags are far below a second, of which spans are made.
-    let time = |us: u64| if us < 100_000 { format!("{:.1} ms", us as f64 / 1e3) } else { span(us.saturating_mul(1000)) };
+    let time = |us: u64| {
+        if us < 100_000 { format!("{:.1} ms", us as f64 / 1e3) } else { span(us.saturating_mul(1000)) }
+    };
     let severity = if trace.lag_us_median > LAG_US_MAX { Severity::Doubt } else { Severity::Note };
     let mut text = format!(
         "{} were sent {} late (median), 99 % of them at most {}, the latest {}",

@@ -94,14 +94,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     ));
     of_nodes(&mut session, conninfo, cases, &site.permissions, found);
     of_scripts(&mut session, cases, found);
-    let mut judged = BTreeSet::new();
-    for workload in cases.iter().map(|case| &case.workload) {
-        let identity = workload.directory.as_deref().map(|directory| directory.identity.as_str());
-        if judged.insert((identity, workload.data == CaseData::None)) {
-            let refusal = existing::refusal(&mut session, workload, &site.permissions);
-            found.take(refusal).into_iter().flatten().for_each(|why| found.say(why));
-        }
-    }
+    of_workloads(&mut session, cases, &site.permissions, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
         let data = format!("{} {:?} {}", case.prepare.restore, case.workload.kind, copies::data_name(case));
@@ -141,6 +134,18 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         found.say(copies::no_template(&reason, is_archive(&case)));
     }
     Ok(())
+}
+
+/// Why a workload is refused for what is there already, asked once for each.
+fn of_workloads(session: &mut Session, cases: &[&Case], permissions: &Permissions, found: &mut Found) {
+    let mut judged = BTreeSet::new();
+    for workload in cases.iter().map(|case| &case.workload) {
+        let identity = workload.directory.as_deref().map(|directory| directory.identity.as_str());
+        if judged.insert((identity, workload.data == CaseData::None)) {
+            let refusal = existing::refusal(session, workload, permissions);
+            found.take(refusal).into_iter().flatten().for_each(|why| found.say(why));
+        }
+    }
 }
 
 /// Problems with the user's scripts on tables that are there and stay as they are: others are not there yet.
