@@ -276,7 +276,7 @@ mod tests {
         std::fs::write(&foreign, "my own accounts\n").unwrap();
         let link = dir.path().join("pgdyno-lost-orders-4294967295-5.csv");
         std::os::unix::fs::symlink(&evidence, link).unwrap();
-        assert_eq!(kept_ledgers(dir.path()), [evidence.clone()]);
+        assert_eq!(kept_ledgers(dir.path()), std::slice::from_ref(&evidence));
         assert!(evidence.exists() && dir.path().join(own).exists());
         assert!(mine.exists(), "such a name proves nothing");
     }
