@@ -280,10 +280,9 @@ mod tests {
             next: None,
             measured_in: None,
         };
-        for (n_pairs, expected, other) in [
-            (2, "2 pairs give no verdict; to go on: pgdyno why DIR", "confidence"),
-            (4, "high confidence", "no verdict"),
-        ] {
+        for (n_pairs, expected, other) in
+            [(2, "2 pairs give no verdict", "confidence"), (4, "high confidence", "no verdict")]
+        {
             let sync =
                 Limiter { proofs: vec![proof(n_pairs)], ..limiter(Bottleneck::WalSync, Confidence::High) };
             let html = fields(&[Some(&sync)]);
