@@ -110,7 +110,9 @@ impl Clearance<'_> {
         let of_routines = routines.iter().map(|routine| routine.oid).collect();
         // Whoever cannot replace them has no use for what else is in the way.
         if let Some(problem) = rights::of_others(session, &tables, &of_routines)? {
-            return Ok(vec![problem]);
+            return Ok(
+                [vec![problem], Vec::from_iter(rights::dependents(session, self.schema, &tables)?)].concat()
+            );
         }
 
         let mut found = self.judged(&relations, &routines);
