@@ -69,7 +69,7 @@ fn typing_errors_are_reported_with_a_hint() {
     check(
         "run quikc",
         &[
-            "no experiment `quikc`: it is neither a file nor built in (quick, scripts, versions, m5-metal, piops, ",
+            "no experiment `quikc`: it is neither a file nor built in (quick, scripts, versions, standby-cost, pooler, failover, m5-metal, piops, ",
         ],
     );
     check(
