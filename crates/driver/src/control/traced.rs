@@ -12,19 +12,8 @@ pub(super) fn outcome(clients: Vec<TracedFigures>) -> Option<ReplayedTrace> {
     let mut lags_us: Vec<u32> = Vec::new();
     for of in clients {
         lags_us.extend(&of.lags_us);
-        sum.n_transactions += of.n_transactions;
-        sum.n_new_errors += of.n_new_errors;
-        sum.n_missing_errors += of.n_missing_errors;
-        sum.n_other_errors += of.n_other_errors;
-        sum.n_same_errors += of.n_same_errors;
-        sum.n_refused += of.n_refused;
-        sum.n_cut_off += of.n_cut_off;
-        sum.n_waits += of.n_waits;
-        sum.n_waits_given_up += of.n_waits_given_up;
+        sum.add(&of.counted);
         sum.waits_us += of.waits_ns / 1000;
-        for (state, n) in of.new_errors {
-            *sum.new_errors.entry(state).or_default() += n;
-        }
     }
     lags_us.sort_unstable();
     sum.n_statements = lags_us.len() as u64;
@@ -48,8 +37,11 @@ mod tests {
     fn lags_of_all_clients_are_ranked_together() {
         let of = |lags: std::ops::Range<u32>, n: u64| TracedFigures {
             lags_us: lags.collect(),
-            n_new_errors: n,
-            new_errors: [("23505".to_string(), n)].into(),
+            counted: ReplayedTrace {
+                n_new_errors: n,
+                new_errors: [("23505".to_string(), n)].into(),
+                ..ReplayedTrace::default()
+            },
             ..TracedFigures::default()
         };
         assert_eq!(outcome(Vec::new()), None);

@@ -41,6 +41,27 @@ pub struct ReplayedTrace {
 }
 
 impl ReplayedTrace {
+    /// Adds the counts and the waits of another one; its times of lag are not added.
+    pub fn add(&mut self, other: &ReplayedTrace) {
+        let pairs = [
+            (&mut self.n_transactions, other.n_transactions),
+            (&mut self.n_statements, other.n_statements),
+            (&mut self.n_new_errors, other.n_new_errors),
+            (&mut self.n_missing_errors, other.n_missing_errors),
+            (&mut self.n_other_errors, other.n_other_errors),
+            (&mut self.n_same_errors, other.n_same_errors),
+            (&mut self.n_refused, other.n_refused),
+            (&mut self.n_cut_off, other.n_cut_off),
+            (&mut self.n_waits, other.n_waits),
+            (&mut self.n_waits_given_up, other.n_waits_given_up),
+            (&mut self.waits_us, other.waits_us),
+        ];
+        pairs.into_iter().for_each(|(sum, n)| *sum += n);
+        for (state, n) in &other.new_errors {
+            *self.new_errors.entry(state.clone()).or_default() += n;
+        }
+    }
+
     /// Statements that did not end as at the source, or were not sent.
     pub fn n_diverged(&self) -> u64 {
         self.n_new_errors + self.n_missing_errors + self.n_other_errors + self.n_cut_off

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::directory::trace::{TRACE_BYTES_MAX, TRACE_FILE, Trace, TraceStatement, TraceTransaction};
+use model::directory::trace::{
+    TRACE_BYTES_MAX, TRACE_FILE, Trace, TraceForm, TraceStatement, TraceTransaction,
+};
 use model::directory::{TraceReplay, WorkloadDirectory};
+use model::load::replayed::ReplayedTrace;
 
 use crate::action::{Action, NextTransaction};
 use crate::emulator::bundle::Bundle;
 use crate::script::declared::quote;
 use crate::script::program::ScriptCommand;
-use crate::script::statement::TextPiece;
+use crate::script::statement::{Statement, TextPiece};
 use crate::script::value::BoundParameter;
 use crate::script::variables::{VariableId, VariableTable};
 
@@ -46,10 +49,9 @@ impl TracedLoad {
         for (number, transaction) in trace.transactions.iter().enumerate() {
             by_client[transaction.client as usize].push(number as u32);
         }
-        let slot = |name: &str| name.strip_prefix('v')?.parse::<usize>().ok()?.checked_sub(1);
         TracedLoad {
             ended: trace.transactions.iter().map(|_| AtomicBool::new(false)).collect(),
-            slots: variables.names().map(slot).collect(),
+            slots: variables.names().map(slot_of).collect(),
             trace,
             speed,
             has_gates: true,
@@ -67,6 +69,11 @@ impl TracedLoad {
     fn scaled_ns(&self, us: u64) -> u64 {
         (us as f64 * 1000.0 / self.speed) as u64
     }
+}
+
+/// Which value the variable `v1` and the following ones are, from 0; `None` of any other name.
+fn slot_of(variable: &str) -> Option<usize> {
+    variable.strip_prefix('v')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// The unpacked trace of a directory.
@@ -138,17 +145,12 @@ impl Bundle {
         if n != wanted || bundle.programs[0].commands.len() != n || scripts[0].1 != script_of(&trace) {
             return Err(format!("{TRACE_FILE}: its {wanted} statements are read as {n}; capture it again"));
         }
-        let of_form = |(statement, form): (
-            &crate::script::statement::Statement,
-            &model::directory::trace::TraceForm,
-        )| {
-            statement.parameters.iter().all(|variable| {
-                let name = bundle.variables.name(*variable);
-                let slot = name.strip_prefix('v').and_then(|number| number.parse::<usize>().ok());
-                slot.is_some_and(|slot| (1..=form.values.len()).contains(&slot))
-            })
+        let has_values = |statement: &Statement, form: &TraceForm| {
+            let mut slots = statement.parameters.iter().map(|id| slot_of(bundle.variables.name(*id)));
+            slots.all(|slot| slot.is_some_and(|slot| slot < form.values.len()))
         };
-        if !bundle.programs[0].statements.iter().zip(&trace.forms).all(of_form) {
+        let mut all = bundle.programs[0].statements.iter().zip(&trace.forms);
+        if !all.all(|(statement, form)| has_values(statement, form)) {
             return Err(format!(
                 "{TRACE_FILE}: a statement names a value that it does not have; capture it again"
             ));
@@ -163,28 +165,10 @@ impl Bundle {
 pub struct TracedFigures {
     /// How late each statement was sent, microseconds.
     pub lags_us: Vec<u32>,
-    /// Transactions that ended.
-    pub n_transactions: u64,
-    /// Statements that failed here and not at the source.
-    pub n_new_errors: u64,
-    /// Statements that failed at the source and not here.
-    pub n_missing_errors: u64,
-    /// Statements that failed with another SQLSTATE.
-    pub n_other_errors: u64,
-    /// Statements that failed as at the source.
-    pub n_same_errors: u64,
-    /// Statements that were refused because the sessions only read.
-    pub n_refused: u64,
-    /// Statements that were not sent because one before them failed.
-    pub n_cut_off: u64,
-    /// SQLSTATEs of new and other errors.
-    pub new_errors: BTreeMap<String, u64>,
-    /// Statements that waited for an earlier writer, and those of them that went on without its end.
-    pub n_waits: u64,
-    /// See there.
-    pub n_waits_given_up: u64,
-    /// Time of these waits.
+    /// Time of waits for earlier writers, nanoseconds.
     pub waits_ns: u64,
+    /// What was counted; lags, and times of waits, are not in it.
+    pub counted: ReplayedTrace,
 }
 
 /// A client of a trace.
@@ -269,12 +253,12 @@ impl TracedClient {
 
     /// The next step.
     pub(crate) fn step(&mut self) -> Action {
-        let load = Arc::clone(&self.load);
         let is_new = !std::mem::replace(&mut self.is_judged, true);
         if is_new && self.sent().is_some_and(|sent| sent.error.is_some()) {
-            self.figures.n_missing_errors += 1;
+            self.figures.counted.n_missing_errors += 1;
         }
         let Some(number) = self.number() else { return Action::End };
+        let load = &self.load;
         let one = &load.trace.transactions[number as usize];
         let Some(statement) = one.statements.get(self.next) else { return Action::End };
         if statement.pause_us >= PAUSE_US_MIN
@@ -289,11 +273,11 @@ impl TracedClient {
             if self.now_ns.saturating_sub(since) < WAIT_NS_MAX {
                 return Action::Sleep { ns: LOOK_NS };
             }
-            self.figures.n_waits_given_up += 1;
+            self.figures.counted.n_waits_given_up += 1;
         }
         if let Some(since) = self.waits_since.take() {
             let waited_ns = self.now_ns.saturating_sub(since);
-            self.figures.n_waits += 1;
+            self.figures.counted.n_waits += 1;
             self.figures.waits_ns += waited_ns;
             self.waited_ns = waited_ns;
         }
@@ -320,16 +304,16 @@ impl TracedClient {
     /// The last statement failed, which `is_refusal` if the session only reads. Says whether it failed so at the source.
     pub fn failed(&mut self, state: &str, is_refusal: bool) -> bool {
         let source = self.sent().and_then(|sent| sent.error.clone());
-        let figures = &mut self.figures;
+        let counted = &mut self.figures.counted;
         self.is_foreseen = source.as_deref() == Some(state);
         match source {
-            _ if self.is_foreseen => figures.n_same_errors += 1,
-            _ if is_refusal => figures.n_refused += 1,
-            Some(_) => figures.n_other_errors += 1,
-            None => figures.n_new_errors += 1,
+            _ if self.is_foreseen => counted.n_same_errors += 1,
+            _ if is_refusal => counted.n_refused += 1,
+            Some(_) => counted.n_other_errors += 1,
+            None => counted.n_new_errors += 1,
         }
         if !(self.is_foreseen || is_refusal) {
-            *figures.new_errors.entry(state.to_string()).or_default() += 1;
+            *counted.new_errors.entry(state.to_string()).or_default() += 1;
         }
         let left = self.current().map_or(&[][..], |one| &one.statements[self.next..]);
         let is_lost = |statement: &&TraceStatement| {
@@ -342,7 +326,7 @@ impl TracedClient {
         };
         let n_lost = left.iter().filter(is_lost).count() as u64;
         if !is_refusal {
-            self.figures.n_cut_off += n_lost;
+            self.figures.counted.n_cut_off += n_lost;
         }
         self.is_foreseen
     }
@@ -356,7 +340,7 @@ impl TracedClient {
     pub fn ended(&mut self) {
         if let Some(number) = self.number() {
             self.load.ended[number as usize].store(true, Ordering::Release);
-            self.figures.n_transactions += 1;
+            self.figures.counted.n_transactions += 1;
             self.transaction += 1;
             self.next = 0;
         }
@@ -472,14 +456,17 @@ mod tests {
         assert_eq!(second.step(), Action::End);
         second.ended();
         let figures = second.take_figures();
-        assert_eq!((figures.lags_us, figures.n_waits, figures.n_transactions), (vec![900, 400], 1, 1));
+        assert_eq!(
+            (figures.lags_us, figures.counted.n_waits, figures.counted.n_transactions),
+            (vec![900, 400], 1, 1)
+        );
 
         let (_, [mut first, mut second]) = clients(true);
         first.next_transaction(0);
         begin(&mut second, 1_000_000);
         second.see(1_000_000 + WAIT_NS_MAX);
         assert_eq!(second.step(), Action::Send { statement: 0 });
-        assert_eq!(second.take_figures().n_waits_given_up, 1);
+        assert_eq!(second.take_figures().counted.n_waits_given_up, 1);
     }
 
     #[test]
@@ -495,20 +482,20 @@ mod tests {
         let (_, [mut first, mut second]) = clients(false);
         begin(&mut first, 500_000);
         assert!(first.failed("23505", false) && first.has_foreseen());
-        assert_eq!(first.figures.n_same_errors, 1);
+        assert_eq!(first.figures.counted.n_same_errors, 1);
         begin(&mut first, 600_000);
         assert_eq!(first.step(), Action::End);
-        assert_eq!(first.figures.n_missing_errors, 1);
+        assert_eq!(first.figures.counted.n_missing_errors, 1);
         begin(&mut first, 700_000);
         assert!(!first.failed("40001", false));
-        assert_eq!((first.figures.n_other_errors, first.figures.new_errors["40001"]), (1, 1));
+        assert_eq!((first.figures.counted.n_other_errors, first.figures.counted.new_errors["40001"]), (1, 1));
         begin(&mut second, 800_000);
         assert!(!second.failed("42P01", false));
         // The end that follows is no loss.
-        assert_eq!((second.figures.n_new_errors, second.figures.n_cut_off), (1, 0));
+        assert_eq!((second.figures.counted.n_new_errors, second.figures.counted.n_cut_off), (1, 0));
         begin(&mut second, 900_000);
         assert!(!second.failed("25006", true));
-        assert_eq!((second.figures.n_refused, second.figures.new_errors.len()), (1, 1));
+        assert_eq!((second.figures.counted.n_refused, second.figures.counted.new_errors.len()), (1, 1));
     }
 
     #[test]
