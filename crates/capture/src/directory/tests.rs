@@ -16,7 +16,8 @@ use crate::template::reservoir::Mixer;
 /// 2024-02-29 12:00 UTC.
 const BEGAN_US: i64 = 1_709_208_000_000_000;
 
-fn statement(text: &str, parameters: &[&str], at_us: i64) -> ExecutedStatement {
+/// A statement of session 1 at a time after 12:00, for 100 µs.
+pub(super) fn statement(text: &str, parameters: &[&str], at_us: i64) -> ExecutedStatement {
     let value = |text: &&str| match *text {
         "NULL" => LoggedValue::Null,
         text => text.strip_suffix("...").map_or_else(

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::directory::trace::{
-    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_STATEMENTS_MAX, TRACE_TRANSACTIONS_MAX, Trace, TraceForm,
-    TraceHead, TraceStatement, TraceTransaction,
+    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_FORMS_MAX, TRACE_STATEMENTS_MAX, TRACE_TRANSACTIONS_MAX, Trace,
+    TraceForm, TraceHead, TraceStatement, TraceTransaction,
 };
 
 use crate::directory::lines;
@@ -24,8 +24,6 @@ use crate::statement::{Form, FormPiece, Origin, SlotValue, StatementRole};
 use crate::transaction::traced::TracedTransactions;
 use crate::transaction::{CutStep, CutTransaction};
 
-/// Most different statements that a replay takes.
-const FORMS_MAX: usize = 1_000;
 /// Level of zstd: most of a trace is repeated.
 const LEVEL: i32 = 9;
 /// Statements of a frame that the log lacks.
@@ -159,7 +157,7 @@ impl Maker<'_> {
         let bounds = [
             (made.len(), TRACE_TRANSACTIONS_MAX, "transactions"),
             (n_statements, TRACE_STATEMENTS_MAX, "statements"),
-            (forms.len(), FORMS_MAX, "different statements"),
+            (forms.len(), TRACE_FORMS_MAX, "different statements"),
             (lanes.n as usize, TRACE_CLIENTS_MAX as usize, "sessions at a time"),
         ];
         if let Some((n, most, what)) = bounds.iter().find(|(n, most, _)| n > most) {

@@ -12,8 +12,8 @@ pub const TRACE_FILE: &str = "trace.zst";
 pub const TRACE_FORMAT: u32 = 1;
 /// Bytes of the text.
 pub const TRACE_BYTES_MAX: usize = 256 << 20;
-/// Most statements without values.
-pub const TRACE_FORMS_MAX: usize = 5_000;
+/// Most statements without values: a driver counts the times of each in every second, with about 135 kB of memory.
+pub const TRACE_FORMS_MAX: usize = 1_000;
 /// Bytes of their texts: plans and results have them.
 pub const TRACE_FORM_BYTES_MAX: usize = 1 << 20;
 /// Most transactions.

@@ -4,36 +4,14 @@ use std::collections::BTreeMap;
 
 use model::directory::trace::{TRACE_FILE, Trace};
 
-use crate::directory::{Making, make};
-use crate::log::{BatchPart, ExecutedStatement, LoggedSession, LoggedValue, Protocol, StatementSink};
+use crate::directory::{Making, make, tests};
+use crate::log::{BatchPart, ExecutedStatement, LoggedSession, StatementSink};
 use crate::privacy::Privacy;
 use crate::reader::{LogReader, WindowChoice};
 
-/// 2024-02-29 12:00 UTC.
-const BEGAN_US: i64 = 1_709_208_000_000_000;
-
-/// A statement of a session at a time, for 100 µs.
+/// A statement of a session at a time, for 100 µs in all.
 fn statement(session: u32, text: &str, parameters: &[&str], at_us: i64) -> ExecutedStatement {
-    let value = |text: &&str| match text.strip_suffix("...") {
-        Some(text) => LoggedValue::Truncated(text.to_string()),
-        None => LoggedValue::Text(text.to_string()),
-    };
-    ExecutedStatement {
-        session,
-        start_us: BEGAN_US + at_us,
-        duration_us: Some(100),
-        parse_us: 0,
-        bind_us: 0,
-        protocol: Protocol::Extended,
-        text: text.to_string(),
-        parameters: parameters.iter().map(value).collect(),
-        transaction: None,
-        xid: 0,
-        query_id: 0,
-        error: None,
-        batch: BatchPart::ALONE,
-        is_fetch: false,
-    }
+    ExecutedStatement { session, parse_us: 0, bind_us: 0, ..tests::statement(text, parameters, at_us) }
 }
 
 fn trace_of(all: Vec<ExecutedStatement>, privacy: Privacy) -> Result<Trace, String> {

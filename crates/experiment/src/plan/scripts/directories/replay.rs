@@ -15,9 +15,6 @@ use crate::plan::scripts::sha256;
 /// The time that a trace has beyond its length before it is cut off: as long again, and a minute.
 const PATIENCE: (f64, f64) = (2.0, 60.0);
 
-/// Most different statements: a driver counts the times of each in every second, with about 135 kB of memory.
-const FORMS_MAX: usize = 1_000;
-
 /// A speed, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReplaySpeed(u32);
@@ -34,13 +31,6 @@ pub(crate) fn asked(section: &WorkloadSection) -> Option<ReplaySpeed> {
 /// What is wrong with the first lines of the trace.
 pub(super) fn of_trace(made: ChosenDirectory, speed: ReplaySpeed) -> Result<ChosenDirectory, String> {
     let trace = outline_of(&made.directory)?;
-    if trace.forms.len() > FORMS_MAX {
-        return Err(format!(
-            "{}: the trace has {} different statements, and a replay at most {FORMS_MAX}: capture a shorter --window, or one --application",
-            made.directory.place_words(),
-            trace.forms.len()
-        ));
-    }
     let source = script_of(&trace);
     let script = CaseScript { name: TRACE_SCRIPT.to_string(), weight: 1, sha256: sha256(&source), source };
     let replay = TraceReplay {
