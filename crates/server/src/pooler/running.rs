@@ -138,11 +138,10 @@ impl OwnPooler {
             dir,
         };
         for number in 0..options.n_processes {
-            let places = pooler.access.places(server.hosts.first(), number);
-            let command = command(options, &places, &pooler.dir, &pooler.account, number)?;
+            let command = pooler.command(server.hosts.first(), number)?;
             pooler.processes.push(PoolerProcess::start(command, log.try_clone()?)?);
         }
-        pooler.wait_until_ready(pooler.access.entrances(options))?;
+        pooler.wait_until_ready()?;
         Ok(pooler)
     }
 
@@ -196,18 +195,41 @@ impl OwnPooler {
     /// When a file cannot be written, or a command of the user's started the pooler.
     pub(super) fn configure(&self, server: &Host) -> Result<()> {
         for number in 0..self.options.n_processes {
-            let places = self.access.places(Some(server), number);
-            let (_, text) = configuration(&self.options, &places)
+            self.write_configuration(&self.access.places(Some(server), number), number)?
                 .context("a pooler that pooler.command starts cannot be led to another server")?;
-            write_for(&self.account, &config_path(&self.dir, number), &text)?;
         }
         Ok(())
     }
 
-    fn wait_until_ready(&mut self, entrances: Vec<Conninfo>) -> Result<()> {
+    /// The command of a process, whose configuration is written.
+    fn command(&self, server: Option<&Host>, number: u32) -> Result<Command> {
+        let places = self.access.places(server, number);
+        if let PoolerStart::Command(words) = &self.options.start {
+            let mut words = words.iter().map(|word| config::filled(word, &places));
+            let program = words.next().context("pooler.command is empty")?;
+            let mut command = server_command(Path::new(&program), &self.account, &self.dir.path);
+            command.args(words);
+            return Ok(command);
+        }
+        let written = self.write_configuration(&places, number)?;
+        let (program, path) = written.context("the pooler has no configuration")?;
+        let mut command = server_command(&program.path, &self.account, &self.dir.path);
+        command.arg(&path);
+        Ok(command)
+    }
+
+    /// Writes the configuration of a process; `None` of a pooler that a command of the user's starts.
+    fn write_configuration(&self, places: &Places, number: u32) -> Result<Option<(&Pgbouncer, PathBuf)>> {
+        let Some((program, text)) = configuration(&self.options, places) else { return Ok(None) };
+        let path = self.dir.outer().join(format!("{number}.ini"));
+        write_for(&self.account, &path, &text)?;
+        Ok(Some((program, path)))
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
         let end = Instant::now() + START_DEADLINE;
         let places: Vec<Conninfo> = self.consoles.iter().chain([&self.conninfo]).cloned().collect();
-        for place in places.into_iter().chain(entrances) {
+        for place in places.into_iter().chain(self.access.entrances(self.options.n_processes)) {
             loop {
                 self.check_running()?;
                 let Err(error) = Session::connect(&place) else { break };
@@ -363,21 +385,18 @@ impl Access {
             return Vec::new();
         }
         let user = if self.is_shared { ADMIN } else { &self.user };
-        let console = |number| {
-            let dir = self.socket_dir(number).display().to_string();
-            self.with_password(Conninfo::new(&dir, self.port, user, CONSOLE))
-        };
-        (0..options.n_processes).map(console).collect()
+        (0..options.n_processes).map(|number| self.socket_of(number, user, CONSOLE)).collect()
     }
 
     /// The socket of each process that shares the port: what answers at the port need not be all of them.
-    fn entrances(&self, options: &PoolerOptions) -> Vec<Conninfo> {
-        let n = if self.is_shared { options.n_processes } else { 0 };
-        let entrance = |number| {
-            let dir = self.socket_dir(number).display().to_string();
-            self.with_password(Conninfo::new(&dir, self.port, &self.user, &self.name))
-        };
-        (0..n).map(entrance).collect()
+    fn entrances(&self, n_processes: u32) -> Vec<Conninfo> {
+        let n = if self.is_shared { n_processes } else { 0 };
+        (0..n).map(|number| self.socket_of(number, &self.user, &self.name)).collect()
+    }
+
+    fn socket_of(&self, number: u32, user: &str, database: &str) -> Conninfo {
+        let dir = self.socket_dir(number).display().to_string();
+        self.with_password(Conninfo::new(&dir, self.port, user, database))
     }
 
     fn with_password(&self, conninfo: Conninfo) -> Conninfo {
@@ -390,29 +409,6 @@ impl Access {
             },
         }
     }
-}
-
-/// The command of a process, whose configuration is written.
-fn command(
-    options: &PoolerOptions,
-    places: &Places,
-    dir: &SocketDir,
-    account: &Account,
-    number: u32,
-) -> Result<Command> {
-    if let PoolerStart::Command(words) = &options.start {
-        let mut words = words.iter().map(|word| config::filled(word, places));
-        let program = words.next().context("pooler.command is empty")?;
-        let mut command = server_command(Path::new(&program), account, &dir.path);
-        command.args(words);
-        return Ok(command);
-    }
-    let (program, text) = configuration(options, places).context("the pooler has no configuration")?;
-    let path = config_path(dir, number);
-    write_for(account, &path, &text)?;
-    let mut command = server_command(&program.path, account, &dir.path);
-    command.arg(&path);
-    Ok(command)
 }
 
 /// PgBouncer, and the configuration of a process of it; `None` of a pooler that a command of the user's starts.
@@ -432,11 +428,6 @@ fn configuration<'a>(options: &'a PoolerOptions, places: &Places) -> Option<(&'a
             Some((program, config::text(&pool, places)))
         }
     }
-}
-
-/// The configuration of a process.
-fn config_path(dir: &SocketDir, number: u32) -> PathBuf {
-    dir.outer().join(format!("{number}.ini"))
 }
 
 /// Writes our file, which only the pooler's user can read.
