@@ -20,7 +20,7 @@ use crate::stage::{Stage, Standby};
 
 /// How long it may take until the kernel shows all processes as stopped: one that waits for a device stops after it.
 const STOPPED_MAX: Duration = Duration::from_secs(5);
-/// How long it may take until something is sent on a way that is cut: a walsender says something each 10 s at least.
+/// How long it may take until something is sent on a way: a walsender says something each 10 s at least.
 const SWALLOWED_MAX: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -146,13 +146,9 @@ fn cut(stage: &Stage, node: &str) -> Result<Harm> {
     let relay = way_to(stage, node)?;
     let before = relay.swallowed_bytes();
     relay.cut();
-    let end = Instant::now() + SWALLOWED_MAX;
-    while relay.swallowed_bytes() == before {
-        if Instant::now() >= end {
-            relay.pass();
-            bail!("the way to `{node}` was cut, and nothing came that could be swallowed");
-        }
-        thread::sleep(LOOK);
+    if !has_come(|| relay.swallowed_bytes() > before) {
+        relay.pass();
+        bail!("the way to `{node}` was cut, and nothing came that could be swallowed");
     }
     let proof = format!("the way to `{node}` swallows what its primary sends");
     Ok(Harm { proof, lasting: Lasting::Way(node.to_string()) })
@@ -209,14 +205,10 @@ fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Resu
     let relay = way_to(stage, node)?;
     let before = relay.way();
     relay.set_way(way);
-    let end = Instant::now() + SWALLOWED_MAX;
-    while relay.passed().bytes == 0 && Instant::now() < end {
-        thread::sleep(LOOK);
-    }
-    let passed = relay.passed();
-    let proved = match passed.bytes {
-        0 => Err(anyhow!("the way to `{node}` was changed, and nothing came that could show it")),
-        _ => proof(passed),
+    let proved = if has_come(|| relay.passed().bytes > 0) {
+        proof(relay.passed())
+    } else {
+        Err(anyhow!("the way to `{node}` was changed, and nothing came that could show it"))
     };
     match proved {
         Ok(proof) => Ok(Harm { proof, lasting: Lasting::Changed(node.to_string(), before) }),
@@ -225,6 +217,18 @@ fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Resu
             Err(error)
         }
     }
+}
+
+/// Waits until something has come on a way, which shows what was done to it; false if nothing does.
+fn has_come(has: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + SWALLOWED_MAX;
+    while !has() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(LOOK);
+    }
+    true
 }
 
 /// Runs the user's SQL on a node.
