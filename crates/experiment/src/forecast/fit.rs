@@ -30,7 +30,7 @@ pub use self::figures::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
-use self::share::{Axis, LEAST, LEAST_OF_SIDES, Share};
+use self::share::{Axis, LEAST, Share};
 pub use self::speed::MachineSpeed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
@@ -156,7 +156,7 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
 /// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first.
 fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (Share, Needs) {
     let figures = &whole.figure;
-    let least: &[_] = if figures.is_empty() { &LEAST_OF_SIDES } else { &LEAST };
+    let least = share::least(!figures.is_empty());
     let with = |n: usize, at: usize| (Share::new(least[at]), Needs::new(&figures[..n], whole));
     // Fewer repeats come before fewer figures, and those before fewer levels of the first one.
     let of_figures = (1..=figures.len()).rev().flat_map(|n| [(n, 0), (n, 1)]);
