@@ -212,15 +212,15 @@ mod tests {
         cases.iter().map(|case| round_trip(case).filter(|_| has_relay(case))).collect()
     }
 
+    /// Why an experiment with this section `topology`, and what follows it, is refused; empty if it is not.
+    fn refusal(topology: &str) -> String {
+        let text = format!("[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\n{topology}\n");
+        let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+        crate::plan::expand::plan_unseen(&experiment).err().unwrap_or_default()
+    }
+
     #[test]
     fn a_standby_streams_from_one_that_is_there_before_it() {
-        let refusal = |from: &str| {
-            let text = format!(
-                "[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\nstandbys = 2\n{from}\n"
-            );
-            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
-            crate::plan::expand::plan_unseen(&experiment).err().unwrap_or_default()
-        };
         for (from, expected) in [
             ("from.s2 = \"s1\"", ""),
             ("from.s2 = [\"primary\", \"s1\"]", ""),
@@ -229,7 +229,7 @@ mod tests {
             ("from.s2 = \"s2\"", "here from primary, s1"),
             ("from.s2 = \"s1\"\nsynchronous = \"any 2\"", "the case has 1 of the primary"),
         ] {
-            let found = refusal(from);
+            let found = refusal(&format!("standbys = 2\n{from}"));
             assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{from}: {found}");
         }
     }
@@ -254,20 +254,13 @@ mod tests {
 
     #[test]
     fn replay_that_is_delayed_for_longer_than_it_is_waited_for_is_refused() {
-        let problem = |setting: &str| {
-            let text = format!(
-                "[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\nstandbys = 1\n{setting}\n"
-            );
-            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
-            crate::plan::expand::plan_unseen(&experiment).err().unwrap_or_default()
-        };
         for (setting, is_refused) in [
             ("standby_settings.recovery_min_apply_delay = \"59s\"", false),
             ("standby_settings.recovery_min_apply_delay = \"2min\"", true),
             ("standby_settings.recovery_min_apply_delay = 60000", true),
             ("[server]\nsettings.recovery_min_apply_delay = \"1h\"", true),
         ] {
-            let found = problem(setting);
+            let found = refusal(&format!("standbys = 1\n{setting}"));
             assert_eq!(found.contains("give less than 60s"), is_refused, "{setting}: {found}");
         }
     }
