@@ -65,11 +65,9 @@ fn explained(error: &CertificateError, is_self_signed: bool, place: &str) -> Opt
     // The library has no name for it in its own errors.
     let is_authority =
         matches!(error, CertificateError::Other(of) if format!("{:?}", of.0).contains("CaUsedAsEndEntity"));
+    let is_unknown = is_authority || *error == CertificateError::UnknownIssuer;
     Some(match error {
-        CertificateError::UnknownIssuer | CertificateError::Other(_) if is_self_signed => {
-            if !is_authority && matches!(error, CertificateError::Other(_)) {
-                return None;
-            }
+        _ if is_self_signed && is_unknown => {
             format!("the server's certificate is not signed by an authority in {place}; it is self-signed: name it there")
         }
         CertificateError::UnknownIssuer => format!(
