@@ -3,8 +3,8 @@
 //!
 //! One thread notes the primary's position in WAL ten times a second. One thread for each standby compares what that has received and
 //! replayed with these marks, so that a lag in time comes from one clock and goes on growing while nothing moves: the lags of
-//! `pg_stat_replication` are those of the last reply. Of a standby that the load reads from, the transactions that it sees are compared in the same way: what has
-//! ended on the primary and is not seen there is how stale a read is. What a server does not say, or nobody answers, is absent.
+//! `pg_stat_replication` are those of the last reply. Of a standby that the load reads from, the highest transaction that has ended is compared in
+//! the same way: how long ago the primary was there is how stale a read is. What a server does not say, or nobody answers, is absent.
 
 mod marks;
 pub(crate) mod primary;
@@ -32,8 +32,8 @@ pub struct ObservedStandby {
 
 /// Time between two looks at a position in WAL.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The first transaction that has not ended, as a server sees it: on a standby, as far as it has replayed ends (PostgreSQL documentation,
-/// functions of transaction ids; the newer name is `pg_snapshot_xmax`).
+/// The transaction id after the highest one that has ended, as a server sees it: on a standby, as far as it has replayed ends (PostgreSQL
+/// documentation, functions of transaction ids; the newer name is `pg_snapshot_xmax`).
 const FIRST_UNSEEN: &str = "txid_snapshot_xmax(txid_current_snapshot())";
 /// `statement_timeout` of a look.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! Marks of the primary's position over time, and the lag of a standby against them. A position is one in WAL, or the number of the first
-//! transaction that has not ended.
+//! Marks of the primary's position over time, and the lag of a standby against them. A position is one in WAL, or the number after that
+//! of the highest transaction that has ended.
 //!
 //! Pure: moments come in as arguments.
 

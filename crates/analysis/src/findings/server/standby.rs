@@ -93,7 +93,7 @@ pub(in crate::findings) const STALE_READS: Rule = Rule {
                measurement",
     source: "PostgreSQL documentation, hot standby: a standby shows commits later than its primary; 0.1 s, the time between two looks, is our convention",
     advice: "State it with the number; whoever has to read what was just committed asks the primary, or commits with synchronous_commit = remote_apply.",
-    evidence: "Transactions that had ended on the primary and were not visible on the standby, looked at ten times a second (reads.stale, reads.stale_commits).",
+    evidence: "Numbers of the highest transaction that had ended, on the primary and as the standby shows it, looked at ten times a second (reads.stale, reads.stale_commits).",
     why: "These reads show an older state than the primary has, which is another service than reads of the primary.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(stale_reads),

@@ -66,14 +66,14 @@ pub(super) const OF_NODES: &[Metric] = &[
         "reads.stale",
         "standby",
         "s",
-        "longest age, in the tick, of the oldest transaction that had ended on the primary and was not visible on a standby that the load \
-         reads from, looked at each 0.1 s (txid_snapshot_xmax on both ends)",
+        "longest time, in the tick, since the primary's highest ended transaction had the number that a standby that the load reads from \
+         shows, looked at each 0.1 s (txid_snapshot_xmax on both ends)",
     ),
     gauge(
         "reads.stale_commits",
         "standby",
         "1",
-        "transactions that had ended on the primary and were not visible there, at that look",
+        "transaction numbers between the highest ended one of the primary and that of the standby, at that look",
     ),
     gauge(
         "standby.queries",
