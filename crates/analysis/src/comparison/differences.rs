@@ -95,8 +95,11 @@ const FOLLOWS: &[(&str, &[&str])] = &[
             "autovacuum_worker_slots",
             "max_worker_processes",
             "max_wal_senders",
+            "wal_level",
         ],
     ),
+    // A server at `minimal` starts only without senders.
+    ("max_wal_senders", &["wal_level"]),
 ];
 
 /// Settings that follow from the one called `name`.

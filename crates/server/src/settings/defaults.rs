@@ -54,6 +54,17 @@ const CONNECTIONS_NEEDED: u32 = 5;
 /// PostgreSQL's own default of `max_connections`.
 const MAX_CONNECTIONS_DEFAULT: u32 = 100;
 
+/// The setting with which a server at `wal_level = minimal` does not start unless it is 0.
+const MAX_WAL_SENDERS: &str = "max_wal_senders";
+
+/// What a server at `wal_level = minimal` has to be without, with the values that are (`PostmasterMain`, and the check of
+/// `summarize_wal`).
+const NEEDS_MORE_WAL: [(&str, &[&str]); 3] =
+    [(MAX_WAL_SENDERS, &["0"]), ("archive_mode", OFF), ("summarize_wal", OFF)];
+
+/// How a setting that is a boolean is switched off.
+const OFF: &[&str] = &["off", "false", "no", "0"];
+
 /// Settings for a server of version `version_num` on a machine with `ram_bytes`, used by `n_clients` clients.
 pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BTreeMap<String, String> {
     let release = Release::new(version_num);
@@ -100,8 +111,23 @@ pub fn embedded_settings(
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }
+    if is_minimal(&settings) && setting(chosen, MAX_WAL_SENDERS).is_none() {
+        settings.insert(MAX_WAL_SENDERS.to_string(), "0".to_string());
+    }
+
     check_fit(&settings, ram_bytes, n_clients)?;
     Ok(settings)
+}
+
+/// The setting with its name as it is written there. Names are not case-sensitive.
+fn setting<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<(&'a String, &'a String)> {
+    settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name))
+}
+
+/// Whether the server writes only the WAL that recovery after a crash needs. It starts only without what needs more, and most releases
+/// have senders by default.
+fn is_minimal(settings: &BTreeMap<String, String>) -> bool {
+    setting(settings, "wal_level").is_some_and(|(_, level)| level.trim().eq_ignore_ascii_case("minimal"))
 }
 
 /// `log_line_prefix` for a version.
@@ -124,8 +150,7 @@ const SEGMENTS_PER_CHECKPOINT: f64 = 2.9;
 
 /// How large the WAL grows between checkpoints with these settings, bytes; `None` if the value cannot be read.
 pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> Option<u64> {
-    let of =
-        |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name)).map(|(_, v)| v);
+    let of = |name: &str| setting(settings, name).map(|(_, value)| value);
     if !Release::new(version_num).has(MAX_WAL_SIZE) {
         let segments: u64 = of("checkpoint_segments")?.trim().parse().ok()?;
         let segments = (segments as f64 * SEGMENTS_PER_CHECKPOINT) as u64 + 1;
@@ -139,16 +164,15 @@ pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> O
 /// Problems that the server would not notice at its start: Linux promises more memory than it has, and a connection is
 /// only missed when it is needed.
 fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
-    let of = |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
     let mut problems = Vec::new();
-    if let Some((name, value)) = of("shared_buffers")
+    if let Some((name, value)) = setting(settings, "shared_buffers")
         && size_bytes(value, 8 << 10).is_some_and(|bytes| bytes > ram_bytes)
     {
         let gib = ram_bytes as f64 / (1u64 << 30) as f64;
         problems.push(format!("{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"));
     }
     let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
-    if let Some((name, value)) = of("max_connections")
+    if let Some((name, value)) = setting(settings, "max_connections")
         && value.trim().parse::<u32>().is_ok_and(|n| n < needed)
     {
         let n: u32 = value.trim().parse().unwrap_or(0);
@@ -161,8 +185,22 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
              the superuser need {needed}; {fitting}"
         ));
     }
+    if is_minimal(settings) {
+        problems.extend(needs_more_wal(settings));
+    }
     ensure!(problems.is_empty(), "{}", problems.join("; "));
     Ok(())
+}
+
+/// What a server at `wal_level = minimal` does not start with.
+fn needs_more_wal(settings: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    NEEDS_MORE_WAL.iter().filter_map(|(name, without)| {
+        let (name, value) = setting(settings, name)?;
+        let is_without = without.iter().any(|word| word.eq_ignore_ascii_case(value.trim()));
+        let problem =
+            || format!("{name} = {value} needs more WAL than wal_level = minimal writes; leave it out");
+        (!is_without).then(problem)
+    })
 }
 
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
@@ -232,6 +270,29 @@ mod tests {
         check("shared_buffers", "many", None);
         check("max_connections", "69", None);
         check("max_connections", "50", Some("64 clients and 5 connections"));
+    }
+
+    #[test]
+    fn a_server_that_writes_little_wal_is_without_what_needs_more() {
+        let check = |version_num: u32, others: &[(&str, &str)], expected: Result<Option<&str>, &str>| {
+            let chosen = [("WAL_level", "Minimal")].iter().chain(others);
+            let chosen = chosen.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            match (embedded_settings(version_num, 16 << 30, 64, &chosen), expected) {
+                (Ok(settings), Ok(senders)) => {
+                    assert_eq!(setting(&settings, MAX_WAL_SENDERS).map(|(_, n)| n.as_str()), senders);
+                }
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+                (found, _) => panic!("{others:?}: {found:?}"),
+            }
+        };
+        check(180_006, &[], Ok(Some("0")));
+        check(90_426, &[], Ok(Some("0")));
+        check(180_006, &[("max_wal_senders", "0"), ("archive_mode", "off")], Ok(Some("0")));
+        check(180_006, &[("Max_Wal_Senders", "5")], Err("Max_Wal_Senders = 5 needs more WAL"));
+        check(180_006, &[("archive_mode", "always")], Err("archive_mode = always needs more WAL"));
+        check(180_006, &[("summarize_wal", "on")], Err("summarize_wal = on needs more WAL"));
+        let replica = embedded_settings(180_006, 16 << 30, 64, &BTreeMap::new()).unwrap();
+        assert!(setting(&replica, MAX_WAL_SENDERS).is_none());
     }
 
     #[test]
