@@ -8,6 +8,7 @@ pub(crate) mod figures;
 mod grid;
 pub(crate) mod outage;
 mod pooler;
+mod setting;
 #[cfg(test)]
 mod tests;
 pub(super) mod topology;
@@ -118,6 +119,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
     creation::check(&cases, problems);
+    setting::check(&cases, problems);
     topology::give_relays(&mut cases);
     topology::check_use(&cases, problems);
     for case in &cases {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::case::setting::library::{PRELOADS, libraries_in};
 use crate::release::{Feature, Release};
 
 /// The server, as it described itself after the restore and before the load.
@@ -57,10 +58,6 @@ pub struct Setting {
     /// Source: `default`, `configuration file`, `command line`, ….
     pub source: String,
 }
-
-/// Settings that name libraries for every session.
-pub const PRELOADS: [&str; 3] =
-    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
 
 /// Settings that only superusers and members of pg_read_all_settings see (`GUC_SUPERUSER_ONLY` in guc_tables.c, up to 18).
 const SUPERUSER_ONLY: [&str; 22] = [
@@ -159,9 +156,7 @@ impl ServerRecord {
     /// the right to read the names of libraries see, too.
     pub fn has_loaded(&self, library: &str) -> bool {
         let names = |setting: &&str| {
-            let libraries = self.setting(setting).unwrap_or_default().split(',');
-            let file = |path: &str| path.trim().trim_matches('"').rsplit('/').next().map(str::to_string);
-            libraries.filter_map(file).any(|file| file.strip_suffix(".so").unwrap_or(&file) == library)
+            libraries_in(self.setting(setting).unwrap_or_default()).any(|named| named == library)
         };
         let is_own = |name: &String| name.strip_prefix(library).is_some_and(|rest| rest.starts_with('.'));
         PRELOADS.iter().any(names) || self.settings.keys().any(is_own)

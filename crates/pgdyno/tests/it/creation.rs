@@ -103,6 +103,34 @@ fn levels_that_change_nothing_stored_share_one_snapshot() {
 }
 
 #[test]
+fn a_server_that_writes_little_wal_is_a_level() {
+    let place = Place::new();
+    run(&place, "out", &["--scale", "1", "--set", "server.settings.wal_level=[\"replica\",\"minimal\"]"])
+        .expect(0);
+    let runs = place.results("out").runs;
+    let of = |word: &str| Some(format!("wal_level = {word}"));
+    assert_eq!(made_under(&runs), [of("replica"), of("minimal")]);
+    let of_server = |name: &str| -> Vec<String> {
+        let server = |run: &RunData| run.record.server.as_ref().unwrap().setting(name).unwrap().to_string();
+        runs.iter().map(server).collect()
+    };
+    assert_eq!(of_server("wal_level"), ["replica", "minimal"]);
+    assert_eq!(of_server("max_wal_senders"), ["10", "0"]);
+    let report = fs::read_to_string(place.path("out/report.md")).unwrap();
+    assert!(!report.contains("max_wal_senders"), "it follows from the level: {report}");
+
+    for (setting, words) in [
+        ("wal_segment_size=64MB", "server.settings.wal_segment_size: initdb decides it"),
+        ("pg_stat_statements.track=none", "it is a setting of pg_stat_statements, which is not loaded"),
+    ] {
+        let set = format!("server.settings.{setting}");
+        let refused = run(&place, "refused", &["--scale", "1", "--set", &set]).expect(1);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    place.expect_clean();
+}
+
+#[test]
 fn a_value_that_a_server_takes_without_a_look_is_refused_where_it_would_act() {
     let place = Place::new();
     for (name, words) in [
@@ -132,6 +160,11 @@ fn the_table_has_every_setting_of_a_server() {
     let missing: Vec<&str> = names.split(' ').filter(|name| !setting::is_known(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());
     assert!(names.split(' ').count() > 250, "{names}");
+
+    let fixed =
+        server.ask("postgres", "select string_agg(name, ' ') from pg_settings where context = 'internal'");
+    let taken: Vec<&str> = fixed.split(' ').filter(|name| setting::never_taken(name).is_none()).collect();
+    assert_eq!(taken, Vec::<&str>::new(), "no server takes them from its configuration");
 }
 
 /// A value that every server has.

@@ -1,6 +1,7 @@
 //! Findings about what the server records of each statement: logs, plans, statistics of statements.
 
-use model::run::server::{PRELOADS, ServerRecord};
+use model::experiment::case::setting::library::{PRELOADS, libraries_in};
+use model::run::server::ServerRecord;
 use model::text::units::Span;
 
 use crate::finding::{Finding, Severity};
@@ -144,13 +145,9 @@ fn milliseconds(text: &str) -> Option<f64> {
     text.parse().ok().or_else(|| Some(text.parse::<Span>().ok()?.ms as f64))
 }
 
-/// The libraries that a setting names, without directory and suffix.
+/// The libraries that a setting names, each with the setting.
 fn libraries<'a>(server: &'a ServerRecord, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let names = server.setting(name).unwrap_or_default().split(',');
-    names.filter_map(move |path| {
-        let file = path.trim().trim_matches('"').rsplit('/').next()?;
-        Some((name, file.strip_suffix(".so").unwrap_or(file)))
-    })
+    libraries_in(server.setting(name).unwrap_or_default()).map(move |library| (name, library))
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //! Data that is made under one value of such a setting is no data for another value. A setting that the table does not have, such as an
 //! extension's or one of a later release, counts as one that can change what is stored.
 
+pub mod library;
 pub mod table;
 
 use std::collections::BTreeMap;
 
-use self::table::{ROWS, SettingRow};
+use self::table::{ROWS, SettingRow, SettingUse};
 use crate::experiment::case::Case;
 use crate::experiment::script::CaseData;
 
@@ -64,6 +65,11 @@ pub fn is_known(name: &str) -> bool {
     row(name).is_some()
 }
 
+/// Why no server takes a setting from its configuration; `None` of one that a server may take.
+pub fn never_taken(name: &str) -> Option<&'static str> {
+    row(name).filter(|row| row.used == SettingUse::Never).map(|row| row.why)
+}
+
 /// The row of a setting: the one that has its name, or else the one whose `prefix*` fits.
 fn row(name: &str) -> Option<&'static SettingRow> {
     let fits = |word: &str| match word.strip_suffix('*') {
@@ -110,7 +116,7 @@ pub fn without_effect(case: &Case) -> Vec<(&str, &'static str)> {
     if case.workload.kind.is_own() {
         return Vec::new();
     }
-    let named = |name: &str| row(name).filter(|row| row.only_when_made);
+    let named = |name: &str| row(name).filter(|row| row.used == SettingUse::WhereDataIsMade);
     let is_made_again = |row: &&SettingRow| row.acts == Acts::Statistics && case.prepare.analyze;
     let of = |name: &'_ String| named(name).filter(|row| !is_made_again(row)).map(|row| row.why);
     case.server.settings.keys().filter_map(|name| Some((name.as_str(), of(name)?))).collect()
@@ -130,7 +136,7 @@ mod tests {
         }
         for row in ROWS {
             assert!(!row.why.is_empty() && row.words().count() > 0, "{row:?}");
-            assert!(!row.only_when_made || row.acts.may_differ(false), "{row:?}");
+            assert!(row.used != SettingUse::WhereDataIsMade || row.acts.may_differ(false), "{row:?}");
         }
     }
 

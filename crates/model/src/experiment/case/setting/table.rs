@@ -13,17 +13,32 @@ pub struct SettingRow {
     pub acts: Acts,
     /// Why.
     pub why: &'static str,
-    /// They act where data is made or analyzed, and on no transaction of a built-in workload.
-    pub only_when_made: bool,
+    /// Who takes them, and when they act.
+    pub used: SettingUse,
+}
+
+/// Who takes settings, and when they act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingUse {
+    /// A server, whose transactions they act on.
+    Always,
+    /// A server, and they act where data is made or analyzed, and on no transaction of a built-in workload.
+    WhereDataIsMade,
+    /// No server's configuration (`GUC_DISALLOW_IN_FILE` in guc_tables.c).
+    Never,
 }
 
 impl SettingRow {
     const fn new(names: &'static str, acts: Acts, why: &'static str) -> SettingRow {
-        SettingRow { names, acts, why, only_when_made: false }
+        SettingRow { names, acts, why, used: SettingUse::Always }
     }
 
     const fn when_made(names: &'static str, acts: Acts, why: &'static str) -> SettingRow {
-        SettingRow { names, acts, why, only_when_made: true }
+        SettingRow { names, acts, why, used: SettingUse::WhereDataIsMade }
+    }
+
+    const fn never(names: &'static str, acts: Acts, why: &'static str) -> SettingRow {
+        SettingRow { names, acts, why, used: SettingUse::Never }
     }
 
     /// The names.
@@ -103,14 +118,26 @@ pub const ROWS: &[SettingRow] = &[
         Acts::Catalog,
         "they let statements change what is otherwise fixed",
     ),
-    SettingRow::new(
-        "block_size data_checksums data_directory_mode lc_collate lc_ctype max_function_args max_identifier_length \
-         max_index_keys segment_size server_encoding server_version server_version_num wal_block_size wal_segment_size \
-         integer_datetimes debug_assertions in_hot_standby huge_pages_status num_os_semaphores shared_memory_size \
-         shared_memory_size_in_huge_pages ssl_library",
+    SettingRow::never(
+        "data_checksums",
         Acts::Bytes,
-        "initdb, the build or the server decides it: a server does not start with one of them in its configuration; \
-         server.data_checksums chooses checksums",
+        "initdb decides it, and no server starts with it in its configuration: choose it with server.data_checksums",
+    ),
+    SettingRow::never(
+        "data_directory_mode lc_collate lc_ctype server_encoding wal_segment_size",
+        Acts::Bytes,
+        "initdb decides it, and no server starts with it in its configuration: measure a cluster that initdb made so, by URL",
+    ),
+    SettingRow::never(
+        "block_size debug_assertions integer_datetimes max_function_args max_identifier_length max_index_keys segment_size \
+         server_version server_version_num ssl_library wal_block_size",
+        Acts::Bytes,
+        "the build decides it, and no server starts with it in its configuration: compare two builds (server.build, --bin-dir)",
+    ),
+    SettingRow::never(
+        "huge_pages_status in_hot_standby num_os_semaphores shared_memory_size shared_memory_size_in_huge_pages",
+        Acts::Bytes,
+        "the server reports it, and does not start with it in its configuration",
     ),
     SettingRow::new(
         "enable_* geqo* cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost seq_page_cost random_page_cost \
@@ -144,10 +171,20 @@ pub const ROWS: &[SettingRow] = &[
     SettingRow::new(
         "check_function_bodies createrole_self_grant event_triggers lo_compat_privileges password_encryption \
          restrict_nonsystem_relation_kind row_security scram_iterations session_replication_role \
-         default_transaction_isolation default_transaction_deferrable default_transaction_read_only \
-         transaction_isolation transaction_deferrable transaction_read_only exit_on_error",
+         default_transaction_isolation default_transaction_deferrable default_transaction_read_only exit_on_error",
         Acts::OwnStatements,
         "statements do something else under it, or fail",
+    ),
+    SettingRow::never(
+        "transaction_isolation transaction_deferrable transaction_read_only",
+        Acts::OwnStatements,
+        "each transaction has its own, and no server starts with it in its configuration: choose default_transaction_isolation, \
+         _deferrable or _read_only",
+    ),
+    SettingRow::never(
+        "is_superuser role seed session_authorization",
+        Acts::OwnStatements,
+        "each session has its own, and no server starts with it in its configuration",
     ),
     SettingRow::new(
         "synchronous_commit synchronous_standby_names commit_delay commit_siblings fsync full_page_writes wal_compression \
