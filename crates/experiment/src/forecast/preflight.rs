@@ -12,7 +12,7 @@ use server::alter_system::AllowedChange;
 use server::binaries::build::SourceTree;
 use server::binaries::installed;
 use server::cluster::workspace::Workspace;
-use server::running::restorer;
+use server::running::{archive as restore, restorer};
 use server::{Account, Binaries, BinariesOrigin};
 use wire::Conninfo;
 
@@ -220,6 +220,9 @@ fn own_server(
     if !with_archive.is_empty() {
         found.take(&with_archive, restorer::programs_for(&binaries).map(|_| Vec::new()));
     }
+    for case in &with_archive {
+        found.take(&[*case], readable(case).map(|_| Vec::new()));
+    }
     let with_tls: Vec<&Case> = cases.iter().copied().filter(|case| case.server.tls == Tls::On).collect();
     if !with_tls.is_empty() {
         let ssl = BTreeMap::from([("ssl".to_string(), "on".to_string())]);
@@ -230,6 +233,12 @@ fn own_server(
     for (settings, with) in &by_settings {
         found.take(with, refused(&binaries, settings, &site.environment));
     }
+}
+
+/// Fails if the user who will run `pg_restore` cannot read the archive of a case.
+fn readable(case: &Case) -> Result<()> {
+    let CaseData::Archive(archive) = &case.workload.data else { return Ok(()) };
+    restore::expect_readable(&Account::choose()?, &archive.file)
 }
 
 /// Problems with settings: those that do not suit this machine or the clients, and those that the binaries reject.

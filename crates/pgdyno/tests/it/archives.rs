@@ -172,6 +172,11 @@ fn archives_that_cannot_be_used_are_refused_with_what_to_do() {
     if nix::unistd::geteuid().is_root() {
         fs::set_permissions(&dump, Permissions::from_mode(0o600)).unwrap();
         refused(&[], &["who runs pg_restore, cannot read `", "let that user read it"]);
+        let dir = shop.dump(&pg, &database, "shop.dir", &["-Fd"]);
+        fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+        let of_dir = ["--set", "workload.restore_from=shop.dir", TRUSTED, "--bin-dir", &shop.bin_dir];
+        let planned = shop.place.run(&[&["plan", "shop.toml"], &of_dir[..]].concat()).expect(1);
+        assert!(planned.stdout.contains("who runs pg_restore, cannot read `"), "{}", planned.stdout);
     }
     shop.place.expect_clean();
 }

@@ -212,7 +212,7 @@ fn last_lines(said: &str) -> String {
 ///
 /// # Errors
 /// Names the user and the file.
-fn expect_readable(account: &Account, archive: &Path) -> Result<()> {
+pub fn expect_readable(account: &Account, archive: &Path) -> Result<()> {
     let look = || -> std::io::Result<()> {
         let real = archive.canonicalize()?;
         if !real.is_dir() {
