@@ -11,8 +11,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, Priva
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{Error as TlsError, SignatureAlgorithm, SignatureScheme};
 use x509_cert::Certificate;
-use x509_cert::der::Decode;
+use x509_cert::der::asn1::OctetStringRef;
 use x509_cert::der::oid::db::rfc5912::{ID_EC_PUBLIC_KEY, ID_RSASSA_PSS};
+use x509_cert::der::{Decode, Reader, SliceReader};
+use x509_cert::spki::AlgorithmIdentifierRef;
 
 use super::p521::Key as P521Key;
 use super::provider::{PSS_SCHEMES, provider};
@@ -68,7 +70,10 @@ fn decoded(file: &str, content: &[u8], password: Option<&Secret>) -> Result<Priv
             return decrypted(file, &encrypted, password);
         }
         return PrivateKeyDer::try_from(content).map(|key| key.clone_key()).map_err(|_| {
-            about(&"it is neither PEM nor a private key in DER format (PKCS#8, PKCS#1 or SEC1)")
+            match unknown_encryption(content) {
+                Some(algorithm) => unsupported_encryption(file, &format!("algorithm {algorithm}")),
+                None => about(&"it is neither PEM nor a private key in DER format (PKCS#8, PKCS#1 or SEC1)"),
+            }
         });
     };
     if text.contains(ENCRYPTED_TRADITIONAL) {
@@ -109,6 +114,17 @@ fn decrypted(
         error => unsupported_encryption(file, &error),
     })?;
     Ok(PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(plain.as_bytes().to_vec())))
+}
+
+/// The algorithm of an encrypted key whose parameters the library does not read (`EncryptedPrivateKeyInfo`, RFC 5958, section 3).
+fn unknown_encryption(content: &[u8]) -> Option<ObjectIdentifier> {
+    let mut reader = SliceReader::new(content).ok()?;
+    let key = reader.sequence(|inner| {
+        let algorithm = AlgorithmIdentifierRef::decode(inner)?;
+        OctetStringRef::decode(inner)?;
+        Ok(algorithm.oid)
+    });
+    key.ok()
 }
 
 /// What to do about an encryption that OpenSSL knows and the library does not.

@@ -303,12 +303,16 @@ fn keys_of_clients_are_read_in_each_form_that_libpq_reads() {
         lab.openssl("pkey -in client.key -traditional -aes128 -passout pass:S3cret -out old-locked.key");
         lab.is_named("certer", &with_key("old-locked.key", "sslpassword=S3cret"), "openssl pkcs8 -topk8 -in");
         for how in ["-v2 des3", "-v1 PBE-SHA1-3DES"] {
-            lab.openssl(&format!("pkcs8 -topk8 {how} -in client.key -passout pass:S3cret -out des.key"));
-            lab.is_named(
-                "certer",
-                &with_key("des.key", "sslpassword=S3cret"),
-                "openssl pkcs8 -topk8 -v2 aes-256-cbc -in",
-            );
+            for (form, file) in [("PEM", "des.key"), ("DER", "des.der")] {
+                lab.openssl(&format!(
+                    "pkcs8 -topk8 {how} -in client.key -passout pass:S3cret -outform {form} -out {file}"
+                ));
+                lab.is_named(
+                    "certer",
+                    &with_key(file, "sslpassword=S3cret"),
+                    "openssl pkcs8 -topk8 -v2 aes-256-cbc -in",
+                );
+            }
         }
     }
     fs::write(lab.cluster.path("nonsense.key"), "nonsense").unwrap();
