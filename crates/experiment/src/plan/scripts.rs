@@ -451,6 +451,30 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_packed_is_named_as_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let said = |bytes: &[u8]| {
+            let path = dir.path().join("a.sql");
+            std::fs::write(&path, bytes).unwrap();
+            let read = read_text(&path, 100, "", &AtomicBool::new(false));
+            read.unwrap_err().replace(&path.display().to_string(), "a.sql")
+        };
+        for (bytes, expected) in [
+            (
+                &b"\x1f\x8b\x08\x00\xff"[..],
+                "`a.sql` is compressed by gzip; unpack it with gunzip, and name the unpacked file",
+            ),
+            (
+                b"\x28\xb5\x2f\xfd\x24",
+                "`a.sql` is compressed by zstd; unpack it with unzstd, and name the unpacked file",
+            ),
+            (b"select '\xe4';", "`a.sql` is not UTF-8 text; convert it"),
+        ] {
+            assert_eq!(said(bytes), expected);
+        }
+    }
+
+    #[test]
     fn scripts_are_read_by_all_their_forms() {
         let text = "kind = \"scripts\"\nscripts = [\"a.sql@3\", {file = \"b.sql\", name = \"two\"}, \
                     \"builtin:select-only@2\", {name = \"three\", text = \"select 3;\", weight = 0}]\n\
