@@ -166,6 +166,17 @@ fn a_run_in_which_no_rate_held_is_a_rate_below_all_others() {
 }
 
 #[test]
+fn a_run_whose_last_probe_missed_is_not_confirmed() {
+    let of = |n_missed: u32| {
+        let late = |i: u32| if i <= n_missed { 0.3 } else { 0.0005 };
+        let run = |i: u32| searched(i, 8000.0, &STEEP, (3080.0, late(i)));
+        let study = study(&quiet::experiment(3, (1..=3).map(run).collect()));
+        study.cases[0].capacity.as_ref().unwrap().n_unconfirmed
+    };
+    assert_eq!([of(0), of(1), of(3)], [0, 1, 3]);
+}
+
+#[test]
 fn searches_of_which_half_found_no_rate_have_no_number() {
     let mut runs: Vec<RunData> = (1..=2).map(quiet::run).collect();
     find_a_rate(&mut runs[0]);
