@@ -9,6 +9,10 @@ const TOLERANCE: f64 = 0.2;
 /// Standard errors of a mean of counts that chance explains.
 const CHANCE: f64 = 3.0;
 
+/// Records of WAL per call of a statement that writes. Below, a call that only reads removes dead rows from the pages that it meets, and
+/// sets hint bits, as often as writers before it have left some.
+const WRITES_MIN: f64 = 1.0;
+
 /// A statement of the source.
 pub(super) struct TwoSided<'a> {
     id: &'a str,
@@ -111,11 +115,17 @@ impl TwoSided<'_> {
     /// Whether it touched as many blocks per call, and a writer wrote as many records of WAL.
     pub(super) fn has_work(&self) -> Option<bool> {
         let blocks = self.agrees(|side| side.blocks);
-        let wal = self.agrees(|side| side.wal_records);
+        let wal = if self.writes() { self.agrees(|side| side.wal_records) } else { None };
         match (blocks, wal) {
             (Some(blocks), Some(wal)) => Some(blocks && wal),
             (known, None) | (None, known) => known,
         }
+    }
+
+    /// Whether it writes on one of the sides.
+    fn writes(&self) -> bool {
+        let records = |side: &StatementFigures| per_call(side, |figures| figures.wal_records);
+        [&self.source, &self.replay].into_iter().filter_map(records).any(|n| n >= WRITES_MIN)
     }
 
     /// Whether the means per call differ by less than the tolerance, or by no more than counts do by chance (Poisson).

@@ -76,6 +76,12 @@ fn a_faster_machine_is_faithful_and_each_infidelity_has_its_measure() {
         NotYourWorkload,
         &[("coverage", NotYourWorkload), ("mix", NotYourWorkload)],
     );
+    // A reader removes what writers have left, more or less of it; a statement that writes, on one side alone, is another one.
+    let all_write = |of: fn(u64) -> u64| {
+        move |all: &mut Statements| all.iter_mut().for_each(|(_, one)| one.wal_records = Some(of(one.calls)))
+    };
+    check(&all_write(|calls| calls / 2), Faithful, &[]);
+    check(&all_write(|calls| calls * 2), NotYourWorkload, &[("work", NotYourWorkload)]);
     // Others than the source's are no difference: the session of the run has its own.
     check(&|all| all.push(("own", figures(50_000, 1.0, 1, 1, 0))), Faithful, &[]);
     // Another mix.
