@@ -69,14 +69,20 @@ impl Drop for Load {
     }
 }
 
-/// The server with a database of three scale units, `source`.
+/// The server with a database of three scale units, `origin`, and a copy of it, `source`. Pages have room for the new versions of their
+/// rows: otherwise rows would move out of order, and ranges would touch more pages with each transaction.
 fn server() -> TestServer {
     let server = TestServer::start(&OPTIONS);
-    let source = "source";
-    server.execute("postgres", "create database source");
-    testbed::run(server.client("pgbench", source).args(["-i", "-q", "-s", "3"]));
-    server.execute(source, "create extension pg_stat_statements");
+    server.execute("postgres", "create database origin");
+    testbed::run(server.client("pgbench", "origin").args(["-i", "-q", "-s", "3", "-F", "50"]));
+    server.execute("origin", "create extension pg_stat_statements");
+    copy(&server, "source");
     server
+}
+
+/// Copies the database as it was before any load.
+fn copy(server: &TestServer, database: &str) {
+    server.execute("postgres", &format!("create database {database} template origin"));
 }
 
 /// Captures the statistics of a load over 4 s into a file.
@@ -113,7 +119,7 @@ fn planted_infidelity_is_reported_by_the_measure_that_it_concerns() {
         assert_eq!(measure(&fidelity, name)["grade"], grade, "{file}: {fidelity:#}");
     };
 
-    server.execute("postgres", "create database same template source");
+    copy(&server, "same");
     captured(&place, &server, "same", &both, "same.zst");
     for name in ["coverage", "mix", "rows", "work", "cache"] {
         expect("same.zst", name, "faithful");
@@ -123,7 +129,7 @@ fn planted_infidelity_is_reported_by_the_measure_that_it_concerns() {
     assert!(!text.contains("/* pgdyno */"), "{text}");
 
     // The same transactions find a tenth of the rows.
-    server.execute("postgres", "create database shrunk template source");
+    copy(&server, "shrunk");
     for sql in ["delete from pgbench_accounts where aid % 10 <> 5", "vacuum full pgbench_accounts", "analyze"]
     {
         server.execute("shrunk", sql);
@@ -134,7 +140,7 @@ fn planted_infidelity_is_reported_by_the_measure_that_it_concerns() {
 
     let uniform =
         place.write("uniform.sql", &BUSY.replace("random_zipfian(1, 300000, 1.2)", "random(1, 300000)"));
-    server.execute("postgres", "create database uniform template source");
+    copy(&server, "uniform");
     captured(&place, &server, "uniform", &[(&uniform, 4), (&calm, 1)], "uniform.zst");
     for name in ["coverage", "mix", "rows"] {
         expect("uniform.zst", name, "faithful");
