@@ -56,10 +56,27 @@ fn called(all: &[(SqlToken, &str)], at: usize) -> Option<String> {
     let is_alias = match before {
         Some((SqlToken::Word, word)) => !has(BEFORE_CALLS, &word.to_ascii_lowercase()),
         Some((SqlToken::Quoted, _)) => true,
-        Some((_, sign)) => sign == ")",
-        None => false,
+        Some((_, ")")) => !ends_distinct_on(all, at - 1),
+        Some(_) | None => false,
     };
     (!is_alias && !has(HARMLESS, &found)).then_some(found)
+}
+
+/// Whether a closing parenthesis ends `distinct on (…)`, which an expression follows, and no name.
+fn ends_distinct_on(all: &[(SqlToken, &str)], close: usize) -> bool {
+    let mut depth = 0usize;
+    let opening = all[..=close].iter().rposition(|(_, text)| {
+        match *text {
+            ")" => depth += 1,
+            "(" => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    let is_word = |at: Option<usize>, word: &str| {
+        at.and_then(|at| all.get(at)).is_some_and(|(_, text)| text.eq_ignore_ascii_case(word))
+    };
+    opening.is_some_and(|at| is_word(at.checked_sub(1), "on") && is_word(at.checked_sub(2), "distinct"))
 }
 
 /// A word in lower case, or a quoted name.
@@ -98,6 +115,10 @@ mod tests {
             ("select a, \"Book\"(a) from t", Some("Book")),
             ("select 1 where not Book(1)", Some("book")),
             ("select nextval('s')", Some("nextval")),
+            ("select distinct on (a) transfer(a) from t", Some("transfer")),
+            ("select DISTINCT ON (lower(a), (b)) \"Book\"(a) from t", Some("Book")),
+            ("select distinct on (a) max(b) from t join u on (t.a = u.a), (values (1)) v(x)", None),
+            ("select distinct on (a) b from generate_series(1, 3) g(a)", None),
         ] {
             assert_eq!(that_may_write(sql).as_deref(), expected, "{sql}");
         }
