@@ -311,9 +311,8 @@ impl FromStr for Fault {
             },
             ["throttle", name, rate] => Ok(Fault::Throttle { node: node(name)?, rate: rate.parse()? }),
             // A name of a file may have spaces.
-            ["load", name, file, ..] => {
-                let begin = text.find(name).and_then(|at| Some(at + text[at..].find(file)?));
-                let file = begin.map_or(*file, |begin| text[begin..].trim_end()).to_string();
+            ["load", name, _, ..] => {
+                let file = after_words(text, 2).trim_end().to_string();
                 Ok(Fault::Load { node: node(name)?, file })
             }
             ["fill", ..] => Err(format!(
@@ -379,6 +378,12 @@ impl FromStr for Moment {
         let (from_s, to_s) = (seconds(from.trim())?, seconds(to.trim())?);
         if from_s < to_s { Ok(Moment { from_s, to_s }) } else { Err(refused()) }
     }
+}
+
+/// What follows so many words of a text.
+fn after_words(text: &str, n: usize) -> &str {
+    (0..n)
+        .fold(text.trim_start(), |rest, _| rest.trim_start_matches(|c: char| !c.is_whitespace()).trim_start())
 }
 
 /// A duration as text, in seconds.
@@ -507,6 +512,9 @@ mod tests {
             "slow s1 20ms",
             "throttle s1 1MB/s",
             "load s1 reports/a b.sql",
+            "load s1 s",
+            "load s1 s1",
+            "load primary primary load",
             "hook",
         ] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
