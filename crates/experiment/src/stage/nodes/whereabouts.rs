@@ -30,12 +30,17 @@ pub(super) fn kept_by_slots(primary: &mut Session, release: Release) -> Result<O
          from pg_catalog.pg_replication_slots where restart_lsn is not null order by slot_name"
     ))?;
     let slot = |row: usize| {
-        let kept: f64 = rows.get(row, "kept")?.parse().ok()?;
-        let is_used = if rows.get(row, "active") == Some("true") { "" } else { ", which nobody uses," };
-        Some(format!("slot `{}`{is_used} keeps {} of it", rows.get(row, "slot_name")?, bytes(kept.max(0.0))))
+        let is_used = rows.get(row, "active") == Some("true");
+        kept_words(rows.get(row, "slot_name")?, is_used, rows.get(row, "kept")?.parse().ok()?)
     };
     let slots: Vec<String> = (0..rows.len()).filter_map(slot).collect();
     Ok(if slots.is_empty() { None } else { Some(slots.join(", ")) })
+}
+
+/// Words about the WAL that a slot keeps, bytes; `None` if that is none.
+fn kept_words(slot: &str, is_used: bool, kept: f64) -> Option<String> {
+    let unused = if is_used { "" } else { ", which nobody uses," };
+    (kept > 0.0).then(|| format!("slot `{slot}`{unused} keeps {} of it", bytes(kept)))
 }
 
 fn of_upstream(session: &mut Session, release: Release, name: &str) -> Result<String> {
@@ -70,4 +75,23 @@ fn of_standby(node: &Standby, release: Release, environment: &Environment) -> Re
         of("received"),
         of("replayed")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_that_keeps_nothing_is_not_named() {
+        for (is_used, kept, expected) in [
+            (true, 0.0, None),
+            (false, 0.0, None),
+            // Its standby is ahead of what was written when that was asked for.
+            (true, -8.0, None),
+            (true, 2048.0, Some("slot `s1` keeps 2.00 KiB of it")),
+            (false, 2048.0, Some("slot `s1`, which nobody uses, keeps 2.00 KiB of it")),
+        ] {
+            assert_eq!(kept_words("s1", is_used, kept).as_deref(), expected, "{is_used} {kept}");
+        }
+    }
 }
