@@ -309,9 +309,7 @@ impl OwnServer {
     /// # Errors
     /// When `/proc` cannot be read.
     pub fn processes(&self) -> Result<Vec<ServerProcess>> {
-        let postmaster = Pid::from_raw(self.child.id() as i32);
-        let all = std::iter::once(postmaster).chain(children_of(postmaster)?);
-        Ok(all.map(ServerProcess::find).collect())
+        ServerProcess::family(Pid::from_raw(self.child.id() as i32))
     }
 
     fn launch(cluster: &Cluster, options: &StartOptions) -> Result<OwnServer> {

@@ -24,11 +24,20 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    pub(super) fn find(pid: Pid) -> ServerProcess {
+    /// A process that nobody else reaps, first, and then those that it has started.
+    pub(super) fn family(pid: Pid) -> Result<Vec<ServerProcess>> {
+        let parent = stat_fields(pid.as_raw()).map(|(_, parent)| parent);
+        let first = ServerProcess::new(pid, parent);
+        // By the look that found them: another process may have the id of one that has ended since.
+        let children =
+            children_of(pid)?.into_iter().map(|child| ServerProcess::new(child, Some(pid.as_raw())));
+        Ok(std::iter::once(first).chain(children).collect())
+    }
+
+    fn new(pid: Pid, parent: Option<i32>) -> ServerProcess {
         let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = title.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-        let parent = stat_fields(pid.as_raw()).map(|(_, parent)| parent);
         ServerProcess { pid: pid.as_raw(), title: words.join(" "), parent }
     }
 
@@ -208,10 +217,8 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// A process and those that it has started, itself first.
     fn family(parent: i32) -> Result<Vec<ServerProcess>> {
-        let parent = Pid::from_raw(parent);
-        Ok(std::iter::once(parent).chain(children_of(parent)?).map(ServerProcess::find).collect())
+        ServerProcess::family(Pid::from_raw(parent))
     }
 
     fn states(parent: i32) -> Vec<char> {
@@ -234,6 +241,18 @@ mod tests {
             }
         }
         end(parent);
+    }
+
+    #[test]
+    fn a_process_that_has_the_id_of_one_that_was_listed_is_not_stopped() {
+        let (parent, stranger) = (start("sleep 60"), start("sleep 60"));
+        let (of, id) = (parent.id() as i32, stranger.id() as i32);
+        let listed = || Ok(vec![ServerProcess::new(Pid::from_raw(id), Some(of))]);
+        let refused = Frozen::stop(listed, Duration::from_millis(50)).is_err();
+        let state = stat_fields(id).map(|(state, _)| state);
+        end(parent);
+        end(stranger);
+        assert!(refused && state.is_some_and(|state| state != 'T'), "{state:?}");
     }
 
     #[test]
