@@ -26,7 +26,7 @@ use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
 use crate::running::listen::{ListenAddress, LoadEntrance};
 use crate::running::numa::Binding;
-use crate::running::processes::{ServerProcess, children_of, is_alive, is_still};
+use crate::running::processes::{Frozen, ServerProcess, children_of, is_alive};
 use crate::running::upstream::Upstream;
 use crate::settings::check_settings;
 use crate::settings::defaults::log_line_prefix;
@@ -41,8 +41,6 @@ const FAST_DEADLINE: Duration = Duration::from_secs(300);
 const IMMEDIATE_DEADLINE: Duration = Duration::from_secs(15);
 /// Pause between two attempts to connect during a start.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
-/// Pause between two looks at a postmaster that is to stop.
-const STOP_PAUSE: Duration = Duration::from_micros(200);
 /// How long a server may take to read its configuration again.
 const RELOAD_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -255,16 +253,11 @@ impl OwnServer {
     /// As [`OwnServer::crash`], and keeps its socket's directory for [`OwnServer::start_again`].
     ///
     /// # Errors
-    /// When a process cannot be killed, or does not end.
+    /// When a process cannot be killed, or does not end. A postmaster that was not killed goes on.
     pub fn kill(&mut self) -> Result<usize> {
         let pid = Pid::from_raw(self.child.id() as i32);
-        // A stopped postmaster starts no process and reaps none, so that ids keep their meaning.
-        kill(pid, Signal::SIGSTOP).context("stop the server's postmaster")?;
-        let end = Instant::now() + IMMEDIATE_DEADLINE;
-        while !is_still(pid) {
-            ensure!(Instant::now() < end, "the server's postmaster does not stop; its disk may hang");
-            thread::sleep(STOP_PAUSE);
-        }
+        // A stopped postmaster starts no process and reaps none, so that ids keep their meaning. It goes on where this fails.
+        let _stopped = Frozen::stop_one(pid, IMMEDIATE_DEADLINE).context("stop the server's postmaster")?;
         let children = children_of(pid)?;
         for process in children.iter().chain([&pid]) {
             kill(*process, Signal::SIGKILL).context("kill the server")?;

@@ -12,6 +12,8 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Pause between two looks at processes that are to stop.
 const LOOK: Duration = Duration::from_millis(1);
+/// Pause between two looks at one process that is to stop before it is killed.
+const STOP_PAUSE: Duration = Duration::from_micros(200);
 
 /// A process of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +125,23 @@ impl Frozen {
         Ok(frozen)
     }
 
+    /// Stops one process that nobody else reaps, so that it starts no more of its own.
+    ///
+    /// # Errors
+    /// When it does not stop for `longest`. It goes on then.
+    pub(super) fn stop_one(pid: Pid, longest: Duration) -> Result<Frozen> {
+        let held = Held::find(pid.as_raw())?;
+        held.stop()?;
+        // From here on it goes on wherever this ends.
+        let frozen = Frozen { stopped: vec![held] };
+        let end = Instant::now() + longest;
+        while !is_still(pid) {
+            ensure!(Instant::now() < end, "it does not stop; its disk may hang");
+            thread::sleep(STOP_PAUSE);
+        }
+        Ok(frozen)
+    }
+
     fn add(&mut self, process: &ServerProcess) -> Result<()> {
         let context = || format!("stop process {} (`{}`)", process.pid, process.title);
         let held = match Held::find(process.pid) {
@@ -167,7 +186,7 @@ pub(super) fn is_alive(pid: Pid) -> bool {
 }
 
 /// Whether a process does nothing: it is stopped (state `T` in `/proc`), or has ended.
-pub(super) fn is_still(pid: Pid) -> bool {
+fn is_still(pid: Pid) -> bool {
     stat_fields(pid.as_raw()).is_none_or(|(state, _)| matches!(state, 'T' | 'Z' | 'X'))
 }
 
@@ -253,6 +272,22 @@ mod tests {
         end(parent);
         end(stranger);
         assert!(refused && state.is_some_and(|state| state != 'T'), "{state:?}");
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_to_be_killed_goes_on_if_it_is_not() {
+        let parent = start("sleep 60 & wait");
+        let pid = Pid::from_raw(parent.id() as i32);
+        let stopped = Frozen::stop_one(pid, LONGEST).unwrap();
+        let before = stat_fields(pid.as_raw()).map(|(state, _)| state);
+        drop(stopped);
+        let went_on = Instant::now() + LONGEST;
+        while is_still(pid) && Instant::now() < went_on {
+            thread::sleep(LOOK);
+        }
+        let goes_on = !is_still(pid);
+        end(parent);
+        assert_eq!((before, goes_on), (Some('T'), true));
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct Harm {
 enum Lasting {
     /// Nothing: the next restore undoes it.
     Nothing,
+    /// Nothing either. Who stood by while the postmaster was stopped is let go later: its end takes no time of the fault.
+    Killed { _thaw: Thaw },
     /// Processes that are stopped; somebody else lets them go on if this process is killed.
     Stopped(Frozen, Thaw),
     /// The way to this standby, which swallows everything.
@@ -60,7 +62,7 @@ impl Harm {
     ) -> Result<Harm> {
         let node = outage.fault.node().unwrap_or(PRIMARY);
         match &outage.fault {
-            Fault::KillPrimary | Fault::KillStandby(_) => kill(&mut stage.node(node)?),
+            Fault::KillPrimary | Fault::KillStandby(_) => kill(&mut stage.node(node)?, program),
             Fault::StopPrimary { is_immediate } => {
                 let mode = if *is_immediate { StopMode::Immediate } else { StopMode::Fast };
                 stop(&mut stage.node(node)?, mode)
@@ -68,7 +70,9 @@ impl Harm {
             Fault::Switchover => stop(&mut stage.node(node)?, StopMode::Fast),
             Fault::Freeze { process, .. } => freeze(&stage.node(node)?, process.as_deref(), program),
             Fault::Cut(_) => cut(stage, node),
-            Fault::CutAndKill { after_ms, .. } => cut_and_kill(stage, node, Duration::from_millis(*after_ms)),
+            Fault::CutAndKill { after_ms, .. } => {
+                cut_and_kill(stage, node, Duration::from_millis(*after_ms), program)
+            }
             Fault::Slow { added, .. } => slow(stage, node, added.duration()),
             Fault::Throttle { rate, .. } => throttle(stage, node, rate.bytes_per_s()),
             Fault::Load { file, .. } => load(&stage.node(node)?, file, outage),
@@ -78,7 +82,7 @@ impl Harm {
 
     /// Whether something lasts that must be undone.
     pub(super) fn is_undone_later(&self) -> bool {
-        !matches!(self.lasting, Lasting::Nothing)
+        !matches!(self.lasting, Lasting::Nothing | Lasting::Killed { .. })
     }
 
     /// Undoes it, the user's command by `words`. Returns what more was seen of it until its end.
@@ -87,7 +91,7 @@ impl Harm {
     /// When that command fails, or the standby is gone.
     pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<Option<String>> {
         match self.lasting {
-            Lasting::Nothing => Ok(None),
+            Lasting::Nothing | Lasting::Killed { .. } => Ok(None),
             Lasting::Stopped(frozen, thaw) => {
                 drop(frozen);
                 drop(thaw);
@@ -109,15 +113,17 @@ impl Harm {
     }
 }
 
-fn kill(node: &mut NodeAccess) -> Result<Harm> {
+fn kill(node: &mut NodeAccess, program: &Path) -> Result<Harm> {
     let conninfo = node.conninfo();
+    // Its postmaster is stopped for a moment before it is killed.
+    let thaw = Thaw::start(program, node.pid())?;
     let n = node.server().kill()?;
     let refused = match Session::connect(&conninfo) {
         Ok(_) => bail!("`{}` was killed, and still takes connections", node.name()),
         Err(error) => error.to_string(),
     };
     let proof = format!("{n} processes of `{}` were killed; a new connection: {refused}", node.name());
-    Ok(Harm { proof, lasting: Lasting::Nothing })
+    Ok(Harm { proof, lasting: Lasting::Killed { _thaw: thaw } })
 }
 
 fn stop(node: &mut NodeAccess, mode: StopMode) -> Result<Harm> {
@@ -155,14 +161,14 @@ fn cut(stage: &Stage, node: &str) -> Result<Harm> {
 }
 
 /// Cuts the way to a standby, and kills the primary so long after. The way passes again, for whom it leads to is gone.
-fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration) -> Result<Harm> {
+fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration, program: &Path) -> Result<Harm> {
     let began = Instant::now();
     let cut = cut(stage, node)?;
     thread::sleep(after.saturating_sub(began.elapsed()));
-    let killed = kill(&mut stage.node(PRIMARY)?);
+    let killed = kill(&mut stage.node(PRIMARY)?, program);
     way_to(stage, node)?.pass();
-    let proof = format!("{}; {}", cut.proof, killed?.proof);
-    Ok(Harm { proof, lasting: Lasting::Nothing })
+    let killed = killed?;
+    Ok(Harm { proof: format!("{}; {}", cut.proof, killed.proof), ..killed })
 }
 
 /// Makes the way between a standby and its primary longer by a round trip.
