@@ -9,8 +9,8 @@ pub struct OutageRecord {
     pub fault: String,
     /// When it was planned, seconds after `go`.
     pub planned_s: f64,
-    /// When it was begun, nanoseconds since the Unix epoch: the first signal, or the start of the user's command. `None` if the
-    /// load ended before.
+    /// When it was begun, nanoseconds since the Unix epoch: just before the first signal, the start of the user's command, or the pause
+    /// of a pooler. `None` if it was not, because the load ended before or others would have been hit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_ns: Option<u64>,
     /// When it was complete: the last exit, the end of the user's command.
