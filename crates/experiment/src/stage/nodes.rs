@@ -78,12 +78,17 @@ impl Standby {
         &self.name
     }
 
+    /// Name of the server that it streams from: `primary`, `s1`.
+    pub fn upstream(&self) -> &str {
+        self.upstream.as_deref().unwrap_or(PRIMARY)
+    }
+
     /// The server, if it runs.
     pub fn server(&self) -> Option<&OwnServer> {
         self.server.as_ref()
     }
 
-    /// The relay between it and its primary, while its server runs and if the case has one: it can be cut, and counts bytes.
+    /// The relay between it and its upstream, while its server runs and if the case has one: it can be cut, and counts bytes.
     pub fn relay(&self) -> Option<&Relay> {
         self.way.as_ref().map(|way| &way.relay)
     }
@@ -310,8 +315,7 @@ impl Standbys {
                 ensure!(false, "standby `{}` has ended: {ending}; {}", node.name, node.last_words());
             }
             if Instant::now() >= end {
-                let (seconds, from) =
-                    (began.elapsed().as_secs(), node.upstream.as_deref().unwrap_or(PRIMARY));
+                let (seconds, from) = (began.elapsed().as_secs(), node.upstream());
                 let places = whereabouts::words(node, &mut session, environment);
                 let (name, said) = (&node.name, node.last_words());
                 ensure!(

@@ -147,7 +147,7 @@ fn freeze(node: &NodeAccess, kind: Option<&str>, program: &Path) -> Result<Harm>
     Ok(Harm { proof, lasting: Lasting::Stopped(frozen, thaw) })
 }
 
-/// Cuts the way between a standby and its primary.
+/// Cuts the way between a standby and its upstream.
 fn cut(stage: &Stage, node: &str) -> Result<Harm> {
     let relay = way_to(stage, node)?;
     let before = relay.swallowed_bytes();
@@ -156,7 +156,7 @@ fn cut(stage: &Stage, node: &str) -> Result<Harm> {
         relay.pass();
         bail!("the way to `{node}` was cut, and nothing came that could be swallowed");
     }
-    let proof = format!("the way to `{node}` swallows what its primary sends");
+    let proof = format!("the way to `{node}` swallows what `{}` sends", standby(stage, node)?.upstream());
     Ok(Harm { proof, lasting: Lasting::Way(node.to_string()) })
 }
 
@@ -171,16 +171,16 @@ fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration, program: &Path) 
     Ok(Harm { proof: format!("{}; {}", cut.proof, killed.proof), ..killed })
 }
 
-/// Makes the way between a standby and its primary longer by a round trip.
+/// Makes the way between a standby and its upstream longer by a round trip.
 fn slow(stage: &Stage, node: &str, added: Duration) -> Result<Harm> {
-    let before = way_to(stage, node)?.way();
+    let (before, from) = (way_to(stage, node)?.way(), standby(stage, node)?.upstream());
     let slower = OneWay { delay: before.delay + added / 2, ..before };
     change(stage, node, slower, |passed| {
         let least = passed.least.unwrap_or_default();
         ensure!(least >= slower.delay, "the way to `{node}` was made slow, and took {least:?}");
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         Ok(format!(
-            "{} bytes from the primary took {:.1} ms or more to `{node}`; the way takes {:.1} ms each way",
+            "{} bytes from `{from}` took {:.1} ms or more to `{node}`; the way takes {:.1} ms each way",
             passed.bytes,
             ms(least),
             ms(slower.delay)
@@ -188,9 +188,9 @@ fn slow(stage: &Stage, node: &str, added: Duration) -> Result<Harm> {
     })
 }
 
-/// Lets no more than so many bytes per second pass between a standby and its primary.
+/// Lets no more than so many bytes per second pass between a standby and its upstream.
 fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
-    let before = way_to(stage, node)?.way();
+    let (before, from) = (way_to(stage, node)?.way(), standby(stage, node)?.upstream());
     let rate = NonZeroU64::new(bytes_per_s).map(|rate| before.rate.map_or(rate, |own| own.min(rate)));
     change(stage, node, OneWay { rate, ..before }, |passed| {
         let seconds = passed.span.as_secs_f64();
@@ -198,14 +198,14 @@ fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
         let most = rate.map_or(f64::INFINITY, |rate| rate.get() as f64);
         ensure!(per_s <= most, "the way to `{node}` was limited, and {per_s:.0} bytes per second passed");
         Ok(format!(
-            "{} bytes from the primary took {:.1} ms to `{node}`; no more than {most:.0} pass each second",
+            "{} bytes from `{from}` took {:.1} ms to `{node}`; no more than {most:.0} pass each second",
             passed.bytes,
             seconds * 1e3
         ))
     })
 }
 
-/// Changes the way between a standby and its primary, and waits until something has come that way. It is as before where nothing shows
+/// Changes the way between a standby and its upstream, and waits until something has come that way. It is as before where nothing shows
 /// that it has changed.
 fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Result<String>) -> Result<Harm> {
     let relay = way_to(stage, node)?;
@@ -246,8 +246,12 @@ fn load(node: &NodeAccess, file: &str, outage: &OutageSpec) -> Result<Harm> {
 }
 
 fn way_to<'a>(stage: &'a Stage, node: &str) -> Result<&'a Relay> {
-    let standby = stage.standbys().iter().find(|standby| standby.name() == node);
-    standby.and_then(Standby::relay).with_context(|| format!("the way to `{node}` has no relay"))
+    standby(stage, node)?.relay().with_context(|| format!("the way to `{node}` has no relay"))
+}
+
+fn standby<'a>(stage: &'a Stage, node: &str) -> Result<&'a Standby> {
+    let found = stage.standbys().iter().find(|standby| standby.name() == node);
+    found.with_context(|| format!("there is no standby `{node}`"))
 }
 
 /// Calls the user's commands. One that failed may have done something all the same, and is undone at once.

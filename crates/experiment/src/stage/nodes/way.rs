@@ -1,4 +1,4 @@
-//! The way between a standby and its primary, if it leads through a relay.
+//! The way between a standby and its upstream, if it leads through a relay.
 
 use std::num::NonZeroU64;
 
@@ -19,11 +19,11 @@ pub(super) struct RelayedWay {
 }
 
 impl RelayedWay {
-    /// The way that a case asks for to its primary; `None`: direct.
+    /// The way that a case asks for to its upstream; `None`: direct.
     ///
     /// # Errors
     /// When its socket cannot be made.
-    pub(super) fn open(case: &Case, primary: &OwnServer, standby: &Cluster) -> Result<Option<RelayedWay>> {
+    pub(super) fn open(case: &Case, upstream: &OwnServer, standby: &Cluster) -> Result<Option<RelayedWay>> {
         if !has_relay(case) {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl RelayedWay {
         let rate = case.get(keys::topology::RATE).and_then(|rate| NonZeroU64::new(rate.bytes_per_s()));
         let one_way = OneWay::from_round_trip(round_trip.duration(), rate);
         let (socket, listener) = ServerSocket::listen(standby)?;
-        let relay = Relay::start(listener, &primary.socket_path(), one_way).context("start the relay")?;
+        let relay = Relay::start(listener, &upstream.socket_path(), one_way).context("start the relay")?;
         Ok(Some(RelayedWay { relay, socket }))
     }
 
