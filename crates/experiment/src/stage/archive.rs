@@ -43,11 +43,11 @@ impl ArchivedWal {
 
 /// A command that makes a durable copy of a segment: under another name until it is whole, never over another one, and synced with its
 /// directory. A server that was killed before it noted that a segment was archived gives it again: one that is there and equal is archived
-/// (PostgreSQL documentation, continuous archiving).
+/// (PostgreSQL documentation, continuous archiving). It takes coreutils alone, which `cmp` is not of.
 fn copy_to(directory: &Path) -> String {
     let directory = quoted(directory);
     format!(
-        "if test -f {directory}/%f; then cmp -s %p {directory}/%f; \
+        "if test -f {directory}/%f; then given=$(sha256sum < %p) && kept=$(sha256sum < {directory}/%f) && test \"$given\" = \"$kept\"; \
          else dd if=%p of={directory}/%f.part bs=1048576 conv=fsync status=none && mv {directory}/%f.part {directory}/%f; fi && \
          sync {directory}"
     )
@@ -61,9 +61,25 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
     use std::process::Command;
 
     use super::*;
+
+    /// A directory of programs that has no others than the command may use.
+    fn coreutils(place: &Path) -> PathBuf {
+        let programs = place.join("bin");
+        fs::create_dir(&programs).unwrap();
+        for name in ["dd", "mv", "sha256sum", "sync"] {
+            let found = ["/usr/bin", "/bin"]
+                .map(|dir| Path::new(dir).join(name))
+                .into_iter()
+                .find(|path| path.exists());
+            symlink(found.unwrap(), programs.join(name)).unwrap();
+        }
+        programs
+    }
 
     #[test]
     fn a_segment_is_archived_once_and_never_over_another_one() {
@@ -71,11 +87,13 @@ mod tests {
         let directory = place.path().join("it's 100%");
         fs::create_dir(&directory).unwrap();
         let segment = place.path().join("segment");
+        let programs = coreutils(place.path());
         let is_archived = |text: &str| {
             fs::write(&segment, text).unwrap();
             let command = copy_to(&directory).replace("%p", &segment.display().to_string());
             let command = command.replace("%f", "1").replace("%%", "%");
-            let status = Command::new("sh").args(["-c", &command]).status().unwrap();
+            let status =
+                Command::new("/bin/sh").args(["-c", &command]).env("PATH", &programs).status().unwrap();
             (status.success(), fs::read_to_string(directory.join("1")).unwrap())
         };
         // What a copy that was cut off has left.
@@ -83,6 +101,8 @@ mod tests {
         assert_eq!(is_archived("whole"), (true, "whole".to_string()));
         assert_eq!(is_archived("whole"), (true, "whole".to_string()), "given again after a kill");
         assert_eq!(is_archived("other"), (false, "whole".to_string()));
+        fs::write(directory.join("1"), "").unwrap();
+        assert_eq!(is_archived("whole"), (false, String::new()), "an empty one is not over-written either");
         assert!(!directory.join("1.part").exists());
     }
 
