@@ -37,7 +37,13 @@ pub(super) fn check_use(cases: &[Case], problems: &mut Problems) {
     }
     let is_given = |case: &Case| {
         let (delay, rate) = (keys::topology::DELAY, keys::topology::RATE);
-        let names = [(case.get(delay).is_some(), delay.name), (case.get(rate).is_some(), rate.name)];
+        let (from, settings) = (keys::topology::FROM, keys::topology::STANDBY_SETTINGS);
+        let names = [
+            (case.get(delay).is_some(), delay.name),
+            (case.get(rate).is_some(), rate.name),
+            (!case.get(from).is_empty(), from.name),
+            (!case.get(settings).is_empty(), settings.name),
+        ];
         names.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
     };
     if let Some(name) = cases.iter().find_map(is_given) {
@@ -232,6 +238,21 @@ mod tests {
             let found = refusal(&format!("standbys = 2\n{from}"));
             assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{from}: {found}");
         }
+    }
+
+    #[test]
+    fn keys_about_standbys_that_no_case_has_are_refused() {
+        let setting = "standby_settings.hot_standby_feedback = \"on\"";
+        for (key, text) in [
+            ("topology.delay", "delay = \"5ms\""),
+            ("topology.rate", "rate = \"1MB/s\""),
+            ("topology.from", "from.s2 = \"s1\""),
+            ("topology.standby_settings", setting),
+        ] {
+            let found = refusal(text);
+            assert!(found.contains(&format!("{key}: no case has a standby")), "{text}: {found}");
+        }
+        assert_eq!(refusal(&format!("standbys = [0, 1]\n{setting}")), "", "one case has one");
     }
 
     #[test]

@@ -29,6 +29,7 @@ const NEEDS: &[(&str, &str, &str)] = &[
     ),
     (keys::topology::SYNCHRONOUS.name, r#"["none", "any 1"]"#, "topology.standbys = 2"),
     ("topology.standby_settings.NAME", r#"["on", "off"]"#, "topology.standbys = 1"),
+    ("topology.from.NAME", r#"["primary", "s1"]"#, "topology.standbys = 2"),
     (keys::topology::SLOTS.name, "", "topology.standbys = 1"),
     (keys::topology::DELAY.name, r#"["0ms", "10ms"]"#, "topology.standbys = 1"),
     (keys::topology::RATE.name, r#"["1MB/s", "10MB/s"]"#, "topology.standbys = 1"),
@@ -135,6 +136,7 @@ fn every_factor_is_in_the_plan_its_file_the_terminal_and_csv() {
         let needs = NEEDS.iter().find(|(known, ..)| *known == key);
         let (_, given, rest) = needs.copied().unwrap_or_default();
         let named = key.replace("NAME", if key.starts_with("server") { "jit" } else { "NAME" });
+        let named = if key.starts_with("topology.from") { "topology.from.s2".to_string() } else { named };
         let named = if key.starts_with("factors") { "factors.name".to_string() } else { named };
         let factor = match given {
             _ if key == keys::TARGET => String::new(),
