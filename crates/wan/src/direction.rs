@@ -169,13 +169,14 @@ impl<'a> DirectionThread<'a> {
             Err(_) => 0,
         };
         self.has_ended = n == 0;
-        let position = self.switch.held();
+        let mut position = self.switch.held();
         if position.is_cut() {
             self.switch.count_swallowed(n as u64);
             self.connection.lose();
         } else {
             self.line.set_way(position.way());
             self.line.push(&buffer[..n], Instant::now(), position.n_turns());
+            position.is_busy(self.towards, self.line.busy());
         }
     }
 }

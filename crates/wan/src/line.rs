@@ -87,16 +87,29 @@ pub(crate) struct DelayLine {
     held_bytes: u64,
     /// When the last piece has left; the next one leaves after it.
     free_at: Option<Instant>,
+    /// Since when one piece has followed another, each of which the rate held up behind the one before.
+    busy_since: Option<Instant>,
 }
 
 impl DelayLine {
     pub(crate) fn new(way: OneWay) -> DelayLine {
-        DelayLine { way, pieces: VecDeque::new(), held_bytes: 0, free_at: None }
+        DelayLine { way, pieces: VecDeque::new(), held_bytes: 0, free_at: None, busy_since: None }
     }
 
     /// Changes the way of what follows.
     pub(crate) fn set_way(&mut self, way: OneWay) {
+        if self.way.rate != way.rate {
+            self.busy_since = None;
+        }
         self.way = way;
+    }
+
+    /// How long the rate has made one piece wait for another without a pause, with the one that was pushed last.
+    pub(crate) fn busy(&self) -> Duration {
+        match (self.way.rate, self.free_at, self.busy_since) {
+            (Some(_), Some(free_at), Some(since)) => free_at - since,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Most bytes that the next piece may have; 0 while the line is full.
@@ -113,6 +126,8 @@ impl DelayLine {
     /// Takes what was received now; nothing stands for the end.
     pub(crate) fn push(&mut self, bytes: &[u8], now: Instant, n_turns: u64) {
         let leaves = self.free_at.map_or(now, |free_at| free_at.max(now));
+        let is_held_up = leaves > now;
+        self.busy_since = if is_held_up { self.busy_since.or(Some(now)) } else { Some(now) };
         let free_at = leaves + self.way.taken(bytes.len() as u64);
         self.free_at = Some(free_at);
         self.held_bytes += bytes.len() as u64 + PIECE_OVERHEAD_BYTES;
@@ -170,6 +185,29 @@ mod tests {
         limited.push(&[], ms(1), 0);
         limited.push(&[0; 100], ms(100), 0);
         assert_eq!(dues(&limited), [ms(15), ms(25), ms(25), ms(106)]);
+    }
+
+    #[test]
+    fn a_way_is_busy_while_pieces_wait_for_those_before_them() {
+        let begin = Instant::now();
+        let ms = |ms| begin + Duration::from_millis(ms);
+        // 1,000 bytes take 10 ms.
+        let mut limited = line(5, 100_000);
+        let mut busy = |bytes: usize, at: u64| {
+            limited.push(&vec![0; bytes], ms(at), 0);
+            limited.busy().as_millis()
+        };
+        assert_eq!([busy(1000, 0), busy(1000, 1), busy(500, 19)], [10, 20, 25]);
+        assert_eq!([busy(1000, 25), busy(1000, 100)], [10, 10], "after a pause");
+
+        let mut changed = line(0, 100_000);
+        changed.push(&[0; 1000], begin, 0);
+        changed.set_way(OneWay { delay: Duration::ZERO, rate: NonZeroU64::new(200_000) });
+        changed.push(&[0; 1000], ms(1), 0);
+        assert_eq!(changed.busy().as_millis(), 14, "with what was on the way of the former rate");
+        changed.set_way(OneWay::default());
+        changed.push(&[0; 1000], ms(2), 0);
+        assert_eq!(changed.busy(), Duration::ZERO, "nothing is held up without a rate");
     }
 
     #[test]

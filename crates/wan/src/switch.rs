@@ -35,6 +35,8 @@ pub struct Passed {
     pub least: Option<Duration>,
     /// Time from the first that was received until the last was sent.
     pub span: Duration,
+    /// The longest time for which the rate of the way made one piece wait for another without a pause: as much came as may pass.
+    pub busy: Duration,
     first: Option<Instant>,
 }
 
@@ -73,6 +75,13 @@ impl Position {
         passed.bytes += bytes;
         passed.least = Some(passed.least.map_or(took, |least| least.min(took)));
         passed.span = now - *passed.first.get_or_insert(piece.received);
+    }
+
+    /// Notes how long the rate has held up what was received.
+    pub(crate) fn is_busy(&mut self, towards: Towards, busy: Duration) {
+        if matches!(towards, Towards::Near) {
+            self.passed.busy = self.passed.busy.max(busy);
+        }
     }
 
     /// Turns it if it is not yet there.

@@ -19,7 +19,7 @@ use server::OwnPooler;
 use wire::conninfo::TargetSessionAttrs;
 use wire::{Conninfo, Session};
 
-use self::harm::Harm;
+use self::harm::{Harm, Seen};
 use crate::run::hooks::Occasion;
 use crate::site::clock::unix_now;
 use crate::stage::Stage;
@@ -202,13 +202,18 @@ impl Injection<'_> {
             Some(lasts_s) => drop(self.wait_until(began + (lasts_s * SECOND_NS) as u64)),
             None => drop(self.wait_until(u64::MAX)),
         }
-        let mut seen = None;
+        let mut seen = Seen::Nothing;
         let undone = step(record, UNDO.to_string(), || {
             seen = harm.undo(&self.outage.undo, self.stage, &self.occasion)?;
             Ok(())
         });
-        if let (Some(proof), Some(seen)) = (&mut record.proof, seen) {
-            *proof = format!("{proof}; {seen}");
+        match seen {
+            Seen::Nothing => {}
+            Seen::More(seen) => record.proof = record.proof.take().map(|proof| format!("{proof}; {seen}")),
+            Seen::NoEffect(why) => {
+                record.proof = None;
+                bail!(why);
+            }
         }
         undone
     }

@@ -151,8 +151,12 @@ fn a_way_is_changed_while_bytes_pass_and_what_passes_is_counted() {
     assert!((Duration::from_millis(100)..Duration::from_secs(5)).contains(&slow), "{slow:?}");
 
     relay.set_way(OneWay::from_round_trip(Duration::ZERO, NonZeroU64::new(1_000_000)));
-    let Passed { bytes, span, .. } = passes(200_000);
+    let Passed { bytes, span, busy, .. } = passes(200_000);
     assert!(span >= Duration::from_millis(199), "{bytes} in {span:?}");
+    assert!(busy >= Duration::from_millis(10), "{busy:?}: the rate held up what was sent");
+    relay.set_way(OneWay::from_round_trip(Duration::ZERO, NonZeroU64::new(2_000_000)));
+    let busy = passes(1000).busy;
+    assert!(busy <= Duration::from_millis(1), "{busy:?}: less came than may pass");
     relay.set_way(OneWay::default());
     assert!(passes(100).least.unwrap() < slow);
 }

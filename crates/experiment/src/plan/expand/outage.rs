@@ -78,8 +78,13 @@ pub(super) fn prepare(workload: &mut WorkloadSpec) {
 /// Says why `case` cannot have its outage.
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     let Some(outage) = &case.outage else { return };
-    let all =
-        [of_load(case, outage), of_nodes(case, outage), of_steps(case, outage), of_commands(case, outage)];
+    let all = [
+        of_load(case, outage),
+        of_nodes(case, outage),
+        of_rate(case, outage),
+        of_steps(case, outage),
+        of_commands(case, outage),
+    ];
     for problem in all.into_iter().flatten() {
         problems.say(format!("{} \"{}\": {problem}", keys::OUTAGE, outage.name));
     }
@@ -149,6 +154,16 @@ fn of_nodes(case: &Case, outage: &OutageSpec) -> Option<String> {
     let of_standby = fault.is_of_way() || matches!(fault, Fault::KillStandby(_));
     let is_of_standby = of_standby && fault.node() == Some(PRIMARY);
     is_of_standby.then(|| "it is for a standby: s1, s2, …".to_string())
+}
+
+/// Why a lower rate changes nothing.
+fn of_rate(case: &Case, outage: &OutageSpec) -> Option<String> {
+    let Fault::Throttle { rate, .. } = &outage.fault else { return None };
+    let of_way = case.get(keys::topology::RATE).filter(|of_way| of_way <= rate)?;
+    let key = keys::topology::RATE;
+    Some(format!(
+        "{key} = \"{of_way}\" lets no more pass anyway, so that it limits nothing; give a lower rate, or raise {key}"
+    ))
 }
 
 /// Why clients are not led to a standby that takes over.

@@ -22,6 +22,9 @@ use crate::stage::{Stage, Standby};
 const STOPPED_MAX: Duration = Duration::from_secs(5);
 /// How long it may take until something is sent on a way: a walsender says something each 10 s at least.
 const SWALLOWED_MAX: Duration = Duration::from_secs(15);
+/// How long a rate must have held up what came, one piece after another, to have limited anything: as long as two of the relay's pieces
+/// take. Our convention.
+const LIMITED_MIN: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A fault that was done.
@@ -43,6 +46,8 @@ enum Lasting {
     Way(String),
     /// The way to this standby, which was another one before.
     Changed(String, OneWay),
+    /// The same of a way with a lower rate, which nothing need have reached.
+    Throttled(String, OneWay),
     /// SQL that a session runs.
     Script(RunningScript),
     /// What the user's command has done.
@@ -89,28 +94,61 @@ impl Harm {
     ///
     /// # Errors
     /// When that command fails, or the standby is gone.
-    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<Option<String>> {
+    pub(super) fn undo(self, words: &[String], stage: &Stage, occasion: &Occasion) -> Result<Seen> {
         match self.lasting {
-            Lasting::Nothing | Lasting::Killed { .. } => Ok(None),
+            Lasting::Nothing | Lasting::Killed { .. } => Ok(Seen::Nothing),
             Lasting::Stopped(frozen, thaw) => {
                 drop(frozen);
                 drop(thaw);
-                Ok(None)
+                Ok(Seen::Nothing)
             }
             Lasting::Way(node) => {
                 way_to(stage, &node)?.pass();
-                Ok(None)
+                Ok(Seen::Nothing)
             }
             Lasting::Changed(node, before) => {
-                let relay = way_to(stage, &node)?;
-                let Passed { bytes, span, .. } = relay.passed();
-                relay.set_way(before);
-                Ok(Some(format!("{bytes} bytes in {:.3} s until it was undone", span.as_secs_f64())))
+                Ok(Seen::More(passed_words(change_back(way_to(stage, &node)?, before))))
             }
-            Lasting::Script(script) => script.end().map(Some),
-            Lasting::Command => undo_command(words, occasion).map(|()| None),
+            Lasting::Throttled(node, before) => {
+                let relay = way_to(stage, &node)?;
+                let rate = relay.way().rate;
+                let passed = change_back(relay, before);
+                Ok(seen_of_rate(passed_words(passed), passed.busy, rate))
+            }
+            Lasting::Script(script) => script.end().map(Seen::More),
+            Lasting::Command => undo_command(words, occasion).map(|()| Seen::Nothing),
         }
     }
+}
+
+/// What was seen of a fault until it was undone.
+#[derive(Debug, PartialEq)]
+pub(super) enum Seen {
+    /// Nothing more than its proof.
+    Nothing,
+    /// More, in words.
+    More(String),
+    /// That it changed nothing: its proof is none.
+    NoEffect(String),
+}
+
+fn change_back(relay: &Relay, before: OneWay) -> Passed {
+    let passed = relay.passed();
+    relay.set_way(before);
+    passed
+}
+
+fn passed_words(passed: Passed) -> String {
+    format!("{} bytes in {:.3} s until it was undone", passed.bytes, passed.span.as_secs_f64())
+}
+
+/// Whether as much came as a rate lets pass, for so long without a pause: the rate limits nothing else.
+fn seen_of_rate(words: String, busy: Duration, rate: Option<NonZeroU64>) -> Seen {
+    if busy >= LIMITED_MIN {
+        return Seen::More(words);
+    }
+    let most = rate.map_or(0, NonZeroU64::get);
+    Seen::NoEffect(format!("it limited nothing: {words}, never as many as {most} per second"))
 }
 
 fn kill(node: &mut NodeAccess, program: &Path) -> Result<Harm> {
@@ -175,7 +213,7 @@ fn cut_and_kill(stage: &mut Stage, node: &str, after: Duration, program: &Path) 
 fn slow(stage: &Stage, node: &str, added: Duration) -> Result<Harm> {
     let (before, from) = (way_to(stage, node)?.way(), standby(stage, node)?.upstream());
     let slower = OneWay { delay: before.delay + added / 2, ..before };
-    change(stage, node, slower, |passed| {
+    change(stage, node, slower, Lasting::Changed, |passed| {
         let least = passed.least.unwrap_or_default();
         ensure!(least >= slower.delay, "the way to `{node}` was made slow, and took {least:?}");
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -192,7 +230,7 @@ fn slow(stage: &Stage, node: &str, added: Duration) -> Result<Harm> {
 fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
     let (before, from) = (way_to(stage, node)?.way(), standby(stage, node)?.upstream());
     let rate = NonZeroU64::new(bytes_per_s).map(|rate| before.rate.map_or(rate, |own| own.min(rate)));
-    change(stage, node, OneWay { rate, ..before }, |passed| {
+    change(stage, node, OneWay { rate, ..before }, Lasting::Throttled, |passed| {
         let seconds = passed.span.as_secs_f64();
         let per_s = passed.bytes as f64 / seconds;
         let most = rate.map_or(f64::INFINITY, |rate| rate.get() as f64);
@@ -207,7 +245,13 @@ fn throttle(stage: &Stage, node: &str, bytes_per_s: u64) -> Result<Harm> {
 
 /// Changes the way between a standby and its upstream, and waits until something has come that way. It is as before where nothing shows
 /// that it has changed.
-fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Result<String>) -> Result<Harm> {
+fn change(
+    stage: &Stage,
+    node: &str,
+    way: OneWay,
+    lasting: fn(String, OneWay) -> Lasting,
+    proof: impl Fn(Passed) -> Result<String>,
+) -> Result<Harm> {
     let relay = way_to(stage, node)?;
     let before = relay.way();
     relay.set_way(way);
@@ -217,7 +261,7 @@ fn change(stage: &Stage, node: &str, way: OneWay, proof: impl Fn(Passed) -> Resu
         Err(anyhow!("the way to `{node}` was changed, and nothing came that could show it"))
     };
     match proved {
-        Ok(proof) => Ok(Harm { proof, lasting: Lasting::Changed(node.to_string(), before) }),
+        Ok(proof) => Ok(Harm { proof, lasting: lasting(node.to_string(), before) }),
         Err(error) => {
             relay.set_way(before);
             Err(error)
@@ -281,4 +325,20 @@ fn seen(outage: &OutageSpec, occasion: &Occasion) -> Result<String> {
     }
     occasion.order("check", &outage.check).context("nothing shows that it happened")?;
     Ok("the command of check ended without an error".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_nothing_reached_is_no_fault() {
+        let seen = |busy_ms: u64| {
+            let busy = Duration::from_millis(busy_ms);
+            seen_of_rate("700 bytes in 2 s".to_string(), busy, NonZeroU64::new(1_000_000))
+        };
+        assert_eq!(seen(10), Seen::More("700 bytes in 2 s".to_string()));
+        let none = "it limited nothing: 700 bytes in 2 s, never as many as 1000000 per second";
+        assert_eq!(seen(9), Seen::NoEffect(none.to_string()));
+    }
 }
