@@ -176,6 +176,7 @@ pub const CATALOGUE: &[Rule] = &[
     capacity::TARGET_NOT_LIMITING,
     capacity::CAPACITY_UNSURE,
     server::outage::OUTAGE_NOT_PROVED,
+    server::outage::OUTAGE_STEP_FAILED,
     server::outage::LOST_IN_SPITE_OF_SYNC,
     server::outage::COMMITS_LOST,
     server::outage::TWO_PRIMARIES,

@@ -27,7 +27,13 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .chain(["not-interleaved", "took-turns", "turns-weigh", "too-few-rounds", "runs-repeated"])
         .chain(["target-unreachable", "target-not-limiting", "capacity-unsure"])
         .chain(["not-synchronous", "standby-falls-behind", "same-machine", "stale-reads"])
-        .chain(["outage-not-proved", "commits-lost", "lost-in-spite-of-sync", "two-primaries"])
+        .chain([
+            "outage-not-proved",
+            "outage-step-failed",
+            "commits-lost",
+            "lost-in-spite-of-sync",
+            "two-primaries",
+        ])
         .chain(["outage-outlasts-load", "service-not-lost", "loss-unknown"])
         .collect();
     let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();

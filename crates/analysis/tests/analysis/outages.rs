@@ -10,7 +10,7 @@ use model::load::Pace;
 use model::load::execution::{Execution, ExecutionEnd};
 use model::run::RunData;
 use model::run::server::node::NodeRecord;
-use model::run::server::outage::{LedgerRecord, OutageRecord, OutageStep};
+use model::run::server::outage::{LedgerRecord, OutageRecord, OutageStep, READ_COMMITS};
 use model::telemetry::event::EventKind;
 
 use crate::comparison::{compare_cases, pairs, setting};
@@ -285,6 +285,40 @@ fn a_fault_that_nothing_proves_voids_the_run() {
     );
     let run = run_with(silent, |data| data.record.outage = None);
     assert!(run.findings.iter().any(|finding| finding.id == "outage-not-proved"));
+}
+
+#[test]
+fn a_step_that_fails_after_the_proof_is_a_doubt() {
+    let run = run_with(silent, |data| {
+        let outage = data.record.outage.as_mut().unwrap();
+        let failed = |what: &str, error: &str| OutageStep {
+            what: what.to_string(),
+            error: Some(format!("{what}: {error}")),
+            ..OutageStep::default()
+        };
+        outage.problem = Some("promote s1: it is no standby".to_string());
+        outage.steps = vec![
+            failed("promote s1", "it is no standby"),
+            failed("undo", "exit code 1"),
+            failed(READ_COMMITS, "it does not start"),
+        ];
+    });
+    let found = run.findings.iter().find(|finding| finding.id == "outage-step-failed").unwrap();
+    assert_eq!((found.severity, run.counts()), (Severity::Doubt, true));
+    assert_eq!(found.evidence, "kill-primary: promote s1: it is no standby; undo: exit code 1");
+
+    // Without a proof, or a problem, it is another finding, or none.
+    let ids = |change: fn(&mut OutageRecord)| {
+        let run = run_with(silent, |data| change(data.record.outage.as_mut().unwrap()));
+        run.findings
+            .iter()
+            .filter(|finding| finding.id.starts_with("outage-"))
+            .map(|finding| finding.id)
+            .collect()
+    };
+    let none: Vec<&str> = ids(|_| {});
+    let unproved: Vec<&str> = ids(|outage| (outage.proof, outage.problem) = (None, Some("x".to_string())));
+    assert_eq!((none, unproved), (vec![], vec!["outage-not-proved"]));
 }
 
 /// The way to the standby was cut for so many seconds before the primary was killed.

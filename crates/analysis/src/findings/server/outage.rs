@@ -5,9 +5,10 @@ use model::experiment::topology::n_waited_for;
 use model::experiment::topology::outage::{Fault, PRIMARY};
 use model::run::RunRecord;
 use model::run::server::node::is_waited_for;
+use model::run::server::outage::READ_COMMITS;
 
 use crate::finding::{Finding, Severity};
-use crate::findings::format::{figure, percent, plural};
+use crate::findings::format::{excerpt, figure, percent, plural};
 use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::run::settings::{server_as_sessions_have_it, set_by_scripts};
 use crate::summary::{CommitCounts, OutageSummary};
@@ -45,6 +46,33 @@ fn outage_not_proved(context: &RunContext) -> Option<Finding> {
         },
     };
     Some(OUTAGE_NOT_PROVED.finds(Severity::Void, format!("{fault}: {why}")))
+}
+
+pub(in crate::findings) const OUTAGE_STEP_FAILED: Rule = Rule {
+    id: "outage-step-failed",
+    title: "A step of the outage failed",
+    severity: "Doubt when the fault was proved, and a step that follows it (a promotion, a restart, what undoes it) failed",
+    source: "design: an outage is the fault and what follows it; with a step that failed, it is another one than was asked for",
+    advice: "Read the step below outage in run.json, and the log of its server, and repeat the run.",
+    evidence: "The record of the outage: problem, and the errors of its steps.",
+    why: "What is measured after that step is the length and the loss of an outage that nobody asked for.",
+    tested: ON_RECORDS,
+    check: RuleCheck::Run(outage_step_failed),
+};
+
+fn outage_step_failed(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let outage = record.outage.as_ref().filter(|outage| outage.proof.is_some())?;
+    // Of a run that was cut short, another finding says so.
+    if record.state != RunState::Completed {
+        return None;
+    }
+    let problem = outage.problem.as_ref()?;
+    // Where two steps failed, the first one is the problem.
+    let more = outage.steps.iter().filter(|step| step.what != READ_COMMITS);
+    let more = more.filter_map(|step| step.error.as_ref()).filter(|error| *error != problem);
+    let all: Vec<String> = std::iter::once(problem).chain(more).map(|error| excerpt(error)).collect();
+    Some(OUTAGE_STEP_FAILED.finds(Severity::Doubt, format!("{}: {}", outage.fault, all.join("; "))))
 }
 
 pub(in crate::findings) const COMMITS_LOST: Rule = Rule {

@@ -19,7 +19,7 @@ pub struct OutageRecord {
     /// What shows that it happened; `None` if nothing does, and then the run does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
-    /// Why it could not be done, or not be proved.
+    /// Why it could not be done, or not be proved; with a proof, what failed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// What was done about it, in order: `promote s1`, `restart`, `undo`.
