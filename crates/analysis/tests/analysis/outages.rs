@@ -1,10 +1,13 @@
 //! Outages with known truths: transactions at 200 per second, of which some are answered late, with errors, or never.
 
+use std::collections::BTreeMap;
+
 use analysis::comparison::FamilyVerdict;
 use analysis::finding::Severity;
 use analysis::study;
 use analysis::summary::{OutageSummary, RunSummary};
-use model::experiment::case::OnLostConnection;
+use model::experiment::case::{OnLostConnection, ServerSource};
+use model::experiment::keys;
 use model::experiment::topology::outage::{Fault, OutageSpec, Then};
 use model::load::Pace;
 use model::load::execution::{Execution, ExecutionEnd};
@@ -407,6 +410,36 @@ fn ghosts_and_two_primaries_are_reported_as_the_servers_have_them() {
     let found = unread.findings.iter().find(|finding| finding.id == "two-primaries").unwrap();
     assert_eq!(found.severity, Severity::Note);
     assert!(found.evidence.ends_with("is unknown: it does not start"), "{}", found.evidence);
+}
+
+#[test]
+fn what_a_command_did_to_other_servers_is_unknown() {
+    let of = |source: ServerSource, n_standbys: u32| {
+        run_with(silent, |data| {
+            let case = &mut data.record.case;
+            case.outage.as_mut().unwrap().fault = Fault::Hook;
+            case.server.source = source;
+            case.set(keys::topology::STANDBYS, n_standbys);
+            let outage = data.record.outage.as_mut().unwrap();
+            // The server that answers after it is read, whichever it is.
+            (outage.survivor, outage.ready_unix_ns) = (None, None);
+            outage.ledgers.remove(0);
+        })
+    };
+    let unknown = |run: &RunSummary| {
+        let counted = run.outage.as_ref().unwrap().commits.counted.unwrap();
+        let found = run.findings.iter().find(|finding| finding.id == "two-primaries");
+        assert_eq!(
+            counted.of_two_primaries.is_none(),
+            found.is_some_and(|found| found.severity == Severity::Note)
+        );
+        counted.of_two_primaries.is_none()
+    };
+    let url = ServerSource::Url(BTreeMap::from([("host".to_string(), "a,b".to_string())]));
+    assert!(unknown(&of(url, 0)));
+    let own = quiet::run(1).record.case.server.source;
+    assert!(unknown(&of(own.clone(), 1)));
+    assert!(!unknown(&of(own, 0)), "there is no other server");
 }
 
 #[test]

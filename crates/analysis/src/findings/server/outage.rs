@@ -181,7 +181,7 @@ pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
     id: "two-primaries",
     title: "Two servers took commits at a time",
     severity: "Doubt for any commit that a server acknowledged after another had taken over, and that is there alone; Note if the former \
-               primary could not be read",
+               primary could not be read, or if a command of yours may have led to another one",
     source: "PostgreSQL documentation, failover: the old primary must be kept from being one (STONITH)",
     advice: "Fence the old primary before another is promoted: what it acknowledged since is lost with it.",
     evidence: "Tokens on each server, and when their commits were acknowledged.",
@@ -193,9 +193,15 @@ pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
 fn two_primaries(context: &RunContext) -> Option<Finding> {
     let Some(n) = counted(context)?.of_two_primaries else {
         let outage = context.data.record.outage.as_ref()?;
-        let why = outage.former_unavailable.as_deref().unwrap_or("nobody has read it");
-        let evidence =
-            format!("what the former primary acknowledged after another had taken over is unknown: {why}");
+        let evidence = match outage.survivor {
+            Some(_) => {
+                let why = outage.former_unavailable.as_deref().unwrap_or("nobody has read it");
+                format!("what the former primary acknowledged after another had taken over is unknown: {why}")
+            }
+            None => "whether the command made another server the primary is unknown, and so is what the former one acknowledged then: \
+                     one server was read"
+                .to_string(),
+        };
         return Some(TWO_PRIMARIES.finds(Severity::Note, evidence));
     };
     let evidence = format!("{} by a server after another had taken over", plural(n, "acknowledged commit"));

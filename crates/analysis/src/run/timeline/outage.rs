@@ -70,7 +70,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<OutageSummary> {
         lost_service_s: if offered_per_s > 0.0 { lost.n_not_served as f64 / offered_per_s } else { 0.0 },
         gap: schedule.longest_gap(span.end),
         parts: parts(outage, &schedule, ready_s, after),
-        commits: commits::of_record(outage, at_s),
+        commits: commits::of_record(record, outage, at_s),
         after_effects: if span.end.is_at_least {
             None
         } else {

@@ -111,7 +111,8 @@ pub struct CommitCounts {
     pub unknown_present: u64,
     /// Of those whose end nobody knows: absent.
     pub unknown_absent: u64,
-    /// Acknowledged by a server after another had taken over, and present there alone; unknown if the former primary was not read.
+    /// Acknowledged by a server after another had taken over, and present there alone; unknown if the former primary was not read,
+    /// or if a command of the user's may have made another server the primary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_two_primaries: Option<u64>,
 }
