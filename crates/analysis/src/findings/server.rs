@@ -36,7 +36,7 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
     title: "Clients lost their connection or were aborted",
     severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did, and for those that do not come back from \
-               an outage",
+               an outage (of those that ended before it, or when service was back, Void)",
     source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
@@ -48,26 +48,7 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
 fn connection_lost(context: &RunContext) -> Option<Finding> {
     let lost = lost_outside_of_outages(context);
     let is_void = lost.as_ref().is_some_and(|finding| finding.severity == Severity::Void);
-    if is_void { lost } else { not_back(context).or(lost) }
-}
-
-/// Clients of a run with an outage that ended before the load did, so that no connection came back: those of the time before the fault are
-/// all there, unless one ended before it.
-fn not_back(context: &RunContext) -> Option<Finding> {
-    let outage = context.summary.outage.as_ref()?;
-    let n = context.data.record.done.as_ref().map_or(0, |done| done.clients_lost);
-    if n == 0 {
-        return None;
-    }
-    let ended = events(context, EventKind::ClientAborted);
-    let first = ended.filter_map(|event| Some((context.line.place(event.t_unix_ns)?, event))).next();
-    let is_before = first.is_some_and(|(t_s, _)| t_s < outage.at_s);
-    let first = first
-        .map_or(String::new(), |(t_s, event)| format!(", the first at {t_s:.0} s: {}", excerpt(&event.text)));
-    let all = plural(context.data.record.case.workload.n_clients, "client");
-    let evidence = format!("{n} of {all} ended, and did not come back{first}");
-    let severity = if is_before { Severity::Void } else { Severity::Doubt };
-    Some(CONNECTION_LOST.finds(severity, evidence))
+    if is_void { lost } else { outage::clients_not_back(context).or(lost) }
 }
 
 fn lost_outside_of_outages(context: &RunContext) -> Option<Finding> {

@@ -246,6 +246,22 @@ fn clients_that_do_not_come_back_are_counted() {
     };
     check(12.0, Severity::Doubt);
     check(7.0, Severity::Void);
+    // Service was back at 13 s, and had settled at 18 s.
+    check(17.0, Severity::Doubt);
+    check(25.0, Severity::Void);
+
+    let both = run_with(silent, |data| {
+        data.record.done.as_mut().unwrap().clients_lost = 2;
+        data.events.push(event(12.0, EventKind::ClientAborted, "read-only transaction"));
+        data.events.push(event(25.0, EventKind::ClientAborted, "disk full"));
+    });
+    let found = both.findings.iter().find(|finding| finding.id == "connection-lost").unwrap();
+    assert_eq!((found.severity, both.counts()), (Severity::Void, false));
+    assert!(
+        found.evidence.ends_with("read-only transaction, one when service was back, at 25 s: disk full"),
+        "{}",
+        found.evidence
+    );
 }
 
 #[test]

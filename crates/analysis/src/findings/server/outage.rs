@@ -6,7 +6,9 @@ use model::experiment::topology::outage::{Fault, PRIMARY};
 use model::run::RunRecord;
 use model::run::server::node::is_waited_for;
 use model::run::server::outage::READ_COMMITS;
+use model::telemetry::event::{Event, EventKind};
 
+use super::{CONNECTION_LOST, events};
 use crate::finding::{Finding, Severity};
 use crate::findings::format::{excerpt, figure, percent, plural};
 use crate::findings::{ON_RECORDS, Rule, RuleCheck, RunContext};
@@ -250,6 +252,30 @@ fn service_not_lost(context: &RunContext) -> Option<Finding> {
         outage.limit_ns as f64 / 1e6
     );
     Some(SERVICE_NOT_LOST.finds(Severity::Note, evidence))
+}
+
+/// Clients of a run with an outage that ended before the load did, so that no connection came back. That is what the outage did, unless one
+/// ended before the fault or when service was back.
+pub(super) fn clients_not_back(context: &RunContext) -> Option<Finding> {
+    context.summary.outage.as_ref()?;
+    let n = context.data.record.done.as_ref().map_or(0, |done| done.clients_lost);
+    if n == 0 {
+        return None;
+    }
+    let ended = events(context, EventKind::ClientAborted);
+    let ended: Vec<(f64, &Event)> =
+        ended.filter_map(|event| Some((context.line.place(event.t_unix_ns)?, event))).collect();
+    let outside = ended.iter().find(|(t_s, _)| !context.is_in_outage(*t_s));
+    let later = outside.filter(|one| ended.first().is_some_and(|first| first.0 < one.0));
+
+    let ranked = ended.first().into_iter().chain(later).zip(["the first", "one when service was back,"]);
+    let said: String = ranked
+        .map(|((t_s, event), rank)| format!(", {rank} at {t_s:.0} s: {}", excerpt(&event.text)))
+        .collect();
+    let all = plural(context.data.record.case.workload.n_clients, "client");
+    let evidence = format!("{n} of {all} ended, and did not come back{said}");
+    let severity = if outside.is_some() { Severity::Void } else { Severity::Doubt };
+    Some(CONNECTION_LOST.finds(severity, evidence))
 }
 
 fn proved<'a>(context: &'a RunContext) -> Option<&'a OutageSummary> {
