@@ -215,10 +215,11 @@ fn sql_that_gets_in_the_way_of_replay_is_cancelled_and_its_conflict_is_counted()
         "begin isolation level repeatable read;\nselect count(*) from pgbench_branches;\nselect pg_sleep(60);\n",
     );
     place.write("sleep.sql", "select 1;\nselect pg_sleep(60);\nselect 2;\n");
+    place.write("wrong.sql", "select pg_sleep(1);\nselect 1 / 0;\n");
     let file = file(
         &place,
         "[topology]\nstandbys = 1\nstandby_settings.max_standby_streaming_delay = \"500ms\"\n[[outage]]\n\
-         do = [\"load s1 report.sql\", \"load primary sleep.sql\"]\nat = \"1s\"\nfor = \"3s\"\n",
+         do = [\"load s1 report.sql\", \"load primary sleep.sql\", \"load primary wrong.sql\"]\nat = \"1s\"\nfor = \"3s\"\n",
     );
     let ended = place.run(&["run", &file, "-o", "out"]);
     assert!(ended.code().is_some_and(|code| code < 2), "{}", ended.stderr);
@@ -239,6 +240,12 @@ fn sql_that_gets_in_the_way_of_replay_is_cancelled_and_its_conflict_is_counted()
         of_primary.split("`sleep.sql` was cancelled after ").nth(1).and_then(|rest| rest.split(' ').next());
     let lasted_s: f64 = lasted.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{of_primary}"));
     assert!((2.5..10.0).contains(&lasted_s), "{of_primary}");
+
+    let wrong = outage(data.runs.iter().find(|run| outage(run).fault == "load primary wrong.sql").unwrap());
+    let problem = wrong.problem.as_deref().unwrap_or_default();
+    assert!(problem.starts_with("undo: `wrong.sql` has failed after"), "{wrong:?}");
+    assert!(problem.contains("division by zero"), "{wrong:?}");
+    assert!(wrong.proof.is_some(), "it ran until then: {wrong:?}");
     place.expect_clean();
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use dataset::own::sql_files::{self, Executed};
+use dataset::session::STOPPED;
 use wire::session::SessionError;
 use wire::{CancelHandle, Conninfo, Session};
 
@@ -19,6 +20,8 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(5);
 /// SQLSTATE of a statement that a standby cancels because of what it replays (PostgreSQL documentation, hot standby).
 const CONFLICT: &str = "40001";
+/// SQLSTATE of a statement that was cancelled (PostgreSQL documentation, error codes).
+const CANCELED: &str = "57014";
 
 /// The SQL of an outage, while a session runs it. Dropping it cancels it.
 pub(super) struct RunningScript {
@@ -28,6 +31,8 @@ pub(super) struct RunningScript {
     backend_pid: i32,
     is_over: Arc<AtomicBool>,
     conflicts_before: Vec<(String, i64)>,
+    /// Whether its server replays what another one has written.
+    is_standby: bool,
     thread: Option<JoinHandle<Ending>>,
 }
 
@@ -45,6 +50,7 @@ impl RunningScript {
     pub(super) fn start(place: &Conninfo, name: &str, text: &str) -> Result<(RunningScript, String)> {
         let mut watcher = Session::connect(place).context("connect to look at the script")?;
         let conflicts_before = conflicts(&mut watcher)?;
+        let is_standby = server::database::facts::in_recovery(&mut watcher);
         let mut session = Session::connect(place).context("connect for the script")?;
         let is_over = Arc::new(AtomicBool::new(false));
         let (cancel, backend_pid) = (session.cancel_handle(), session.backend_pid());
@@ -61,6 +67,7 @@ impl RunningScript {
             backend_pid,
             is_over,
             conflicts_before,
+            is_standby,
             thread: Some(thread),
         };
         let proof = running.seen(&mut watcher)?;
@@ -85,25 +92,27 @@ impl RunningScript {
             thread::sleep(LOOK);
         }
         let ending = self.join()?;
-        match &ending.executed {
-            Err(error) if !is_conflict(error) => Err(anyhow!("{error:#}")),
-            _ => Ok(ending.words(&name)),
-        }
+        ending.by_itself(&name, self.is_standby)
     }
 
     /// Ends it, and says how it ended, and which conflicts with what is replayed were counted meanwhile.
     ///
     /// # Errors
-    /// When it cannot be cancelled.
+    /// When it cannot be cancelled, or has failed before, unless that is a conflict with what a standby replays.
     pub(super) fn end(mut self) -> Result<String> {
-        let how = if self.thread.is_none() { None } else { Some(self.cancelled()?) };
+        let how = if self.thread.is_none() { Ok(None) } else { self.cancelled().map(Some) };
         let conflicts =
             self.new_conflicts().unwrap_or_else(|error| format!("conflicts are unknown: {error:#}"));
-        Ok(how.into_iter().chain([conflicts]).collect::<Vec<String>>().join("; "))
+        match how {
+            Ok(how) => Ok(how.into_iter().chain([conflicts]).collect::<Vec<String>>().join("; ")),
+            Err(error) => Err(anyhow!("{error:#}; {conflicts}")),
+        }
     }
 
     fn cancelled(&mut self) -> Result<String> {
-        let was_over = self.is_finished();
+        if self.is_finished() {
+            return self.join()?.by_itself(&self.name, self.is_standby);
+        }
         self.is_over.store(true, Ordering::Relaxed);
         let end = Instant::now() + ENDED_MAX;
         while !self.is_finished() {
@@ -117,11 +126,7 @@ impl RunningScript {
                 thread::sleep(LOOK);
             }
         }
-        let ending = self.join()?;
-        if was_over {
-            return Ok(ending.words(&self.name));
-        }
-        Ok(format!("`{}` was cancelled after {:.3} s", self.name, ending.seconds))
+        self.join()?.cancelled(&self.name, self.is_standby)
     }
 
     fn is_finished(&self) -> bool {
@@ -160,22 +165,45 @@ impl Drop for RunningScript {
 }
 
 impl Ending {
-    fn words(&self, name: &str) -> String {
+    /// How it ended after it was cancelled, in words: by that, between two statements, or all the same by itself.
+    ///
+    /// # Errors
+    /// As [`Ending::by_itself`].
+    fn cancelled(&self, name: &str, is_standby: bool) -> Result<String> {
+        let is_ours =
+            |error: &anyhow::Error| sqlstate(error) == Some(CANCELED) || error.to_string() == STOPPED;
+        if self.executed.as_ref().is_err_and(is_ours) {
+            return Ok(format!("`{name}` was cancelled after {:.3} s", self.seconds));
+        }
+        self.by_itself(name, is_standby)
+    }
+
+    /// How it ended by itself, in words.
+    ///
+    /// # Errors
+    /// When it has failed, unless that is a conflict with what a standby replays, which it is for.
+    fn by_itself(&self, name: &str, is_standby: bool) -> Result<String> {
+        let seconds = self.seconds;
         match &self.executed {
-            Ok(executed) => {
-                format!(
-                    "`{name}` has ended after {:.3} s: {} statements",
-                    self.seconds, executed.n_statements
-                )
+            Ok(Executed { n_statements, .. }) => {
+                Ok(format!("`{name}` has ended after {seconds:.3} s: {n_statements} statements"))
             }
-            Err(error) => format!("`{name}` has failed after {:.3} s: {error:#}", self.seconds),
+            Err(error) => {
+                let failed = format!("`{name}` has failed after {seconds:.3} s: {error:#}");
+                let is_conflict = is_standby && sqlstate(error) == Some(CONFLICT);
+                if is_conflict { Ok(failed) } else { Err(anyhow!(failed)) }
+            }
         }
     }
 }
 
-fn is_conflict(error: &anyhow::Error) -> bool {
+/// SQLSTATE of the server's error behind an error.
+fn sqlstate(error: &anyhow::Error) -> Option<&str> {
     let of_server = error.chain().find_map(|cause| cause.downcast_ref::<SessionError>());
-    matches!(of_server, Some(SessionError::Server(error)) if error.sqlstate == CONFLICT)
+    match of_server? {
+        SessionError::Server(error) => Some(&error.sqlstate),
+        _ => None,
+    }
 }
 
 /// Conflicts that a standby has counted in this database, by kind; a primary counts none.
@@ -186,4 +214,42 @@ fn conflicts(session: &mut Session) -> Result<Vec<(String, i64)>> {
     let kinds = rows.columns.iter().filter_map(|column| Some((column, column.strip_prefix("confl_")?)));
     let n = |column: &str| rows.get(0, column).and_then(|text| text.parse().ok()).unwrap_or(0);
     Ok(kinds.map(|(column, kind)| (kind.to_string(), n(column))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::ServerError;
+
+    use super::*;
+
+    #[test]
+    fn sql_that_fails_by_itself_is_a_problem_unless_it_is_in_the_way_of_replay() {
+        let ending = |sqlstate: &str| {
+            let error = ServerError {
+                sqlstate: sqlstate.to_string(),
+                message: "it says so".to_string(),
+                ..ServerError::default()
+            };
+            let error = anyhow::Error::new(SessionError::Server(error)).context("x.sql:2:1");
+            Ending { executed: Err(error), seconds: 1.5 }
+        };
+        for (sqlstate, is_standby, is_problem) in
+            [("22012", false, true), ("22012", true, true), (CONFLICT, true, false), (CONFLICT, false, true)]
+        {
+            for ended in
+                [ending(sqlstate).by_itself("x", is_standby), ending(sqlstate).cancelled("x", is_standby)]
+            {
+                assert_eq!(ended.is_err(), is_problem, "{sqlstate} {is_standby}");
+                let words = ended.unwrap_or_else(|error| error.to_string());
+                assert!(words.starts_with("`x` has failed after 1.500 s: x.sql:2:1: "), "{words}");
+                assert!(words.contains("it says so"), "{words}");
+            }
+        }
+
+        let cancelled = ending(CANCELED).cancelled("x", false).unwrap();
+        assert_eq!(cancelled, "`x` was cancelled after 1.500 s");
+        assert!(ending(CANCELED).by_itself("x", false).is_err(), "at a time limit of its own");
+        let stopped = Ending { executed: Err(anyhow!(STOPPED)), seconds: 1.5 };
+        assert_eq!(stopped.cancelled("x", true).unwrap(), cancelled, "between two statements");
+    }
 }
