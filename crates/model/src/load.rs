@@ -280,7 +280,8 @@ pub const RECONNECT_WAIT_MS: u32 = 50;
 /// libpq takes.
 pub const OUTAGE_CONNECT_TIMEOUT_S: u32 = 2;
 
-/// [`LoadSpec::reply_timeout_ms`] of a load with an outage. Longer than most stalls, which then end by themselves; our convention.
+/// [`LoadSpec::reply_timeout_ms`] of a load with an outage, besides the time for which a pooler is paused. Longer than most stalls, which then
+/// end by themselves; our convention.
 pub const OUTAGE_REPLY_TIMEOUT_MS: u32 = 5000;
 
 /// A log in pgbench's format: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use model::experiment::topology::outage::{Fault, OutageSpec, PRIMARY, Then};
+use model::experiment::topology::outage::{Fault, OutageSpec, PAUSING_S_MAX, PRIMARY, Then};
 use model::release::functions;
 use model::run::server::outage::{OutageRecord, OutageStep, PAUSE, UNDO};
 use server::OwnPooler;
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How long a promoted or restarted server may take until it takes writes.
 const READY_MAX: Duration = Duration::from_secs(120);
 /// How long a pooler may wait for the transactions that run until it is paused.
-const PAUSED_MAX: Duration = Duration::from_secs(10);
+const PAUSED_MAX: Duration = Duration::from_secs(PAUSING_S_MAX as u64);
 /// One second, nanoseconds.
 const SECOND_NS: f64 = 1e9;
 

@@ -25,7 +25,8 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
     let third_s = measure_s / 3.0;
     // A short measurement leaves less than a third.
     let then = table.then.clone().unwrap_or_else(|| usually(fault, n_standbys));
-    let latest_s = (2.0 * third_s).min(measure_s - REST_MIN_S - after_s(&then)).max(third_s);
+    let lasts_s = table.lasts.map(|span| span.ms as f64 / 1000.0);
+    let latest_s = (2.0 * third_s).min(measure_s - needs_s(fault, after_s(&then), lasts_s)).max(third_s);
     let middle = Moment { from_s: ramp_up_s + third_s, to_s: ramp_up_s + latest_s };
     let Moment { from_s, to_s } = table.at.unwrap_or(middle);
     OutageSpec {
@@ -34,7 +35,7 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
         from_s,
         to_s,
         then,
-        lasts_s: table.lasts.map(|span| span.ms as f64 / 1000.0),
+        lasts_s,
         run: table.run.clone(),
         undo: table.undo.clone(),
         check: table.check.clone(),
@@ -44,10 +45,21 @@ pub(super) fn spec(level: OutageLevel, window: Window, n_standbys: u32) -> Outag
 
 /// Seconds of measurement without which the end of an outage is not seen, whatever the ramp-up.
 pub(crate) fn least_measure_s(outage: &OutageSection) -> u32 {
-    let rest_s = outage.then.as_ref().map_or(NOTICED_AFTER_S, after_s) + REST_MIN_S;
+    let after_s = outage.then.as_ref().map_or(NOTICED_AFTER_S, after_s);
+    let lasts_s = outage.lasts.map(|span| span.ms as f64 / 1000.0);
+    let rests = outage.faults.0.iter().map(|fault| needs_s(fault, after_s, lasts_s));
+    let rest_s = rests.fold(0.0, f64::max);
     // By itself, it begins after a third of the measurement at the earliest.
     let least_s = outage.at.map_or(1.5 * rest_s, |at| at.to_s + rest_s);
     least_s.ceil() as u32
+}
+
+/// How much of a load an outage needs from its begin on, seconds: until the step that follows or the end of the pause of a pooler, and the
+/// time without which its end is not seen; and all that it lasts.
+fn needs_s(fault: &Fault, after_s: f64, lasts_s: Option<f64>) -> f64 {
+    let lasts_s = lasts_s.unwrap_or(0.0);
+    let paused_s = if *fault == Fault::Switchover { lasts_s } else { 0.0 };
+    (after_s + paused_s + REST_MIN_S).max(lasts_s)
 }
 
 /// Time until the step that follows, seconds.
@@ -113,6 +125,19 @@ fn of_load(case: &Case, outage: &OutageSpec) -> Option<String> {
         return Some(format!(
             "\"{}\" leaves less than {REST_MIN_S:.0} s of a load of {load_s:.0} s to see what follows; raise {}, or lower the time",
             outage.then,
+            keys::run::MEASURE
+        ));
+    }
+    if let Some(lasts_s) = outage.lasts_s
+        && outage.to_s + needs_s(&outage.fault, 0.0, outage.lasts_s) > load_s
+    {
+        let rest = match outage.fault {
+            Fault::Switchover => format!(", of which {REST_MIN_S:.0} s must be left to see the end"),
+            _ => String::new(),
+        };
+        return Some(format!(
+            "for = {lasts_s} s, which may begin {:.0} s after the load, outlasts the load of {load_s:.0} s{rest}; lower for or at, or raise {}",
+            outage.to_s,
             keys::run::MEASURE
         ));
     }
@@ -239,4 +264,59 @@ fn of_commands(case: &Case, outage: &OutageSpec) -> Option<String> {
     (is_by_url && (outage.undo.is_empty() || outage.check.is_empty())).then(|| {
         "for a server by URL it needs undo, the command that undoes it, and check, the one that shows that it happened".to_string()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{expand, file};
+
+    /// Why an outage of a load of 60 s is refused, or else when it begins at the latest.
+    fn planned(outage: &str) -> Result<f64, String> {
+        let text = format!(
+            "[experiment]\nname = \"x\"\n[workload]\nclients = 1\npace = \"10/s\"\n[run]\nramp_up = \"0s\"\nmeasure = \"60s\"\n\
+             [topology]\nstandbys = 1\n[pooler]\nkind = \"pgbouncer\"\n[[outage]]\n{outage}\n"
+        );
+        let experiment = file::parse("x.toml", &text, &[]).unwrap();
+        let plan = expand::plan_unseen(&experiment)?;
+        Ok(plan.cases[0].outage.as_ref().unwrap().to_s)
+    }
+
+    #[test]
+    fn what_lasts_longer_than_the_load_is_refused_with_the_lengths() {
+        for (outage, words) in [
+            ("do = \"switchover\"\nat = \"20s\"\nfor = \"35s\"", None),
+            (
+                "do = \"switchover\"\nat = \"20s\"\nfor = \"36s\"",
+                Some(
+                    "for = 36 s, which may begin 20 s after the load, outlasts the load of 60 s, of which 5 s must be left",
+                ),
+            ),
+            ("do = \"freeze s1\"\nat = \"20s\"\nfor = \"40s\"", None),
+            (
+                "do = \"freeze s1\"\nat = \"uniform(10s, 20s)\"\nfor = \"41s\"",
+                Some("for = 41 s, which may begin 20 s after the load, outlasts the load of 60 s; lower"),
+            ),
+        ] {
+            let refused = planned(outage).err();
+            let is_as_expected = match (&refused, words) {
+                (None, None) => true,
+                (Some(refused), Some(words)) => refused.contains(words),
+                _ => false,
+            };
+            assert!(is_as_expected, "{outage}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn an_outage_begins_early_enough_for_what_it_lasts() {
+        for (outage, to_s) in [
+            ("do = \"switchover\"", 40.0),
+            ("do = \"switchover\"\nfor = \"30s\"", 25.0),
+            ("do = \"freeze s1\"\nfor = \"30s\"", 30.0),
+            ("do = \"freeze s1\"\nfor = \"10s\"", 40.0),
+        ] {
+            assert_eq!(planned(outage), Ok(to_s), "{outage}");
+        }
+        assert!(planned("do = \"freeze s1\"\nfor = \"50s\"").unwrap_err().contains("outlasts the load"));
+    }
 }

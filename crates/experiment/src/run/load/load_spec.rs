@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::OnLostConnection;
 use model::experiment::case::directory::WorkloadDirectory;
+use model::experiment::case::{Case, OnLostConnection};
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::{
     LoadSpec, MESSAGE_BYTES_MAX, OUTAGE_CONNECT_TIMEOUT_S, OUTAGE_REPLY_TIMEOUT_MS, OnDisconnect, Profiles,
@@ -78,7 +78,7 @@ impl OneRun<'_> {
         LoadSpec {
             target,
             each_execution: has_outage,
-            reply_timeout_ms: has_outage.then_some(OUTAGE_REPLY_TIMEOUT_MS),
+            reply_timeout_ms: reply_timeout_ms(self.case),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
@@ -103,6 +103,14 @@ impl OneRun<'_> {
             ..LoadSpec::default()
         }
     }
+}
+
+/// How long a client waits for an answer before it gives its connection up. One that its pooler holds back waits for that time more.
+fn reply_timeout_ms(case: &Case) -> Option<u32> {
+    let outage = case.outage.as_ref()?;
+    let is_pooled = PoolerSpec::from_case(case).is_some();
+    let paused_s = if is_pooled { outage.pooler_paused_s() } else { 0.0 };
+    Some(OUTAGE_REPLY_TIMEOUT_MS.saturating_add((paused_s * 1000.0) as u32))
 }
 
 /// A workload directory as drivers need it, which compare no answers.
@@ -143,6 +151,29 @@ fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::sample;
+
+    #[test]
+    fn a_client_waits_for_a_pause_of_its_pooler_and_gives_up_what_is_silent() {
+        let limit = |pooler: &str, outage: &str| {
+            let text = format!(
+                "[workload]\nclients = 1\npace = \"10/s\"\n[run]\nmeasure = \"60s\"\n[topology]\nstandbys = 1\n{pooler}\n{outage}"
+            );
+            reply_timeout_ms(&sample::plan(&text).cases[0])
+        };
+        let pooled = "[pooler]\nkind = \"pgbouncer\"\n";
+        let switchover = "[[outage]]\ndo = \"switchover\"\n";
+        for (pooler, outage, expected) in [
+            (pooled, "".to_string(), None),
+            (pooled, format!("{switchover}for = \"20s\"\n"), Some(25_000)),
+            (pooled, format!("{switchover}for = \"2s\"\n"), Some(15_000)),
+            (pooled, switchover.to_string(), Some(15_000)),
+            ("", switchover.to_string(), Some(5_000)),
+            (pooled, "[[outage]]\ndo = \"freeze s1\"\nfor = \"20s\"\n".to_string(), Some(5_000)),
+        ] {
+            assert_eq!(limit(pooler, &outage), expected, "{pooler}{outage}");
+        }
+    }
 
     #[test]
     fn settings_of_sessions_follow_the_options_that_are_there() {

@@ -94,6 +94,19 @@ pub struct OutageSpec {
     pub script: Option<String>,
 }
 
+/// How long a pooler may wait for the transactions that run until it is paused, seconds.
+pub const PAUSING_S_MAX: u32 = 10;
+
+impl OutageSpec {
+    /// How long the clients of a pooler may be held back by it, seconds; 0 of faults that hold nobody back.
+    pub fn pooler_paused_s(&self) -> f64 {
+        match self.fault {
+            Fault::Switchover => self.lasts_s.unwrap_or(0.0).max(f64::from(PAUSING_S_MAX)),
+            _ => 0.0,
+        }
+    }
+}
+
 /// A fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
