@@ -1,7 +1,8 @@
 //! PgBouncer that pgdyno runs between a load and its own server, where it is installed: as a level of a factor, its queue, its pause, and
 //! what is left of it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use model::experiment::topology::pooler::{PoolMode, PoolerKind};
 use model::load::Protocol;
 use model::run::RunData;
 use model::telemetry::reading::TickSource;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use server::pooler::program::Pgbouncer;
 use server::{OwnPooler, PoolerOptions, PoolerStart};
 use testbed::{ClusterOptions, TestServer, bin_dir};
@@ -236,11 +238,9 @@ fn a_pause_is_a_gap_without_errors() {
     place.expect_clean();
 }
 
-#[test]
-fn a_pause_that_takes_too_long_is_taken_back() {
-    let Some(program) = installed() else { return tell(SKIPPED) };
-    let server = TestServer::start(&ClusterOptions::default());
-    let options = PoolerOptions {
+/// A pooler whose console is asked.
+fn asked(program: Pgbouncer) -> PoolerOptions {
+    PoolerOptions {
         start: PoolerStart::Pgbouncer(program),
         mode: PoolMode::Transaction,
         size: 2,
@@ -249,8 +249,14 @@ fn a_pause_that_takes_too_long_is_taken_back() {
         settings: Default::default(),
         n_clients: 4,
         session_settings: Default::default(),
-    };
-    let pooler = OwnPooler::start(&options, &server.socket("postgres")).unwrap();
+    }
+}
+
+#[test]
+fn a_pause_that_takes_too_long_is_taken_back() {
+    let Some(program) = installed() else { return tell(SKIPPED) };
+    let server = TestServer::start(&ClusterOptions::default());
+    let pooler = OwnPooler::start(&asked(program), &server.socket("postgres")).unwrap();
     let mut long = Session::connect(pooler.conninfo()).unwrap();
     long.execute("begin").unwrap();
     let refused = format!("{:#}", pooler.pause(Duration::from_millis(300)).unwrap_err());
@@ -266,6 +272,34 @@ fn a_pause_that_takes_too_long_is_taken_back() {
     let elsewhere = Host { host: "/nowhere".to_string(), port: 1, ..pooler.conninfo().hosts[0].clone() };
     pooler.lead_to(&elsewhere).unwrap();
     assert!(other.query("select 1").is_err(), "the pooler leads there");
+}
+
+#[test]
+fn a_resume_that_fails_is_said_and_tried_again_before_the_pooler_ends() {
+    let Some(program) = installed() else { return tell(SKIPPED) };
+    let server = TestServer::start(&ClusterOptions::default());
+    let pooler = OwnPooler::start(&asked(program), &server.socket("postgres")).unwrap();
+    let signal = |signal: Signal| {
+        pooler.pids().into_iter().for_each(|pid| kill(Pid::from_raw(pid), signal).unwrap());
+    };
+    // A process that is stopped does not answer.
+    signal(Signal::SIGSTOP);
+    let refused = format!("{:#}", pooler.pause(Duration::from_millis(300)).unwrap_err());
+    signal(Signal::SIGCONT);
+    assert!(refused.contains("the pooler may stay paused (RESUME"), "{refused}");
+    assert!(refused.contains("PAUSE, within"), "{refused}");
+
+    pooler.pause(Duration::from_secs(20)).unwrap();
+    signal(Signal::SIGSTOP);
+    let refused = format!("{:#}", pooler.resume().unwrap_err());
+    signal(Signal::SIGCONT);
+    assert!(refused.starts_with("RESUME"), "{refused}");
+    // It goes with the pooler, and is read all the same.
+    let mut log = File::open(pooler.log_path()).unwrap();
+    pooler.stop().unwrap();
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    assert_eq!(said.matches("RESUME command issued").count(), 1, "{said}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A running pgbouncer paused, led to another server and resumed over its console, as in a change of servers that clients only wait for.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use wire::session::Session;
+use anyhow::{Context, Error, Result, ensure};
+use wire::session::{Session, SessionError};
 use wire::{Conninfo, Host};
 
 use super::OwnPooler;
@@ -13,11 +14,12 @@ const CONSOLE_MAX: Duration = Duration::from_secs(5);
 
 impl OwnPooler {
     /// Holds new transactions back, and waits until those that run have ended; at most `longest` for each process. Clients wait and
-    /// see no error. Where it fails, nothing stays paused.
+    /// see no error. Where it fails, nothing stays paused, unless the error says so.
     ///
     /// # Errors
     /// When transactions go on for longer, or a console does not answer.
     pub fn pause(&self, longest: Duration) -> Result<()> {
+        self.may_be_paused.store(true, Ordering::Relaxed);
         let paused = self.consoles.iter().try_for_each(|console| {
             let what = format!(
                 "PAUSE, within {:.0} s: transactions that run may take longer",
@@ -25,11 +27,22 @@ impl OwnPooler {
             );
             order(console, "pause", longest).context(what)
         });
-        if paused.is_err() {
-            // Some were not paused, which they say.
-            self.consoles.iter().for_each(|console| drop(order(console, "resume", CONSOLE_MAX)));
+        let Err(error) = paused else { return Ok(()) };
+        match self.take_pause_back() {
+            Ok(()) => Err(error),
+            Err(second) => Err(error.context(format!("and the pooler may stay paused ({second:#})"))),
         }
-        paused
+    }
+
+    /// Lets transactions go on where they are held back.
+    ///
+    /// # Errors
+    /// When a console does not answer; the others go on all the same.
+    pub(super) fn take_pause_back(&self) -> Result<()> {
+        if !self.may_be_paused.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.resume_where(|error| !is_not_paused(error))
     }
 
     /// Lets transactions go on.
@@ -37,12 +50,19 @@ impl OwnPooler {
     /// # Errors
     /// When a console does not answer, or its process was not paused; the others go on all the same.
     pub fn resume(&self) -> Result<()> {
-        let all: Vec<Result<()>> = self
-            .consoles
-            .iter()
-            .map(|console| order(console, "resume", CONSOLE_MAX).context("RESUME"))
-            .collect();
-        all.into_iter().collect()
+        self.resume_where(|_| true)
+    }
+
+    /// Orders each process to let transactions go on. Of errors, only some count.
+    fn resume_where(&self, counts: impl Fn(&Error) -> bool) -> Result<()> {
+        let resume = |console: &Conninfo| match order(console, "resume", CONSOLE_MAX) {
+            Err(error) if counts(&error) => Err(error.context("RESUME")),
+            _ => Ok(()),
+        };
+        let all: Vec<Result<()>> = self.consoles.iter().map(resume).collect();
+        all.into_iter().collect::<Result<()>>()?;
+        self.may_be_paused.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Leads to our server at `server` from now on: connections to the former one end with their transactions.
@@ -77,8 +97,15 @@ fn order(console: &Conninfo, what: &str, longest: Duration) -> Result<()> {
     Ok(connect(console, longest)?.execute(what)?)
 }
 
+/// Whether a console refuses RESUME because nothing is paused there.
+fn is_not_paused(error: &Error) -> bool {
+    let of_console = error.downcast_ref::<SessionError>();
+    matches!(of_console, Some(SessionError::Server(error)) if error.message.contains("not paused"))
+}
+
 fn connect(console: &Conninfo, longest: Duration) -> Result<Session> {
-    let mut session = Session::connect(console).context("connect to the console of the pooler")?;
+    let console = Conninfo { connect_timeout: longest, ..console.clone() };
+    let mut session = Session::connect(&console).context("connect to the console of the pooler")?;
     session.set_timeout(Some(longest));
     Ok(session)
 }

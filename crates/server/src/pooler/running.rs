@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,8 @@ pub struct OwnPooler {
     conninfo: Conninfo,
     /// The console of each process, if there is one.
     pub(super) consoles: Vec<Conninfo>,
+    /// Whether transactions were held back, and nothing shows that all go on again.
+    pub(super) may_be_paused: AtomicBool,
     log_path: PathBuf,
     options: PoolerOptions,
     access: Access,
@@ -131,6 +134,7 @@ impl OwnPooler {
             version: options.start.pgbouncer().map(|program| program.version.clone()),
             conninfo: access.conninfo(server),
             consoles: access.consoles(options),
+            may_be_paused: AtomicBool::new(false),
             log_path,
             options: options.clone(),
             access,
@@ -181,11 +185,13 @@ impl OwnPooler {
         Ok(())
     }
 
-    /// Ends all its processes.
+    /// Ends all its processes, and lets transactions go on before if they may be held back.
     ///
     /// # Errors
     /// When one does not end.
     pub fn stop(mut self) -> Result<()> {
+        // That this has failed was said when it was tried first.
+        self.take_pause_back().ok();
         self.processes.iter_mut().try_for_each(|process| process.stop().map(drop))
     }
 
