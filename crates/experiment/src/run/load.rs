@@ -90,7 +90,8 @@ impl OneRun<'_> {
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.callbacks.spot, sink(), &observer));
         let sizing = record.server.as_ref().and_then(Sizing::from_record);
         let is_over = AtomicBool::new(false);
-        let (stage, injection) = self.injection(stage, go, &is_over);
+        let backend_pids = record.ready.as_ref().map_or(Vec::new(), |ready| ready.backend_pids.clone());
+        let (stage, injection) = self.injection(stage, go, backend_pids, &is_over);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
@@ -160,12 +161,13 @@ impl OneRun<'_> {
         &'b self,
         stage: &'b mut Stage,
         go: u64,
+        backend_pids: Vec<i32>,
         is_over: &'b AtomicBool,
     ) -> (Option<&'b mut Stage>, Option<Injection<'b>>) {
         let Some(outage) = &self.case.outage else { return (Some(stage), None) };
         let (block, program) = (self.spec.block, self.program);
         let occasion = self.occasion();
-        (None, Some(Injection { stage, outage, occasion, block, go, is_over, program }))
+        (None, Some(Injection { stage, outage, occasion, backend_pids, block, go, is_over, program }))
     }
 
     /// The moment at which the load begins, nanoseconds since the Unix epoch, and the server processes that are ours besides the

@@ -40,6 +40,8 @@ pub(crate) struct Injection<'a> {
     pub(crate) outage: &'a OutageSpec,
     /// The circumstances of the user's commands.
     pub(crate) occasion: Occasion<'a>,
+    /// Process ids of the backends of the load's clients, as far as they are known.
+    pub(crate) backend_pids: Vec<i32>,
     /// The block of the run, from 1.
     pub(crate) block: u32,
     /// When the load began, nanoseconds since the Unix epoch.
@@ -123,7 +125,7 @@ impl Injection<'_> {
         let Stage::Adopted(_) = self.stage else { return Ok(()) };
         let conninfo = self.stage.conninfo()?;
         let session = Session::connect(&conninfo).context("ask for the sessions of others");
-        match hit_by_outage(&mut session?, &conninfo)? {
+        match hit_by_outage(&mut session?, &conninfo, &self.backend_pids)? {
             None => Ok(()),
             Some(why) => bail!(why),
         }

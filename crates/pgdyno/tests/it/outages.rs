@@ -366,6 +366,14 @@ fn a_server_by_url_is_harmed_only_by_commands_and_with_consent_by_its_name() {
     assert_eq!(outage(&first).problem, None);
     fs::remove_file(place.path("calls")).unwrap();
 
+    // The load's own clients are known whatever they call themselves.
+    place.write("named.sql", "set application_name = 'app';\nselect 1;\n");
+    let words = "run -f named.sql -c 2 --set workload.data=none --set workload.ledger=false --ramp-up 0s --measure 8s --repeats 1 --set run.repeat_disturbed=0 -o named";
+    let args = words.split_whitespace().chain([PACE, "--outage", &hook, "--server", &target]);
+    place.run(&args.chain(["--allow-outages", name]).collect::<Vec<_>>());
+    assert_eq!(outage(&place.first_run("named")).problem, None);
+    fs::remove_file(place.path("calls")).unwrap();
+
     // Somebody who comes when the load has begun is not harmed either.
     let words =
         "run -c 1 --scale 1 --ramp-up 0s --measure 8s --repeats 1 --set run.repeat_disturbed=0 -o busy";

@@ -309,21 +309,29 @@ fn of_nodes(
             "the commands of the outage harm this server, whoever else uses it; if they may, say so by its name: --allow-outages {name}"
         ));
     }
-    found.take(hit_by_outage(session, conninfo)).flatten().into_iter().for_each(|why| found.say(why));
+    let hit = hit_by_outage(session, conninfo, &[]);
+    found.take(hit).flatten().into_iter().for_each(|why| found.say(why));
 }
 
-/// Why an outage of a server would hit somebody else, by the sessions that it has now; `None` if it has only pgdyno's.
+/// Why an outage of a server would hit somebody else, by the sessions that it has now; `None` if it has only pgdyno's: the backends of a
+/// load, `of_load`, whatever they call themselves, and sessions with pgdyno's names.
 ///
 /// # Errors
 /// When the server fails.
-pub(crate) fn hit_by_outage(session: &mut Session, conninfo: &Conninfo) -> Result<Option<String>> {
-    // Those of the load have the name that the URL gives them.
+pub(crate) fn hit_by_outage(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    of_load: &[i32],
+) -> Result<Option<String>> {
+    // Those of a load that connects for each transaction, whose backends nobody knows, have the name that the URL gives them.
     let own = conninfo.application_name.as_deref().unwrap_or("pgdyno");
+    let pids: Vec<String> = of_load.iter().map(ToString::to_string).collect();
     let rows = session.query_params(
         "select count(*)::text from pg_catalog.pg_stat_activity a where a.pid <> pg_catalog.pg_backend_pid() \
          and a.datid is not null and a.usesysid is not null and a.query not like 'autovacuum:%' \
+         and a.pid <> all ($2::pg_catalog.int4[]) \
          and coalesce(a.application_name, '') not like 'pgdyno%' and coalesce(a.application_name, '') <> $1::pg_catalog.name::pg_catalog.text",
-        &[Some(own)],
+        &[Some(own), Some(&format!("{{{}}}", pids.join(",")))],
     )?;
     Ok(match rows.scalar().and_then(|n| n.parse::<u64>().ok()) {
         Some(0) => None,
