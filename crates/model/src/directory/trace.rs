@@ -22,6 +22,10 @@ pub const TRACE_TRANSACTIONS_MAX: usize = 1_000_000;
 pub const TRACE_STATEMENTS_MAX: usize = 4_000_000;
 /// Most clients: each has a connection.
 pub const TRACE_CLIENTS_MAX: u32 = 5_000;
+/// Most earlier transactions that a statement waits for.
+pub const TRACE_GATES_MAX: usize = 255;
+/// Longest line, bytes: a transaction with all of its values.
+const LINE_BYTES_MAX: usize = 16 << 20;
 /// Most values of a statement.
 const VALUES_MAX: usize = 255;
 /// Longest trace, seconds.
@@ -142,21 +146,20 @@ impl Trace {
     pub fn read(text: &str) -> Result<Trace, String> {
         let (mut trace, mut lines) = Trace::begun(text)?;
         let mut n_statements = 0;
+        let mut n_each = vec![0; trace.head.n_clients as usize];
         for _ in 0..trace.head.n_transactions {
             let next = lines.next();
             let transaction: TraceTransaction = line(next, "a transaction")?;
             n_statements += transaction.statements.len() as u64;
             trace.check(&transaction, n_statements).map_err(|why| at(next.map_or(0, |(n, _)| n), why))?;
+            n_each[transaction.client as usize] += 1;
             trace.transactions.push(transaction);
         }
-        match lines.next() {
-            Some((n, _)) => Err(at(n, "follows the last transaction that the head counts".to_string())),
-            None if n_statements != trace.head.n_statements => Err(at(
-                1,
-                format!("counts {} statements, and there are {n_statements}", trace.head.n_statements),
-            )),
-            None => Ok(trace),
+        if let Some((n, _)) = lines.next() {
+            return Err(at(n, "follows the last transaction that the head counts"));
         }
+        check_counts(&trace.head, n_statements, &n_each).map_err(|why| at(1, why))?;
+        Ok(trace)
     }
 
     /// The head and the statements, and the lines that follow.
@@ -223,7 +226,20 @@ impl Trace {
         if statement.error.as_deref().is_some_and(|state| !is_state(state)) {
             return Err("an error is no SQLSTATE".to_string());
         }
-        match statement.gates.iter().find(|gate| **gate >= self.head.n_transactions) {
+        self.check_gates(&statement.gates)
+    }
+
+    /// Checks what a statement of the next transaction waits for.
+    fn check_gates(&self, gates: &[u32]) -> Result<(), String> {
+        if gates.len() > TRACE_GATES_MAX {
+            return Err(format!(
+                "a statement waits for {} transactions, and at most for {TRACE_GATES_MAX}",
+                gates.len()
+            ));
+        }
+        let own = self.transactions.len();
+        match gates.iter().find(|gate| **gate >= self.head.n_transactions || **gate as usize == own) {
+            Some(gate) if *gate as usize == own => Err("it waits for its own end".to_string()),
             Some(gate) => Err(format!("there is no transaction {gate} to wait for")),
             None => Ok(()),
         }
@@ -246,6 +262,9 @@ fn line<T: DeserializeOwned>(line: Option<(usize, &str)>, what: &str) -> Result<
             "it ends before {what} that it should have; capture it again with `pgdyno capture log --trace`"
         ));
     };
+    if text.len() > LINE_BYTES_MAX {
+        return Err(at(number, format!("has {} bytes, and a line has at most {LINE_BYTES_MAX}", text.len())));
+    }
     // The words of a parser may have a value in them.
     serde_json::from_str(text)
         .map_err(|error| at(number, format!("is not {what} (column {})", error.column())))
@@ -267,6 +286,24 @@ fn check_head(head: &TraceHead) -> Result<(), String> {
         Some((what, n, least, most)) => Err(format!("has {n} {what}; a trace has {least} to {most}")),
         None => Ok(()),
     }
+}
+
+/// Whether the head counts what there is: statements, and the transactions of each client.
+fn check_counts(head: &TraceHead, n_statements: u64, n_each: &[u32]) -> Result<(), String> {
+    if n_statements != head.n_statements {
+        return Err(format!("counts {} statements, and there are {n_statements}", head.n_statements));
+    }
+    if let Some(client) = n_each.iter().position(|n| *n == 0) {
+        return Err(format!("counts {} clients, and client {client} has no transaction", head.n_clients));
+    }
+    let most = n_each.iter().copied().max().unwrap_or(0);
+    if most != head.n_each_max {
+        return Err(format!(
+            "counts {} transactions of the client that has most, and it has {most}",
+            head.n_each_max
+        ));
+    }
+    Ok(())
 }
 
 fn check_form(form: &TraceForm, bytes: usize) -> Result<(), String> {
@@ -330,8 +367,24 @@ mod tests {
         check("it's", "\\u0000", "line 5: a value has a zero byte");
         check("23505", "2350", "line 4: an error is no SQLSTATE");
         check("\"g\":[0]", "\"g\":[2]", "line 5: there is no transaction 2");
+        check("\"g\":[0]", "\"g\":[1]", "line 5: it waits for its own end");
+        let gates = vec!["0"; TRACE_GATES_MAX + 1].join(",");
+        check("[0]", &format!("[{gates}]"), "line 5: a statement waits for 256 transactions, and at most");
+        check("\"c\":1", "\"c\":0", "line 1: counts 2 clients, and client 1 has no transaction");
+        check("\"n_clients\":2", "\"n_clients\":3", "line 1: counts 3 clients, and client 2 has no");
+        check("\"n_each_max\":1", "\"n_each_max\":2", "line 1: counts 2 transactions of the client that");
         check("\"a\":300", "\"a\":300,\"x\":1", "line 5: is not a transaction (column");
         check("select 1", " ", "line 3: a statement is empty");
         assert!(Trace::read("").unwrap_err().contains("ends before the head"));
+    }
+
+    #[test]
+    fn as_many_gates_as_there_may_be_are_read_and_a_line_that_is_too_long_is_not_parsed() {
+        let gates = vec!["0"; TRACE_GATES_MAX].join(",");
+        assert!(Trace::read(&TEXT.replacen("[0]", &format!("[{gates}]"), 1)).is_ok());
+        // Whatever it has: its column is not named.
+        let long = TEXT.replacen("select 1", &"x".repeat(LINE_BYTES_MAX), 1).replacen("\"values\":\"\"", "", 1);
+        let message = Trace::read(&long).unwrap_err();
+        assert!(message.starts_with("line 3: has 167772") && message.contains("at most 16777216"), "{message}");
     }
 }
