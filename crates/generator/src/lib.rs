@@ -27,7 +27,7 @@ pub use instance::{
     CheckSql, Choice, DirectoryTransaction, EachParameters, Instance, Parameter, SessionClass, SqlPart,
     sql_variables, variable_name,
 };
-pub use manifest::captured::{CapturedSource, DeclaredData};
+pub use manifest::captured::{CapturedSource, DeclaredData, is_inside};
 pub use manifest::sessions::{CountOrOption, Order, SessionSpec, Variant, Weights};
 pub use manifest::tables::{DeclaredTable, NamedText, PlacedText, TableSize};
 pub use manifest::transactions::{DeclaredTransaction, DrawsSpec, EachSpec, LimitOfLatency, Think};

@@ -1,6 +1,7 @@
 //! What a captured directory says of the server that it comes from, and where its data is.
 
 use std::ops::Range;
+use std::path::{Component, Path};
 
 use crate::manifest::reader::{ManifestReader, PlacedValue, Section};
 use crate::manifest::sessions::CLIENTS_MAX;
@@ -95,13 +96,21 @@ impl DeclaredData {
     }
 }
 
+/// Whether a path names something within the directory that it is relative to, as far as its words say: links are for whoever opens it.
+pub fn is_inside(file: &str) -> bool {
+    let mut parts = Path::new(file).components();
+    let is_own = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    parts.clone().any(|part| matches!(part, Component::Normal(_))) && parts.all(|part| is_own(&part))
+}
+
 /// `data`: `"tables"`, `"native:NAME"`, `"existing"` or `{restore_from = "FILE"}`.
 pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -> DeclaredData {
     if top.is_table("data") {
         let Some(mut section) = top.section(reader, "data") else { return DeclaredData::default() };
         let PlacedValue { value: file, at } = section.required(reader, "restore_from");
-        if file.starts_with('/') {
-            reader.problem(at.clone(), "`restore_from` is relative to the directory; an archive elsewhere is for workload.restore_from");
+        if !is_inside(&file) {
+            let message = "`restore_from` is a path within the directory, without `..`; an archive elsewhere is for workload.restore_from";
+            reader.problem(at.clone(), message);
         }
         section.finish(reader);
         return DeclaredData::RestoredFrom { file, at };
@@ -126,5 +135,20 @@ pub(super) fn data(reader: &mut ManifestReader<'_>, top: &mut Section<'_, '_>) -
                 DeclaredData::Tables
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_inside;
+
+    #[test]
+    fn an_archive_is_within_its_directory() {
+        for file in ["shop.dump", "data/shop.dump", "./shop.dir/", "..shop", "a/./b"] {
+            assert!(is_inside(file), "{file}");
+        }
+        for file in ["", ".", "./", "..", "../shop.dump", "data/../../shop.dump", "/etc/passwd", "a/.."] {
+            assert!(!is_inside(file), "{file}");
+        }
     }
 }

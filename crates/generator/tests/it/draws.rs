@@ -273,3 +273,14 @@ fn broken_rows_are_refused_or_read_and_never_end_the_program() {
         }
     }
 }
+
+#[test]
+fn an_archive_elsewhere_is_a_mistake_of_the_manifest() {
+    for file in ["/srv/shop.dump", "../shop.dump", "data/../../shop.dump", ""] {
+        let named = MANIFEST.replacen("\"existing\"", &format!("{{restore_from = \"{file}\"}}"), 1);
+        let draws = [("pay", PAY), ("pay.items", ITEMS), ("drop", DROP)];
+        let found = Files::new(&named, &draws).instance().unwrap_err();
+        let expected = "workload.toml:4:24: `restore_from` is a path within the directory, without `..`";
+        assert!(found.starts_with(expected), "{file}: {found}");
+    }
+}

@@ -46,7 +46,7 @@ pub(super) fn read(workload: &mut WorkloadSection, dir: &Path, problems: &mut Pr
         }
         workload.directories.insert(place.to_string(), texts);
     }
-    captured::name_archive(workload);
+    problems.take(captured::name_archive(workload, dir));
     for name in names.iter().filter(|name| workload.directories.contains_key(&name.place)) {
         let Some(found) = problems.take(chosen::found(workload, name)) else { continue };
         for chosen in choices(workload, name) {

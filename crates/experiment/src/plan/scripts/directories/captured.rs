@@ -87,10 +87,13 @@ pub fn is_for_existing_data(instance: &Instance) -> bool {
     instance.manifest().data.is_there()
 }
 
-/// The archive that a directory names, unless the experiment names one.
-pub(super) fn name_archive(section: &mut WorkloadSection) {
+/// The archive that a directory names, relative to `dir`, unless the experiment names one.
+///
+/// # Errors
+/// When it is behind a link: whoever wrote the directory does not say what else is read here.
+pub(super) fn name_archive(section: &mut WorkloadSection, dir: &Path) -> Result<(), String> {
     if section.restore_from.is_some() {
-        return;
+        return Ok(());
     }
     let places: Vec<String> = section
         .kind
@@ -99,16 +102,18 @@ pub(super) fn name_archive(section: &mut WorkloadSection) {
         .filter_map(WorkloadName::directory)
         .map(|name| name.place.clone())
         .collect();
-    let [place] = &places[..] else { return };
-    let Some(text) = section.directories.get(place).and_then(|files| files.get(super::files::MANIFEST))
-    else {
-        return;
-    };
-    section.restore_from = archive_in(text).map(|file| RestoreFrom::Named(Path::new(place).join(file)));
+    let [place] = &places[..] else { return Ok(()) };
+    let text = section.directories.get(place).and_then(|files| files.get(super::files::MANIFEST));
+    let Some(file) = text.and_then(|text| archive_in(text)) else { return Ok(()) };
+    super::files::expect_no_link(&dir.join(place), &file)
+        .map_err(|why| format!("workload directory `{place}`: {why}"))?;
+    section.restore_from = Some(RestoreFrom::Named(Path::new(place).join(file)));
+    Ok(())
 }
 
-/// The archive that a `workload.toml` names, relative to it.
+/// The archive that a `workload.toml` names, relative to it. One that is elsewhere is none: it is a mistake of the file.
 pub(super) fn archive_in(manifest: &str) -> Option<String> {
     let manifest = manifest.parse::<toml::Table>().ok()?;
-    Some(manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?.to_string())
+    let file = manifest.get("data")?.as_table()?.get("restore_from")?.as_str()?;
+    generator::is_inside(file).then(|| file.to_string())
 }

@@ -45,9 +45,12 @@ pub(super) fn files_at(path: &Path) -> Result<WorkloadFiles, String> {
     }
     // An archive may be there, and is no text.
     let archive = text_of(MANIFEST, &path.join(MANIFEST)).ok().and_then(|text| archive_in(&text));
+    let mut problems = Vec::new();
+    if let Some(name) = &archive {
+        problems.extend(expect_no_link(path, name).err());
+    }
     let archive = archive.as_deref().map(|name| name.trim_start_matches("./").trim_end_matches('/'));
     let mut files = Vec::new();
-    let mut problems = Vec::new();
     collect(path, "", archive, &mut files, &mut problems)?;
     files.sort();
     let mut found = WorkloadFiles::default();
@@ -123,6 +126,23 @@ fn expect_bounded(name: &str, path: &Path) -> Result<(), String> {
     }
     if facts.len() > OF_CAPTURES_BYTES_MAX {
         return Err(format!("`{name}` has {} bytes; it has at most {OF_CAPTURES_BYTES_MAX}", facts.len()));
+    }
+    Ok(())
+}
+
+/// Fails if the archive `name` of the directory at `path`, or a directory on the way to it, is a link: what that names may be anything that
+/// the user can read. An archive that is not there is found missing later.
+pub(super) fn expect_no_link(path: &Path, name: &str) -> Result<(), String> {
+    let mut place = path.to_path_buf();
+    for part in Path::new(name).components() {
+        place.push(part);
+        if fs::symlink_metadata(&place).is_ok_and(|facts| facts.is_symlink()) {
+            let shown = place.strip_prefix(path).unwrap_or(&place).display();
+            return Err(format!(
+                "`{shown}`: the archive `{name}` is behind a symbolic link, which is not followed here; put the archive itself there, or \
+                 name it with workload.restore_from"
+            ));
+        }
     }
     Ok(())
 }
@@ -269,6 +289,30 @@ mod tests {
             fs::write(&path, b"\xff").unwrap();
             assert_eq!(files_at(dir.path()).unwrap().texts.len(), 1, "{archive}");
             fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_archive_behind_a_link_is_refused_and_so_is_one_elsewhere() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::write(other.path().join("shop.dump"), b"\xff").unwrap();
+        symlink(other.path().join("shop.dump"), dir.path().join("shop.dump")).unwrap();
+        symlink(other.path().join("shop.dump"), dir.path().join("data/.shop.dump")).unwrap();
+        symlink(other.path(), dir.path().join(".elsewhere")).unwrap();
+        for (archive, link) in [
+            ("shop.dump", "shop.dump"),
+            ("./data/.shop.dump", "data/.shop.dump"),
+            (".elsewhere/shop.dump", ".elsewhere"),
+        ] {
+            let manifest = format!("data = {{restore_from = \"{archive}\"}}\n");
+            fs::write(dir.path().join(MANIFEST), manifest).unwrap();
+            let message = files_at(dir.path()).unwrap_err();
+            let expected = format!("`{link}`: the archive `{archive}` is behind a symbolic link");
+            assert!(message.contains(&expected), "{message}");
+        }
+        for archive in ["../shop.dump", "data/../../x", "/etc/passwd"] {
+            assert_eq!(archive_in(&format!("data = {{restore_from = \"{archive}\"}}\n")), None, "{archive}");
         }
     }
 
