@@ -166,7 +166,7 @@ pub struct AskedLoad {
     pub is_counted: bool,
     /// Whether it is to arrive at the rate at which it was captured.
     pub is_captured: bool,
-    /// How long its trace takes, seconds.
+    /// How long its trace takes, seconds; of several, the longest one.
     pub replay_s: Option<u32>,
 }
 
@@ -186,7 +186,7 @@ pub fn asked_load(workload: &WorkloadSection) -> AskedLoad {
         n_clients: if is_common(|load| load.n_clients.unwrap_or(0)) { first.n_clients } else { None },
         is_counted: first.is_counted && is_common(|load| load.is_counted.into()),
         is_captured: first.is_captured && is_common(|load| load.is_captured.into()),
-        replay_s: first.replay_s,
+        replay_s: found.iter().filter_map(|load| load.replay_s).max(),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use model::experiment::Experiment;
 use model::experiment::case::Case;
 use model::experiment::script::CaseData;
+use model::experiment::{Experiment, WorkloadSection};
 use model::load::Protocol;
 
 use crate::plan::expand::{self, PlanResources};
@@ -218,4 +218,60 @@ fn the_seed_of_the_data_makes_other_data() {
     let (seed, plain) = identity("");
     assert_eq!((seed, identity("data_seed = 1").1), (1, plain.clone()));
     assert_ne!(identity("data_seed = 2"), (2, plain));
+}
+
+/// A text as zstd stores what it does not compress.
+fn stored(text: &str) -> Vec<u8> {
+    let n = u32::try_from(text.len()).unwrap();
+    let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+    bytes.extend(n.to_le_bytes());
+    bytes.extend(&(n << 3 | 1).to_le_bytes()[..3]);
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+/// A trace of one statement that takes so many seconds.
+fn trace(length_s: u32) -> Vec<u8> {
+    stored(&format!(
+        concat!(
+            r#"{{"format":1,"n_clients":1,"n_sessions":1,"n_forms":1,"n_transactions":1,"n_statements":1,"length_us":{}000000,"n_each_max":1}}"#,
+            "\n",
+            r#"{{"text":"select 1","values":""}}"#,
+            "\n",
+            r#"{{"c":0,"t":0,"s":[{{"f":0}}]}}"#,
+            "\n",
+        ),
+        length_s
+    ))
+}
+
+/// The workload of directories `a` and the following ones, whose traces take so many seconds.
+fn traced(lengths_s: &[u32]) -> WorkloadSection {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kinds = Vec::new();
+    for (name, length_s) in ["a", "b", "c"].iter().zip(lengths_s) {
+        for (file, text) in SHOP {
+            let path = dir.path().join(name).join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::write(dir.path().join(name).join("trace.zst"), trace(*length_s)).unwrap();
+        kinds.push(format!("\"./{name}\""));
+    }
+    let text = format!(
+        "[experiment]\nname = \"x\"\n[workload]\nreplay = \"trace\"\nkind = [{}]\n",
+        kinds.join(", ")
+    );
+    let mut experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+    let stop = AtomicBool::new(false);
+    let source = ExperimentSource { name: "x.toml", text: &text, dir: dir.path(), stop: &stop };
+    scripts::read(&mut experiment, &source).unwrap();
+    experiment.workload
+}
+
+#[test]
+fn traces_of_several_directories_have_the_time_of_the_longest_one() {
+    let replay_s = |lengths_s: &[u32]| super::asked_load(&traced(lengths_s)).replay_s;
+    assert_eq!(replay_s(&[10]), Some(80));
+    assert_eq!(replay_s(&[10, 100, 20]), Some(260));
 }
