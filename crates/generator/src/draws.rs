@@ -105,7 +105,17 @@ pub(crate) fn tables(
             continue;
         };
         let Some(bytes) = contents.get(hash) else { continue };
-        let table = unpacked(bytes, left.min(UNPACKED_BYTES_MAX)).map_err(|why| Problem::whole(file, why));
+        let most = left.min(UNPACKED_BYTES_MAX);
+        let table = unpacked(bytes, most).map_err(|why| match why {
+            UnpackFault::Broken(why) => Problem::whole(file, why),
+            UnpackFault::Longer => Problem::whole(
+                file,
+                format!(
+                    "has more than {most} bytes unpacked; a file of captured rows has at most {UNPACKED_BYTES_MAX}, and all of a directory \
+                     {ALL_UNPACKED_BYTES_MAX}"
+                ),
+            ),
+        });
         let table = table.and_then(|text| {
             left = left.saturating_sub(text.len() as u64);
             text::table(file, &text)
@@ -118,21 +128,25 @@ pub(crate) fn tables(
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
+/// Why a packed file was not unpacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnpackFault {
+    /// It is none; in words.
+    Broken(String),
+    /// Its text is longer than it may be.
+    Longer,
+}
+
 /// The text of a packed file, which may say that it is longer than it should be.
 ///
 /// # Errors
-/// In words, when it is none, or longer than `most` bytes.
-pub fn unpacked(bytes: &[u8], most: u64) -> Result<String, String> {
-    let broken = |error: std::io::Error| format!("is no file of zstd, or is broken: {error}");
+/// When it is none, or longer than `most` bytes.
+pub fn unpacked(bytes: &[u8], most: u64) -> Result<String, UnpackFault> {
+    let broken =
+        |error: std::io::Error| UnpackFault::Broken(format!("is no file of zstd, or is broken: {error}"));
     let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
     decoder.window_log_max(WINDOW_LOG_MAX).map_err(broken)?;
     let mut text = String::new();
     decoder.take(most + 1).read_to_string(&mut text).map_err(broken)?;
-    if text.len() as u64 > most {
-        return Err(format!(
-            "has more than {most} bytes unpacked; a file of captured rows has at most {UNPACKED_BYTES_MAX}, and all of a directory \
-             {ALL_UNPACKED_BYTES_MAX}"
-        ));
-    }
-    Ok(text)
+    if text.len() as u64 > most { Err(UnpackFault::Longer) } else { Ok(text) }
 }

@@ -17,8 +17,8 @@ mod value;
 
 pub use directory::{Directory, FILES_MAX};
 pub use draws::{
-    DrawsContents, PACKED_BYTES_MAX, is_draws_file, reference as draws_reference, referenced_sha256,
-    sha256 as draws_sha256, unpacked as draws_unpacked,
+    DrawsContents, PACKED_BYTES_MAX, UnpackFault, is_draws_file, reference as draws_reference,
+    referenced_sha256, sha256 as draws_sha256, unpacked as draws_unpacked,
 };
 pub use expression::{CellFault, Clock, Type, escape_copy};
 pub use instance::parameters::ClientParameters;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use generator::UnpackFault;
 use model::directory::trace::{
     TRACE_BYTES_MAX, TRACE_FILE, Trace, TraceForm, TraceStatement, TraceTransaction,
 };
@@ -89,7 +90,17 @@ fn text_of(directory: &WorkloadDirectory) -> Result<String, String> {
     let bytes = bytes.ok_or_else(|| {
         format!("{place}: the trace of this plan is not at hand; put the file back where it was")
     })?;
-    generator::draws_unpacked(bytes, TRACE_BYTES_MAX as u64).map_err(|why| format!("{place}: {why}"))
+    unpacked(bytes, TRACE_BYTES_MAX as u64).map_err(|why| format!("{place}: {why}"))
+}
+
+/// The text of a packed trace.
+fn unpacked(bytes: &[u8], most: u64) -> Result<String, String> {
+    generator::draws_unpacked(bytes, most).map_err(|why| match why {
+        UnpackFault::Broken(why) => format!("{why}; capture it again with `pgdyno capture log --trace`"),
+        UnpackFault::Longer => {
+            format!("the trace has more than {most} bytes unpacked; capture a shorter --window, or one --application")
+        }
+    })
 }
 
 /// The trace of a directory, read and checked.
@@ -515,6 +526,17 @@ mod tests {
         assert_eq!(first.parameter(statement.parameters[0], &mut out), BoundParameter::Text);
         assert_eq!(out, b"it's");
         assert_eq!(second.parameter(statement.parameters[0], &mut out), BoundParameter::Null);
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_unpacked_is_called_one() {
+        let packed = zstd::encode_all(TEXT.as_bytes(), 1).unwrap();
+        assert_eq!(unpacked(&packed, TEXT.len() as u64).as_deref(), Ok(TEXT));
+        let longer = unpacked(&packed, TEXT.len() as u64 - 1).unwrap_err();
+        assert!(longer.starts_with("the trace has more than") && longer.contains("--window"), "{longer}");
+        let broken = unpacked(b"no zstd", 100).unwrap_err();
+        assert!(broken.starts_with("is no file of zstd") && broken.contains("capture it again"), "{broken}");
+        assert!(!longer.contains("captured rows") && !broken.contains("captured rows"));
     }
 
     #[test]
