@@ -19,6 +19,7 @@ use crate::directory::trace::lanes::lanes;
 use crate::forms::Forms;
 use crate::privacy::{Mask, Place, Privacy};
 use crate::reader::ReadLog;
+use crate::role::rules::{KEPT_BYTES_MAX, is_programs};
 use crate::statement::literal::array_text;
 use crate::statement::{Form, FormPiece, Origin, SlotValue, StatementRole};
 use crate::transaction::traced::TracedTransactions;
@@ -67,8 +68,14 @@ pub(super) fn file(
     ensure!(!transactions.is_empty(), "no transaction of the log can be in a trace; leave --trace out");
     transactions.sort_by_key(|one| (one.began_us(), one.session, one.steps[0].number));
     let n_left = n_all - transactions.len();
-    let maker =
-        Maker { forms: &read.forms, making, is_simple, casts: BTreeMap::new(), numbers: HashMap::new() };
+    let maker = Maker {
+        forms: &read.forms,
+        making,
+        is_simple,
+        casts: BTreeMap::new(),
+        literals: literals(&transactions, &read.forms),
+        numbers: HashMap::new(),
+    };
     let trace = maker.trace(&transactions, mask)?;
     let text = trace.text().map_err(anyhow::Error::msg).context("the trace")?;
     let bytes = zstd::encode_all(text.as_bytes(), LEVEL).context("the trace cannot be packed")?;
@@ -106,8 +113,38 @@ struct Maker<'a> {
     is_simple: bool,
     /// Casts of numbers that become parameters, and whether all values of a number are plain, by form and slot.
     casts: BTreeMap<(u32, usize), NumberKind>,
+    /// What is known about literals, by form and slot.
+    literals: BTreeMap<(u32, usize), Literal>,
     /// Statements of the trace by their texts.
     numbers: HashMap<String, u32>,
+}
+
+/// What all executions of a statement have in the place of a literal.
+struct Literal {
+    /// Executions.
+    n: usize,
+    /// The text if it is one and the same.
+    only: Option<Box<str>>,
+}
+
+fn literals(transactions: &[CutTransaction], forms: &Forms) -> BTreeMap<(u32, usize), Literal> {
+    let mut found: BTreeMap<(u32, usize), Literal> = BTreeMap::new();
+    for step in transactions.iter().flat_map(|one| &one.steps) {
+        for (at, (slot, value)) in forms.form(step.form).slots.iter().zip(&step.values).enumerate() {
+            if !matches!(slot.origin, Origin::Text | Origin::Number) {
+                continue;
+            }
+            let kept = || value.text().filter(|text| text.len() <= KEPT_BYTES_MAX);
+            let known = found
+                .entry((step.form, at))
+                .or_insert_with(|| Literal { n: 0, only: kept().map(Into::into) });
+            known.n += 1;
+            if known.only.as_deref() != kept() {
+                known.only = None;
+            }
+        }
+    }
+    found
 }
 
 /// The narrowest kind of all numbers of a slot.
@@ -281,12 +318,21 @@ impl Maker<'_> {
         step.values.iter().enumerate().map(value).collect()
     }
 
-    /// A value as the directory's captured rows have it.
+    /// A value as the directory has it: literals that all executions have, by the rule of those in its transactions, others as in its
+    /// captured rows.
     fn masked(&self, number: u32, form: &Form, at: usize, text: &str, mask: &mut Mask) -> String {
         let facts = self.making.facts.get(&number).and_then(|facts| facts.slots.get(at));
-        let known = facts.and_then(|facts| facts.column.as_ref()).map(|column| column.column.as_str());
-        let hint = form.slots.get(at).and_then(|slot| slot.hint.column.as_deref());
+        let known = facts.and_then(|facts| facts.column.as_ref());
+        let hint = &form.slots[at].hint;
         let is_text = facts.filter(|facts| !facts.type_name.is_empty()).map(|facts| facts.is_text());
-        mask.value(text, Place { column: known.or(hint), is_text })
+        let column = known.map(|known| known.column.as_str()).or(hint.column.as_deref());
+        let place = Place { column, is_text };
+        match self.literals.get(&(number, at)) {
+            Some(Literal { n, only: Some(_) }) => {
+                let usage = known.map_or(hint.usage, |known| known.usage);
+                mask.literal(text, place, is_programs(usage, form.has_parameters(), *n))
+            }
+            _ => mask.value(text, place),
+        }
     }
 }

@@ -95,6 +95,11 @@ pub fn is_constant(slot: &SlotView<'_>, values: &SlotValues<'_>) -> bool {
     is_enough && values.is_one() && !values.is_opaque()
 }
 
+/// Whether the program wrote a literal that all of `n` executions have: the statement has parameters, too, or no column has to do with it.
+pub fn is_programs(usage: SlotUse, has_parameters: bool, n: usize) -> bool {
+    has_parameters || matches!(usage, SlotUse::Other | SlotUse::Limit) && n >= VALUES_MIN
+}
+
 /// Whether a column equals one before it, in the same execution and, within a loop, in the same round.
 pub fn is_link(view: &View<'_>, place: SlotPlace, earlier: SlotPlace) -> bool {
     let (own, of_earlier) = (view.steps[place.step].in_loop, view.steps[earlier.step].in_loop);

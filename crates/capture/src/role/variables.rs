@@ -6,7 +6,9 @@ use crate::balance::OmissionReason;
 use crate::forms::Forms;
 use crate::privacy::{Mask, Place};
 pub use crate::role::planned::{DrawColumn, DrawType, SlotFilling, Source, Variable, Variables};
-use crate::role::rules::{KEPT_BYTES_MAX, SlotValues, is_constant, is_link, role, selects_truncated};
+use crate::role::rules::{
+    KEPT_BYTES_MAX, SlotValues, is_constant, is_link, is_programs, role, selects_truncated,
+};
 use crate::role::view::{SlotPlace, View};
 use crate::role::{FormFacts, SlotFacts, ValueRole};
 use crate::statement::form::FormSlot;
@@ -128,8 +130,7 @@ impl VariableMaker<'_> {
 
     /// Whether the program wrote the literals of a statement: it has parameters, too.
     fn has_parameters(&self, step: usize) -> bool {
-        let form = self.forms.form(self.view.steps[step].form);
-        form.slots.iter().any(|slot| slot.origin == Origin::Parameter)
+        self.forms.form(self.view.steps[step].form).has_parameters()
     }
 
     /// The values of a slot, one for each execution; `None` if they differ between the rounds of a loop.
@@ -232,9 +233,7 @@ impl Making<'_> {
     }
 
     fn constant(&mut self, slot: &SlotView<'_>, text: &str, n: usize, mask: &mut Mask) {
-        let is_other = matches!(slot.usage(), SlotUse::Other | SlotUse::Limit);
-        let is_programs = slot.origin != Origin::Parameter
-            && (self.maker.has_parameters(slot.place.step) || is_other && n >= 20);
+        let is_programs = is_programs(slot.usage(), self.maker.has_parameters(slot.place.step), n);
         let written = match slot.origin {
             Origin::Parameter => mask.value(text, slot.mask_place()),
             _ => mask.literal(text, slot.mask_place(), is_programs),

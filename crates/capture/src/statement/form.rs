@@ -100,6 +100,11 @@ impl Form {
         })
     }
 
+    /// Whether it has parameters: what stands in its text as a literal, the program wrote.
+    pub fn has_parameters(&self) -> bool {
+        self.slots.iter().any(|slot| slot.origin == Origin::Parameter)
+    }
+
     /// What distinguishes this form from others.
     pub(crate) fn key(&self) -> u64 {
         let mut hash = Fnv::new();

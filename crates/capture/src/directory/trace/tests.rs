@@ -136,6 +136,47 @@ fn values_are_masked_and_what_is_cut_off_is_left_out() {
     assert!(value(0) != "Quagga" && value(0).len() == 6 && value(1) == "44", "{hashed:?}");
 }
 
+/// The values of a statement in a trace with this privacy.
+fn values_of(text: &str, all: &[&[&str]], privacy: Privacy) -> Vec<Vec<String>> {
+    let one = |(n, parameters): (usize, &&[&str])| statement(1, text, parameters, 1_000 * n as i64);
+    let trace = trace_of(all.iter().enumerate().map(one).collect(), privacy).unwrap();
+    let value = |value: &Option<Box<str>>| value.as_deref().unwrap_or("null").to_string();
+    let statements = trace.transactions.iter().flat_map(|one| &one.statements);
+    statements.map(|one| one.values.iter().map(value).collect()).collect()
+}
+
+#[test]
+fn literals_of_a_program_keep_their_meaning_as_in_modelled_transactions() {
+    // What a program wrote beside parameters stays, also if nothing else of the texts does.
+    let beside = "select f('active', 10) from t where name = $1 order by 1 limit 10";
+    for privacy in [Privacy::Hashed, Privacy::Shape] {
+        let found = values_of(beside, &[&["Quagga"], &["Kudu"]], privacy);
+        assert_eq!(found[0][..2], ["active", "10"], "{found:?}");
+        assert_eq!((&found[1][..2], &found[0][3..]), (&found[0][..2], &["10".to_string()][..]));
+        assert!(found[0][2] != "Quagga" && found[0][2].len() == 6, "{found:?}");
+    }
+    // Without parameters it is a program's if many executions have it, and no column has to do with it.
+    let alone = "select f('active') from t where name = 'Quagga' limit 10";
+    let of = |n: usize| values_of(alone, &vec![&[][..]; n], Privacy::Shape).swap_remove(0);
+    let (few, many) = (of(19), of(20));
+    assert!(few[0] != "active" && few[1] != "Quagga" && few[2] != "10", "{few:?}");
+    assert!(many[0] == "active" && many[1] != "Quagga" && many[2] == "10", "{many:?}");
+    // A unit of time is nobody's.
+    let units = "select date_trunc('day', at) from t where name = 'Quagga'";
+    assert_eq!(values_of(units, &[&[]], Privacy::Hashed)[0][0], "day");
+}
+
+#[test]
+fn a_literal_that_differs_between_executions_is_masked_as_a_value() {
+    let text = |name: &str| format!("select * from t where name = '{name}' and id = $1");
+    let all = vec![statement(1, &text("Quagga"), &["1"], 0), statement(1, &text("Impala"), &["2"], 1_000)];
+    let hashed = trace_of(all, Privacy::Hashed).unwrap();
+    for (one, name) in hashed.transactions.iter().zip(["Quagga", "Impala"]) {
+        let value = one.statements[0].values[0].as_deref().unwrap();
+        assert!(value != name && value.len() == 6, "{value}");
+    }
+}
+
 #[test]
 fn a_log_that_tells_no_pace_gives_no_trace() {
     let refused = |change: fn(&mut ExecutedStatement), expected: &str| {
