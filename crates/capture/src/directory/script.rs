@@ -87,7 +87,7 @@ impl TemplateScript<'_> {
 }
 
 /// A literal in which no colon begins a variable: pgbench looks for them also within quotes.
-fn literal_text(value: &str) -> String {
+pub(super) fn literal_text(value: &str) -> String {
     let begins_name = |pair: &[u8]| {
         pair[0] == b':' && (pair[1].is_ascii_alphanumeric() || pair[1] == b'_' || pair[1] >= 0x80)
     };

@@ -42,6 +42,8 @@ const PARSED_BEFORE_MAX: usize = 1000;
 /// What is prepared of a statement before the load begins.
 #[derive(Debug)]
 struct Prepared {
+    /// How it is sent: as the load says, but for statements of a trace that had no parameters.
+    protocol: Protocol,
     /// Number of the client in the whole load.
     number: usize,
     /// Name of the prepared statement; empty when it is not kept.
@@ -92,7 +94,7 @@ impl Scripts {
             if load.protocol != Protocol::Simple {
                 program.check_parameter_counts().map_err(|e| e.to_string())?;
             }
-            prepared.push(prepare_all(&mut numbers, program, load.protocol));
+            prepared.push(prepare_all(&mut numbers, &bundle, program, load.protocol));
         }
         let fetches = bundle.programs.iter().flat_map(|p| &p.statements).any(|s| s.fetch != Fetch::Discard);
         let states = |program: &Program, of: fn(&Declared) -> &[String]| -> Vec<SqlState> {
@@ -255,7 +257,8 @@ impl Scripts {
         }
         for (script, program) in self.bundle.programs.iter().enumerate() {
             for (index, statement) in program.statements.iter().enumerate() {
-                for (prepared, statement) in self.prepared[script][index].sendable(statement) {
+                let sendable = self.prepared[script][index].sendable(statement).into_iter();
+                for (prepared, statement) in sendable.filter(|(one, _)| one.protocol != Protocol::Simple) {
                     message::parse(out, &prepared.name, &statement.text);
                     order.push((script, index));
                 }
@@ -281,6 +284,7 @@ impl Scripts {
             self.sent(script, statement, &client.emulator).inspect_err(|_| client.drop_message())?;
         let (_, parsed, out) = client.parts();
         if let Some(parsed) = parsed
+            && prepared.protocol == Protocol::Prepared
             && parsed.ask(prepared.number)
         {
             message::parse(out, &prepared.name, &statement.text);
@@ -298,7 +302,7 @@ impl Scripts {
             }
             None => {
                 let program = &self.bundle.programs[script];
-                prepared.encode(self.protocol, program, statement, Some(emulator), with_sync, out)
+                prepared.encode(program, statement, Some(emulator), with_sync, out)
             }
         };
         encoded.inspect_err(|_| client.drop_message())
@@ -323,6 +327,11 @@ impl Scripts {
         }
     }
 
+    /// How a statement is sent.
+    pub(crate) fn protocol_of(&self, script: usize, statement: usize) -> Protocol {
+        self.prepared[script][statement].protocol
+    }
+
     /// The text of a client's statement as its Parse has it.
     pub(crate) fn parsed_text(&self, script: usize, statement: usize, emulator: &Emulator) -> String {
         let of_script = || &self.bundle.programs[script].statements[statement];
@@ -342,7 +351,7 @@ impl Scripts {
 
     /// The statement that a client sends, as pgbench's debug output shows it.
     pub(crate) fn sent_text(&self, script: usize, statement: usize, client: &Client) -> String {
-        match self.protocol {
+        match self.protocol_of(script, statement) {
             Protocol::Simple => self.literal_text(script, statement, client),
             Protocol::Extended => self.parsed_text(script, statement, &client.emulator),
             Protocol::Prepared => {
@@ -422,10 +431,12 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
 
 fn prepare_all(
     numbers: &mut impl Iterator<Item = usize>,
+    bundle: &Bundle,
     program: &Program,
-    protocol: Protocol,
+    of_load: Protocol,
 ) -> Vec<Prepared> {
-    let mut prepare = |statement: &Statement| {
+    let mut prepare = |(at, statement): (usize, &Statement)| {
+        let protocol = if bundle.is_simple_query(at) { Protocol::Simple } else { of_load };
         let glued = statement.glued.as_deref();
         let variants = glued.map_or(&[][..], |glued| glued.variants.as_slice());
         let mut one =
@@ -439,7 +450,7 @@ fn prepare_all(
             }
         }
     };
-    program.statements.iter().map(&mut prepare).collect()
+    program.statements.iter().enumerate().map(&mut prepare).collect()
 }
 
 /// The beginning of each Bind of a statement.
@@ -469,6 +480,7 @@ impl Prepared {
             Protocol::Simple | Protocol::Extended => String::new(),
         };
         let mut prepared = Prepared {
+            protocol,
             number,
             head: bind_head(&name),
             tail: Closed::new(bind_tail(statement), protocol),
@@ -479,7 +491,7 @@ impl Prepared {
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
-            let encoded = prepared.encode(protocol, program, statement, None, false, &mut bytes);
+            let encoded = prepared.encode(program, statement, None, false, &mut bytes);
             encoded.expect("a statement without parameters needs no variable");
             Closed::new(bytes, protocol)
         });
@@ -504,14 +516,13 @@ impl Prepared {
     #[inline(always)]
     fn encode(
         &self,
-        protocol: Protocol,
         program: &Program,
         statement: &Statement,
         emulator: Option<&Emulator>,
         with_sync: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Unsendable> {
-        match protocol {
+        match self.protocol {
             Protocol::Simple => {
                 let mut rendered = Ok(());
                 match emulator {

@@ -61,6 +61,9 @@ pub struct TraceForm {
     pub text: String,
     /// A letter for each value: `n` for a number in the text, `q` for anything else.
     pub values: String,
+    /// Whether it is sent as a simple query, with its values in its text: it had no parameters at the source.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_text: bool,
 }
 
 /// A transaction.
@@ -104,6 +107,10 @@ pub struct TraceStatement {
 
 fn is_none(n: &u64) -> bool {
     *n == 0
+}
+
+fn is_false(is: &bool) -> bool {
+    !is
 }
 
 fn is_empty<T>(all: &[T]) -> bool {

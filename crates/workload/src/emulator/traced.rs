@@ -169,6 +169,12 @@ impl Bundle {
         bundle.traced = Some(Arc::new(TracedLoad::new(trace, replay.speed, &bundle.variables)));
         Ok(bundle)
     }
+
+    /// Whether a statement is sent as a simple query, whatever the protocol of the load: at the source it had no parameters.
+    pub fn is_simple_query(&self, statement: usize) -> bool {
+        let form = self.traced.as_ref().and_then(|load| load.trace.forms.get(statement));
+        form.is_some_and(|form| form.is_text)
+    }
 }
 
 /// Counts and times of a client of a trace.
@@ -526,6 +532,17 @@ mod tests {
         assert_eq!(first.parameter(statement.parameters[0], &mut out), BoundParameter::Text);
         assert_eq!(out, b"it's");
         assert_eq!(second.parameter(statement.parameters[0], &mut out), BoundParameter::Null);
+    }
+
+    #[test]
+    fn statements_that_had_no_parameters_are_sent_as_texts() {
+        let text = TEXT.replacen("\"values\":\"qn\"", "\"values\":\"qn\",\"is_text\":true", 1);
+        let trace = Trace::read(&text).unwrap();
+        assert_eq!(trace.text().unwrap(), text);
+        let (mut bundle, _) = clients(false);
+        assert!(!bundle.is_simple_query(0));
+        bundle.traced = Some(Arc::new(TracedLoad::new(trace, 1.0, &bundle.variables)));
+        assert_eq!([0, 1, 2].map(|at| bundle.is_simple_query(at)), [true, false, false]);
     }
 
     #[test]

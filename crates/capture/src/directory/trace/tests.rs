@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::directory::trace::{TRACE_FILE, Trace};
 
 use crate::directory::{Making, make, tests};
-use crate::log::{BatchPart, ExecutedStatement, LoggedSession, StatementSink};
+use crate::log::{BatchPart, ExecutedStatement, LoggedSession, Protocol, StatementSink};
 use crate::privacy::Privacy;
 use crate::reader::{LogReader, WindowChoice};
 
@@ -136,34 +136,45 @@ fn values_are_masked_and_what_is_cut_off_is_left_out() {
     assert!(value(0) != "Quagga" && value(0).len() == 6 && value(1) == "44", "{hashed:?}");
 }
 
-/// The values of a statement in a trace with this privacy.
-fn values_of(text: &str, all: &[&[&str]], privacy: Privacy) -> Vec<Vec<String>> {
+/// A trace of a statement with these parameters, one transaction after the other.
+fn of_statement(text: &str, all: &[&[&str]], privacy: Privacy) -> Trace {
     let one = |(n, parameters): (usize, &&[&str])| statement(1, text, parameters, 1_000 * n as i64);
-    let trace = trace_of(all.iter().enumerate().map(one).collect(), privacy).unwrap();
-    let value = |value: &Option<Box<str>>| value.as_deref().unwrap_or("null").to_string();
+    trace_of(all.iter().enumerate().map(one).collect(), privacy).unwrap()
+}
+
+/// The texts of its statements.
+fn texts(trace: &Trace) -> Vec<&str> {
+    trace.forms.iter().map(|form| form.text.as_str()).collect()
+}
+
+/// The values of each of its statements.
+fn values(trace: &Trace) -> Vec<Vec<&str>> {
     let statements = trace.transactions.iter().flat_map(|one| &one.statements);
-    statements.map(|one| one.values.iter().map(value).collect()).collect()
+    statements.map(|one| one.values.iter().map(|value| value.as_deref().unwrap_or("null")).collect()).collect()
 }
 
 #[test]
 fn literals_of_a_program_keep_their_meaning_as_in_modelled_transactions() {
-    // What a program wrote beside parameters stays, also if nothing else of the texts does.
-    let beside = "select f('active', 10) from t where name = $1 order by 1 limit 10";
+    // A program's literals stay in a statement with parameters, also if nothing else of the texts does.
+    let mixed = "select f('active', 10) from t where name = $1 order by 1 limit 10";
     for privacy in [Privacy::Hashed, Privacy::Shape] {
-        let found = values_of(beside, &[&["Quagga"], &["Kudu"]], privacy);
-        assert_eq!(found[0][..2], ["active", "10"], "{found:?}");
-        assert_eq!((&found[1][..2], &found[0][3..]), (&found[0][..2], &["10".to_string()][..]));
-        assert!(found[0][2] != "Quagga" && found[0][2].len() == 6, "{found:?}");
+        let found = of_statement(mixed, &[&["Quagga"], &["Kudu"]], privacy);
+        assert_eq!(texts(&found), ["select f('active', 10) from t where name = :v1 order by 1 limit 10"]);
+        let value = values(&found)[0][0].to_string();
+        assert!(value != "Quagga" && value.len() == 6, "{value}");
     }
     // Without parameters it is a program's if many executions have it, and no column has to do with it.
     let alone = "select f('active') from t where name = 'Quagga' limit 10";
-    let of = |n: usize| values_of(alone, &vec![&[][..]; n], Privacy::Shape).swap_remove(0);
+    let of = |n: usize| texts(&of_statement(alone, &vec![&[][..]; n], Privacy::Shape))[0].to_string();
     let (few, many) = (of(19), of(20));
-    assert!(few[0] != "active" && few[1] != "Quagga" && few[2] != "10", "{few:?}");
-    assert!(many[0] == "active" && many[1] != "Quagga" && many[2] == "10", "{many:?}");
+    for kept in ["'active'", "'Quagga'", "limit 10"] {
+        assert!(!few.contains(kept), "{few}");
+        assert_eq!(many.contains(kept), kept != "'Quagga'", "{many}");
+    }
     // A unit of time is nobody's.
     let units = "select date_trunc('day', at) from t where name = 'Quagga'";
-    assert_eq!(values_of(units, &[&[]], Privacy::Hashed)[0][0], "day");
+    let found = of_statement(units, &[&[]], Privacy::Hashed);
+    assert!(texts(&found)[0].contains("date_trunc('day', at)") && !texts(&found)[0].contains("Quagga"));
 }
 
 #[test]
@@ -171,10 +182,45 @@ fn a_literal_that_differs_between_executions_is_masked_as_a_value() {
     let text = |name: &str| format!("select * from t where name = '{name}' and id = $1");
     let all = vec![statement(1, &text("Quagga"), &["1"], 0), statement(1, &text("Impala"), &["2"], 1_000)];
     let hashed = trace_of(all, Privacy::Hashed).unwrap();
-    for (one, name) in hashed.transactions.iter().zip(["Quagga", "Impala"]) {
-        let value = one.statements[0].values[0].as_deref().unwrap();
-        assert!(value != name && value.len() == 6, "{value}");
+    assert_eq!(texts(&hashed), ["select * from t where name = :v1 and id = :v2"]);
+    for (values, name) in values(&hashed).iter().zip(["Quagga", "Impala"]) {
+        assert!(values[0] != name && values[0].len() == 6, "{values:?}");
     }
+}
+
+#[test]
+fn a_statement_without_parameters_stays_a_text_and_its_values_are_literals() {
+    let text = |id: &str, name: &str| format!("select * from t where id = {id} and name = '{name}' limit 10");
+    let of = |rows: &[(&str, &str)]| -> Vec<ExecutedStatement> {
+        let all = rows.iter().enumerate();
+        all.map(|(n, (id, name))| statement(1, &text(id, name), &[], 1_000 * n as i64)).collect()
+    };
+    // They differ: each is a text of its own, with a bare number and no cast.
+    let trace = trace_of(of(&[("7", "Quagga"), ("8", "Kudu")]), Privacy::Values).unwrap();
+    let form = &trace.forms[0];
+    assert_eq!(form.text, "select * from t where id = :v1 and name = :v2 limit 10");
+    assert_eq!((form.values.as_str(), form.is_text), ("nq", true));
+    // All are equal: nothing is left of values.
+    let trace = trace_of(of(&[("7", "it''s: x"), ("7", "it''s: x")]), Privacy::Values).unwrap();
+    let form = &trace.forms[0];
+    assert_eq!(form.text, "select * from t where id = 7 and name = 'it''s: x' limit 10");
+    assert_eq!((form.values.as_str(), form.is_text), ("", false));
+    // A simple query stays one.
+    let mut simple = of(&[("7", "Kudu")]);
+    simple[0].protocol = Protocol::Simple;
+    assert!(trace_of(simple, Privacy::Values).unwrap().forms[0].is_text);
+}
+
+#[test]
+fn what_differs_next_to_parameters_becomes_one_with_the_type_of_a_number() {
+    let all = vec![
+        statement(1, "select * from t where a = $1 and b = 5 and c = 1", &["1"], 0),
+        statement(1, "select * from t where a = $1 and b = 6 and c = 1", &["1"], 1_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    assert_eq!(texts(&trace), ["select * from t where a = :v1 and b = :v2::integer and c = 1"]);
+    assert_eq!(values(&trace), [["1", "5"], ["1", "6"]]);
+    assert!(!trace.forms[0].is_text);
 }
 
 #[test]

@@ -513,7 +513,7 @@ impl Worker<'_> {
     pub(super) fn query_text(&self, index: usize) -> Option<String> {
         let client = &self.setup.clients[index];
         let statement = self.failed_statement(index)?;
-        match self.setup.scripts.protocol {
+        match self.setup.scripts.protocol_of(client.transaction.script, statement) {
             // The whole Query message: type, length, text, zero.
             Protocol::Simple => {
                 let bytes = client.sent_bytes();
