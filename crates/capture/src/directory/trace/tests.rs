@@ -63,13 +63,14 @@ fn a_later_writer_of_a_key_waits_for_the_one_before_it() {
     // By beginnings: 2's block, 1's block, 3's update, its insert and delete, 1's insert after the delete.
     assert_eq!(gates[0], [none, &[1], none, none], "{gates:?}");
     assert_eq!((&gates[1], &gates[2]), (&vec![none; 3], &vec![none]));
-    // A row is added without waiting, unless somebody has removed it.
-    assert_eq!((&gates[3][..], &gates[4][..], &gates[5][..]), (&[none][..], &[none][..], &[&[4][..]][..]));
+    // A row is added without waiting, unless somebody has removed it; who removes it waits for the one who changed it before.
+    assert_eq!((&gates[3][..], &gates[4][..]), (&[none][..], &[&[0][..]][..]));
+    assert_eq!(gates[5], [&[4]]);
     assert_eq!(trace.head.n_sessions, 3);
 }
 
 #[test]
-fn who_ended_later_is_waited_for_by_nobody() {
+fn who_ended_later_is_waited_for_by_those_alone_that_came_after() {
     let all = vec![
         statement(1, "begin", &[], 0),
         statement(1, UPDATE, &["5", "7"], 1_000),
@@ -78,13 +79,44 @@ fn who_ended_later_is_waited_for_by_nobody() {
         statement(2, UPDATE, &["6", "7"], 200_000),
     ];
     let trace = trace_of(all, Privacy::Values).unwrap();
-    let gates: Vec<u32> = trace
-        .transactions
-        .iter()
-        .flat_map(|one| &one.statements)
-        .flat_map(|one| one.gates.to_vec())
-        .collect();
-    assert_eq!(gates, Vec::<u32>::new());
+    let statements = trace.transactions.iter().flat_map(|one| &one.statements);
+    let gates: Vec<&[u32]> = statements.map(|one| &one.gates[..]).collect();
+    let none: &[u32] = &[];
+    assert_eq!(gates, [none, none, none, none, &[0]]);
+}
+
+#[test]
+fn who_was_not_waited_for_is_waited_for_by_the_next_one() {
+    // 1 writes the key first and ends last but one; 2 cannot have waited for it, and 3 comes after both.
+    let all = vec![
+        statement(1, "begin", &[], 0),
+        statement(1, UPDATE, &["5", "7"], 1_000),
+        statement(2, UPDATE, &["6", "7"], 2_000),
+        statement(1, "commit", &[], 90_000),
+        statement(3, UPDATE, &["7", "7"], 200_000),
+        statement(1, UPDATE, &["8", "7"], 300_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    let gates = |at: usize| -> Vec<&[u32]> {
+        trace.transactions[at].statements.iter().map(|one| &one.gates[..]).collect()
+    };
+    assert_eq!((gates(0), gates(1)), (vec![&[][..]; 3], vec![&[][..]]));
+    assert_eq!(gates(2), [&[0, 1][..]]);
+    // The last one waits for the one before it alone.
+    assert_eq!(gates(3), [&[2][..]]);
+}
+
+#[test]
+fn a_row_that_is_added_again_hides_no_writer() {
+    let insert = "insert into t (id, a) values ($1, 1)";
+    let all = vec![
+        statement(1, UPDATE, &["5", "7"], 0),
+        statement(2, insert, &["7"], 100_000),
+        statement(3, UPDATE, &["6", "7"], 200_000),
+    ];
+    let trace = trace_of(all, Privacy::Values).unwrap();
+    assert_eq!(trace.transactions[1].statements[0].gates[..], [] as [u32; 0]);
+    assert_eq!(trace.transactions[2].statements[0].gates[..], [0, 1]);
 }
 
 #[test]
