@@ -143,6 +143,7 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     summary.notes.extend(notes::of_log(read));
     if let Some(traced) = read.trace.take() {
         let made = trace::file(read, traced, making, is_simple, &mut mask)?;
+        trace::expect_sendable(drawn_bytes(&files), made.bytes.len() as u64)?;
         files.insert(TRACE_FILE.to_string(), made.bytes);
         summary.notes.push(made.note);
         summary.n_masked = (mask.n_masked, mask.n_secrets);
@@ -160,6 +161,12 @@ pub fn make(read: &mut ReadLog, making: &Making<'_>) -> Result<MadeDirectory> {
     add("README.md", readme::text(&summary));
     add(FILE, summary.file());
     Ok(MadeDirectory { files, summary })
+}
+
+/// Bytes of the captured rows among files.
+fn drawn_bytes(files: &BTreeMap<String, Vec<u8>>) -> u64 {
+    let draws = files.iter().filter(|(name, _)| name.starts_with("draws/"));
+    draws.map(|(_, bytes)| bytes.len() as u64).sum()
 }
 
 /// Why there is no statement.

@@ -6,10 +6,10 @@ mod lanes;
 mod tests;
 mod texts;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::directory::trace::{
-    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_FORMS_MAX, TRACE_STATEMENTS_MAX, TRACE_TRANSACTIONS_MAX, Trace,
-    TraceHead, TraceStatement, TraceTransaction,
+    TRACE_CLIENTS_MAX, TRACE_FORMAT, TRACE_FORMS_MAX, TRACE_PACKED_BYTES_MAX, TRACE_STATEMENTS_MAX,
+    TRACE_TRANSACTIONS_MAX, Trace, TraceHead, TraceStatement, TraceTransaction,
 };
 
 use crate::directory::lines;
@@ -29,6 +29,8 @@ const LEVEL: i32 = 9;
 const BEGIN: &str = "begin";
 const END: &str = "end";
 const ROLLBACK: &str = "rollback";
+/// The advice for a trace that is too large.
+const SHORTER: &str = "take a shorter --window, or one --database, --user or --application";
 
 /// A trace as a file.
 pub(super) struct TraceFile {
@@ -69,15 +71,17 @@ pub(super) fn file(
     let texts = Texts::new(&transactions, &read.forms, making.facts, is_simple);
     let maker = Maker { forms: &read.forms, making, texts };
     let trace = maker.trace(&transactions, mask)?;
-    let text = trace.text().map_err(anyhow::Error::msg).context("the trace")?;
-    let bytes = zstd::encode_all(text.as_bytes(), LEVEL).context("the trace cannot be packed")?;
     let n_gates: usize =
         trace.transactions.iter().flat_map(|one| &one.statements).map(|one| one.gates.len()).sum();
+    let text = trace.text();
+    let head = trace.head.clone();
+    drop(trace);
+    let bytes = packed(text)?;
     let mut note = format!(
         "`{}` has {} transactions of {} sessions, and {n_gates} writes that wait for the writer before them",
         model::directory::trace::TRACE_FILE,
-        trace.head.n_transactions,
-        trace.head.n_sessions
+        head.n_transactions,
+        head.n_sessions
     );
     if n_left > 0 {
         note.push_str(&format!(
@@ -85,6 +89,28 @@ pub(super) fn file(
         ));
     }
     Ok(TraceFile { bytes, note })
+}
+
+/// The text of a trace as a file that a run takes: it is read back before anybody has it.
+///
+/// # Errors
+/// When it is beyond the bounds of a reader.
+fn packed(text: Result<String, String>) -> Result<Vec<u8>> {
+    let read = text.and_then(|text| Trace::parsed(&text).map(|_| text));
+    let text = read.map_err(|why| anyhow!("no run takes the trace: {why}; {SHORTER}"))?;
+    zstd::encode_all(text.as_bytes(), LEVEL).context("the trace cannot be packed")
+}
+
+/// Fails if drivers do not take a trace of so many bytes with these captured rows.
+///
+/// # Errors
+/// With what to do.
+pub(super) fn expect_sendable(draws: u64, trace: u64) -> Result<()> {
+    ensure!(
+        draws.saturating_add(trace) <= TRACE_PACKED_BYTES_MAX,
+        "no run takes the trace: it has {trace} bytes and the captured rows have {draws}, and a driver takes {TRACE_PACKED_BYTES_MAX}; {SHORTER}"
+    );
+    Ok(())
 }
 
 /// Whether a transaction can be replayed as it was.
@@ -125,9 +151,7 @@ impl Maker<'_> {
             (lanes.n as usize, TRACE_CLIENTS_MAX as usize, "sessions at a time"),
         ];
         if let Some((n, most, what)) = bounds.iter().find(|(n, most, _)| n > most) {
-            bail!(
-                "the trace has {n} {what}, and at most {most} fit: take a shorter --window, or one --database, --user or --application"
-            );
+            bail!("the trace has {n} {what}, and at most {most} fit: {SHORTER}");
         }
         let head = TraceHead {
             format: TRACE_FORMAT,

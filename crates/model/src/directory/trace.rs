@@ -12,6 +12,8 @@ pub const TRACE_FILE: &str = "trace.zst";
 pub const TRACE_FORMAT: u32 = 1;
 /// Bytes of the text.
 pub const TRACE_BYTES_MAX: usize = 256 << 20;
+/// Bytes of the file with the captured rows of its directory: all of them are sent to drivers.
+pub const TRACE_PACKED_BYTES_MAX: u64 = 64 << 20;
 /// Most statements without values: a driver counts the times of each in every second, with about 135 kB of memory.
 pub const TRACE_FORMS_MAX: usize = 1_000;
 /// Bytes of their texts: plans and results have them.
@@ -151,6 +153,14 @@ impl Trace {
     /// # Errors
     /// What is wrong, with the line, and what to do.
     pub fn read(text: &str) -> Result<Trace, String> {
+        Trace::parsed(text).map_err(again)
+    }
+
+    /// As [`Trace::read`], for whoever has just made the text.
+    ///
+    /// # Errors
+    /// As there, without what to do.
+    pub fn parsed(text: &str) -> Result<Trace, String> {
         let (mut trace, mut lines) = Trace::begun(text)?;
         let mut n_statements = 0;
         let mut n_each = vec![0; trace.head.n_clients as usize];
@@ -191,7 +201,7 @@ impl Trace {
     /// # Errors
     /// As [`Trace::read`], as far as these lines go.
     pub fn outline(text: &str) -> Result<Trace, String> {
-        Trace::begun(text).map(|(trace, _)| trace)
+        Trace::begun(text).map(|(trace, _)| trace).map_err(again)
     }
 
     fn check(&self, transaction: &TraceTransaction, n_statements: u64) -> Result<(), String> {
@@ -260,14 +270,16 @@ fn push(out: &mut String, value: &impl Serialize) -> Result<(), String> {
 }
 
 fn at(line: usize, why: impl Display) -> String {
-    format!("line {line}: {why}; capture it again with `pgdyno capture log --trace`")
+    format!("line {line}: {why}")
+}
+
+fn again(why: String) -> String {
+    format!("{why}; capture it again with `pgdyno capture log --trace`")
 }
 
 fn line<T: DeserializeOwned>(line: Option<(usize, &str)>, what: &str) -> Result<T, String> {
     let Some((number, text)) = line else {
-        return Err(format!(
-            "it ends before {what} that it should have; capture it again with `pgdyno capture log --trace`"
-        ));
+        return Err(format!("it ends before {what} that it should have"));
     };
     if text.len() > LINE_BYTES_MAX {
         return Err(at(number, format!("has {} bytes, and a line has at most {LINE_BYTES_MAX}", text.len())));

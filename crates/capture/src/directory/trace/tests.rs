@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::directory::trace::{TRACE_FILE, Trace};
 
+use crate::directory::trace::expect_sendable;
 use crate::directory::{Making, make, tests};
 use crate::log::{BatchPart, ExecutedStatement, LoggedSession, Protocol, StatementSink};
 use crate::privacy::Privacy;
@@ -182,7 +183,9 @@ fn texts(trace: &Trace) -> Vec<&str> {
 /// The values of each of its statements.
 fn values(trace: &Trace) -> Vec<Vec<&str>> {
     let statements = trace.transactions.iter().flat_map(|one| &one.statements);
-    statements.map(|one| one.values.iter().map(|value| value.as_deref().unwrap_or("null")).collect()).collect()
+    statements
+        .map(|one| one.values.iter().map(|value| value.as_deref().unwrap_or("null")).collect())
+        .collect()
 }
 
 #[test]
@@ -266,4 +269,26 @@ fn a_log_that_tells_no_pace_gives_no_trace() {
     refused(|one| one.duration_us = None, "log_min_duration_statement");
     // Its line was written at a whole second.
     refused(|one| one.start_us -= 100, "whole seconds");
+}
+
+#[test]
+fn a_trace_that_no_run_takes_is_not_left_behind() {
+    let refused = |all: Vec<ExecutedStatement>, expected: &str| {
+        let message = trace_of(all, Privacy::Values).unwrap_err();
+        assert!(message.contains(expected) && message.contains("--window"), "{message}");
+        assert!(!message.contains("capture it again"), "{message}");
+    };
+    let one = |n: i64| statement(1, &format!("select a{n} from t where id = $1"), &["1"], 1_000 * n);
+    refused((0..1_001).map(one).collect(), "the trace has 1001 different statements, and at most 1000 fit");
+    // As many as fit, but their texts do not.
+    let long = |n: i64| statement(1, &format!("select a{n}{} from t", "x".repeat(6_000)), &[], 1_000 * n);
+    refused((0..200).map(long).collect(), "the texts of statements have more than 1048576 bytes");
+    // Each byte is six in JSON.
+    let value = "\u{1}".repeat(3 << 20);
+    refused(vec![statement(1, "select $1", &[&value], 0)], "and a line has at most 16777216");
+
+    let rows = 1 << 20;
+    assert!(expect_sendable(rows, (64 << 20) - rows).is_ok());
+    let message = expect_sendable(rows, (64 << 20) - rows + 1).unwrap_err().to_string();
+    assert!(message.contains("a driver takes 67108864") && message.contains("--application"), "{message}");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use generator::{PACKED_BYTES_MAX, draws_reference, is_draws_file, referenced_sha256};
 use model::directory::drawn::WorkloadFiles;
-use model::directory::trace::TRACE_FILE;
+use model::directory::trace::{TRACE_FILE, TRACE_PACKED_BYTES_MAX};
 use model::text::mark::unmarked;
 
 use super::captured::archive_in;
@@ -24,6 +24,9 @@ const LISTS: &str = "lists/";
 const OF_CAPTURES: [&str; 6] =
     ["capture.json", "statements.jsonl", "left-out.jsonl", "source.jsonl.zst", "stats.sql", "trace.zst"];
 const OF_CAPTURES_BYTES_MAX: u64 = 64 << 20;
+
+const _: () =
+    assert!(TRACE_PACKED_BYTES_MAX == PACKED_BYTES_MAX && TRACE_PACKED_BYTES_MAX == OF_CAPTURES_BYTES_MAX);
 
 /// The texts of the directory at `path`, by name with `/`. Files that begin with a dot or end with `~` are an editor's or a
 /// version control's, and left out.
