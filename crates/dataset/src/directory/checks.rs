@@ -20,6 +20,12 @@ pub const RUN_CHECK_MAX: Duration = Duration::from_secs(60);
 /// The server has ended the statement at its limit (`query_canceled`).
 const CANCELED: &str = "57014";
 
+/// Why a check is left out where nobody has counted transactions by name.
+const UNCOUNTED: &str =
+    "not made: it counts transactions by name, and the load was a trace, whose transactions have none";
+/// How the names of variables begin that count transactions.
+const COUNTS: [&str; 2] = ["committed_", "unknown_"];
+
 /// Transactions of one name over a whole load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcomes {
@@ -34,7 +40,7 @@ pub struct Outcomes {
 pub struct Checked {
     /// Each check that was made.
     pub results: Vec<CheckResult>,
-    /// Checks that took too long, with their limit in words.
+    /// Checks that were not made, or took too long, with the reason in words.
     pub unfinished: BTreeMap<String, String>,
 }
 
@@ -83,7 +89,8 @@ pub fn after_load(
     run(session, &checks, &variables(instance, rows, &BTreeMap::new()), longest)
 }
 
-/// Checks after a run, whose transactions are all since the data was restored.
+/// Checks after a run, whose transactions are all since the data was restored. Without `outcomes`, those that count transactions are not
+/// made: what nobody has counted is not none.
 ///
 /// # Errors
 /// As [`run`].
@@ -91,11 +98,31 @@ pub fn after_run(
     session: &mut Session,
     instance: &Instance,
     rows: &BTreeMap<String, u64>,
-    outcomes: &BTreeMap<String, Outcomes>,
+    outcomes: Option<&BTreeMap<String, Outcomes>>,
     longest: Duration,
 ) -> Result<Checked> {
-    let checks: Vec<&CheckSql> = instance.checks().iter().filter(|check| check.on_run).collect();
-    run(session, &checks, &variables(instance, rows, outcomes), longest)
+    let variables = variables(instance, rows, outcomes.unwrap_or(&BTreeMap::new()));
+    let of_run = instance.checks().iter().filter(|check| check.on_run);
+    let is_made = |check: &&CheckSql| outcomes.is_some() || !counts_transactions(&check.sql, &variables);
+    let (made, left): (Vec<&CheckSql>, Vec<&CheckSql>) = of_run.partition(is_made);
+    let mut checked = run(session, &made, &variables, longest)?;
+    checked.unfinished.extend(left.into_iter().map(|check| (id(check), UNCOUNTED.to_string())));
+    Ok(checked)
+}
+
+/// Whether a check has a variable that counts transactions.
+fn counts_transactions(sql: &str, variables: &BTreeMap<String, u64>) -> bool {
+    let of_colon = |(colon, _)| variable(&sql[colon + 1..], variables).ok();
+    let mut named = generator::sql_variables(sql).filter_map(of_colon);
+    named.any(|(name, _)| COUNTS.iter().any(|begin| name.starts_with(begin)))
+}
+
+/// The name of a check, by table if there is one for each.
+fn id(check: &CheckSql) -> String {
+    match &check.table {
+        Some(table) => format!("{} of {table}", check.name),
+        None => check.name.clone(),
+    }
 }
 
 /// Makes checks, all in one snapshot, which nothing can write in.
@@ -115,10 +142,7 @@ pub fn run(
     limit_statements(session, Some(longest))?;
     session.execute("begin transaction isolation level repeatable read read only")?;
     for check in checks {
-        let id = match &check.table {
-            Some(table) => format!("{} of {table}", check.name),
-            None => check.name.clone(),
-        };
+        let id = id(check);
         let filled = FilledSql::new(&check.sql, variables)
             .map_err(|(at, why)| anyhow::anyhow!(located(check, at, &why)))?;
         session.execute("savepoint one_check")?;
@@ -259,6 +283,20 @@ mod tests {
             unknown.starts_with("`:a` is no variable of a check, which has committed_read,"),
             "{unknown}"
         );
+    }
+
+    #[test]
+    fn checks_that_count_transactions_are_known_by_their_variables() {
+        let variables: BTreeMap<String, u64> =
+            ["rows_job", "committed_take", "unknown_take"].map(|name| (name.to_string(), 0)).into();
+        for (sql, expected) in [
+            ("select 1 where :committed_take > 1", true),
+            ("select 1 where :rows_job + :unknown_take::bigint > 1", true),
+            ("select 1 where :rows_job > 1", false),
+            ("select ':committed_take', a[1:2] -- :unknown_take", false),
+        ] {
+            assert_eq!(counts_transactions(sql, &variables), expected, "{sql}");
+        }
     }
 
     #[test]

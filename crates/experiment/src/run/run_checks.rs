@@ -39,6 +39,9 @@ pub(super) fn after(
     if stop.load(Ordering::Relaxed) {
         return Ok(not_made("the run was stopped"));
     }
+    // The transactions of a trace are those of its script, and not the workload's.
+    let is_traced = case.workload.directory.as_ref().is_some_and(|directory| directory.replay.is_some());
+    let outcomes = if is_traced { None } else { Some(outcomes) };
     limit::within("checks of the workload", ALL_MAX, || {
         let mut session = session::open(&stage.conninfo_of_sql(&case.workload)?, stop)?;
         match DirectoryCase::find(&mut session, &case.workload)? {

@@ -83,7 +83,7 @@ impl DirectoryCase {
     pub(crate) fn check(
         &self,
         session: &mut Session,
-        outcomes: &BTreeMap<String, Outcomes>,
+        outcomes: Option<&BTreeMap<String, Outcomes>>,
     ) -> Result<Checked> {
         let rows = self.data().loaded_rows(session)?;
         self.data().enter(session)?;

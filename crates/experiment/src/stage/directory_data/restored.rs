@@ -53,7 +53,7 @@ pub(crate) fn has_checks(workload: &WorkloadSpec) -> Result<bool> {
 pub(crate) fn check(
     session: &mut Session,
     workload: &WorkloadSpec,
-    outcomes: &BTreeMap<String, Outcomes>,
+    outcomes: Option<&BTreeMap<String, Outcomes>>,
 ) -> Result<std::result::Result<Checked, &'static str>> {
     let Some(instance) = instance(workload)? else { return Ok(Ok(Checked::default())) };
     if workload.data == CaseData::None {
