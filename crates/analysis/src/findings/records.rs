@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::plan::RunState;
+use model::load::drive::Done;
 use model::load::interval::Counts;
 use model::run::RunData;
 
@@ -47,11 +48,12 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     id: "counts-broken",
     title: "Transactions do not add up",
     severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, \
-               or the seconds do not add up to the driver's totals",
+               the seconds do not add up to the driver's totals, or the statements of a trace are not those that were sent, refused or \
+               cut off",
     source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
     advice: "If files of the run were truncated or changed afterwards, restore them; otherwise this is a bug in pgdyno: please report it \
              with the run directory.",
-    evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them.",
+    evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them; that of a trace's statements.",
     why: "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(counts_broken),
@@ -62,6 +64,9 @@ fn counts_broken(context: &RunContext) -> Option<Finding> {
     let evidence = match &context.data.record.done {
         Some(done) if !done.counts.identity_holds(0) => {
             format!("the driver's totals break their identity: {:?}", done.counts)
+        }
+        Some(Done { replayed: Some(trace), .. }) if !trace.identity_holds() => {
+            format!("the statements of the trace break their identity: {trace:?}")
         }
         // Lost lines are damage, for which there is another finding.
         Some(done) if done.counts != total && context.data.damage.is_empty() => {

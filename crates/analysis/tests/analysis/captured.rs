@@ -94,8 +94,13 @@ fn traced(trace: ReplayedTrace) -> RunData {
 #[test]
 fn a_trace_says_how_late_it_was_and_what_ended_in_another_way_than_at_the_source() {
     assert_eq!(found(captured(|_| {}), "trace-pace"), None);
-    let kept =
-        ReplayedTrace { n_statements: 1_000, lag_us_median: 200, lag_us_p99: 5_000, ..Default::default() };
+    let kept = ReplayedTrace {
+        n_in_trace: 1_000,
+        n_statements: 1_000,
+        lag_us_median: 200,
+        lag_us_p99: 5_000,
+        ..Default::default()
+    };
     expect(
         traced(kept.clone()),
         "trace-pace",
@@ -109,7 +114,17 @@ fn a_trace_says_how_late_it_was_and_what_ended_in_another_way_than_at_the_source
 
     let few = ReplayedTrace { n_missing_errors: 1, n_same_errors: 900, ..kept.clone() };
     expect(traced(few), "trace-diverged", Severity::Note, "1 failed at the source alone");
-    let many = ReplayedTrace { n_new_errors: 8, n_cut_off: 12, ..kept };
-    let words = "of the 1012 statements: 8 failed here alone, 12 were not sent after one that failed";
+    let many =
+        ReplayedTrace { n_in_trace: 1_022, n_new_errors: 8, n_cut_off: 22, n_spared: 10, ..kept.clone() };
+    let words = "of the 1022 statements: 8 failed here alone, 12 were not sent";
     expect(traced(many), "trace-diverged", Severity::Doubt, words);
+
+    assert_eq!(found(traced(kept.clone()), "counts-broken"), None);
+    let twice = ReplayedTrace { n_refused: 1, ..kept };
+    expect(
+        traced(twice),
+        "counts-broken",
+        Severity::Void,
+        "the statements of the trace break their identity",
+    );
 }

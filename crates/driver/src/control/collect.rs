@@ -252,6 +252,9 @@ impl<'a> Collector<'a> {
         self.done.messages =
             self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
         self.done.replayed = traced::outcome(std::mem::take(&mut self.traced));
+        if let Some(trace) = &self.done.replayed {
+            assert!(trace.identity_holds(), "the statements of a trace obey their identity: {trace:?}");
+        }
         assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);
         self.done.lines_dropped = self.outbox.n_dropped();
         Ok(self.outbox.say_last(&DriverLine::Done(Box::new(self.done.clone())))?)

@@ -4,7 +4,7 @@ use model::load::replayed::ReplayedTrace;
 use workload::emulator::traced::TracedFigures;
 
 /// The sum of all clients; `None` if none replays a trace.
-pub(super) fn outcome(clients: Vec<TracedFigures>) -> Option<ReplayedTrace> {
+pub(crate) fn outcome(clients: Vec<TracedFigures>) -> Option<ReplayedTrace> {
     if clients.is_empty() {
         return None;
     }
@@ -16,7 +16,6 @@ pub(super) fn outcome(clients: Vec<TracedFigures>) -> Option<ReplayedTrace> {
         sum.waits_us += of.waits_ns / 1000;
     }
     lags_us.sort_unstable();
-    sum.n_statements = lags_us.len() as u64;
     sum.lag_us_median = rank(&lags_us, 0.5);
     sum.lag_us_p99 = rank(&lags_us, 0.99);
     sum.lag_us_max = rank(&lags_us, 1.0);
@@ -38,6 +37,7 @@ mod tests {
         let of = |lags: std::ops::Range<u32>, n: u64| TracedFigures {
             lags_us: lags.collect(),
             counted: ReplayedTrace {
+                n_statements: 50,
                 n_new_errors: n,
                 new_errors: [("23505".to_string(), n)].into(),
                 ..ReplayedTrace::default()

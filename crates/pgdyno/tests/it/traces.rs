@@ -89,6 +89,7 @@ impl Source {
     fn done(&self, out: &str) -> (Done, ReplayedTrace) {
         let done = self.place.first_run(out).record.done.unwrap();
         let replayed = done.replayed.clone().unwrap();
+        assert!(replayed.identity_holds() && replayed.n_in_trace > N_EACH * N_CLIENTS, "{replayed:?}");
         (done, replayed)
     }
 

@@ -67,9 +67,20 @@ impl TracedLoad {
         began_ns.saturating_add(self.scaled_ns(at_us))
     }
 
+    fn n_statements(&self, transaction: u32) -> u64 {
+        self.trace.transactions[transaction as usize].statements.len() as u64
+    }
+
     fn scaled_ns(&self, us: u64) -> u64 {
         (us as f64 * 1000.0 / self.speed) as u64
     }
+}
+
+/// Whether a statement ends its transaction: not only up to a savepoint.
+fn ends_transaction(text: &str) -> bool {
+    let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let is_end = ["commit", "end", "rollback", "abort"].iter().any(|word| first.eq_ignore_ascii_case(word));
+    is_end && !text.to_ascii_lowercase().contains("rollback to")
 }
 
 /// Which value the variable `v1` and the following ones are, from 0; `None` of any other name.
@@ -196,6 +207,8 @@ pub struct TracedClient {
     /// The place of its transaction among its own, and of its next statement.
     transaction: usize,
     next: usize,
+    /// Statements of its transaction that were counted: as sent, refused or cut off.
+    n_counted: usize,
     /// The time, as the caller has said it last.
     now_ns: u64,
     has_paused: bool,
@@ -211,18 +224,24 @@ pub struct TracedClient {
 
 impl TracedClient {
     pub(crate) fn new(load: &Arc<TracedLoad>, client: usize) -> TracedClient {
+        let own = load.by_client.get(client).map_or(&[][..], Vec::as_slice);
+        let n_in_trace = own.iter().map(|number| load.n_statements(*number)).sum();
         TracedClient {
             load: Arc::clone(load),
             client,
             transaction: 0,
             next: 0,
+            n_counted: 0,
             now_ns: 0,
             has_paused: false,
             is_judged: true,
             waits_since: None,
             waited_ns: 0,
             is_foreseen: false,
-            figures: TracedFigures::default(),
+            figures: TracedFigures {
+                counted: ReplayedTrace { n_in_trace, ..ReplayedTrace::default() },
+                ..TracedFigures::default()
+            },
         }
     }
 
@@ -302,6 +321,10 @@ impl TracedClient {
         let lag_us = self.now_ns.saturating_sub(due_ns) / 1000;
         self.figures.lags_us.push(u32::try_from(lag_us).unwrap_or(u32::MAX));
         self.next += 1;
+        if self.next > self.n_counted {
+            self.n_counted = self.next;
+            self.figures.counted.n_statements += 1;
+        }
         self.has_paused = false;
         self.is_judged = false;
         Action::Send { statement: statement.form as usize }
@@ -332,20 +355,38 @@ impl TracedClient {
         if !(self.is_foreseen || is_refusal) {
             *counted.new_errors.entry(state.to_string()).or_default() += 1;
         }
-        let left = self.current().map_or(&[][..], |one| &one.statements[self.next..]);
-        let is_lost = |statement: &&TraceStatement| {
-            let text = &self.load.trace.forms[statement.form as usize].text;
-            let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-            let ends =
-                ["commit", "end", "rollback", "abort"].iter().any(|word| first.eq_ignore_ascii_case(word));
-            let is_savepoint = text.to_ascii_lowercase().contains("rollback to");
-            statement.error.is_none() && (!ends || is_savepoint)
-        };
-        let n_lost = left.iter().filter(is_lost).count() as u64;
-        if !is_refusal {
-            self.figures.counted.n_cut_off += n_lost;
+        if is_refusal && !self.is_foreseen {
+            self.refuse_rest();
+        } else {
+            self.cut_off_rest();
         }
         self.is_foreseen
+    }
+
+    /// What follows a statement that was refused is left out with it.
+    fn refuse_rest(&mut self) {
+        let n_left = self.left().len() as u64;
+        let counted = &mut self.figures.counted;
+        counted.n_statements -= 1;
+        counted.n_refused += n_left;
+        self.n_counted += n_left as usize;
+    }
+
+    /// What follows a statement that failed is not sent, and the transaction is rolled back.
+    fn cut_off_rest(&mut self) {
+        let forms = &self.load.trace.forms;
+        let is_spared = |statement: &&TraceStatement| {
+            statement.error.is_some() || ends_transaction(&forms[statement.form as usize].text)
+        };
+        let (n_left, n_spared) = (self.left().len(), self.left().iter().filter(is_spared).count());
+        self.figures.counted.n_cut_off += n_left as u64;
+        self.figures.counted.n_spared += n_spared as u64;
+        self.n_counted += n_left;
+    }
+
+    /// The statements of its transaction that were not counted yet.
+    fn left(&self) -> &[TraceStatement] {
+        self.current().map_or(&[][..], |one| &one.statements[self.n_counted..])
     }
 
     /// Whether the error that ended the transaction was that of the source.
@@ -358,13 +399,22 @@ impl TracedClient {
         if let Some(number) = self.number() {
             self.load.ended[number as usize].store(true, Ordering::Release);
             self.figures.counted.n_transactions += 1;
-            self.transaction += 1;
-            self.next = 0;
+            self.pass();
         }
     }
 
-    /// Counts and times since the beginning; they begin again.
+    /// Goes on to the next transaction. What was not sent of this one is cut off.
+    fn pass(&mut self) {
+        self.figures.counted.n_cut_off += self.left().len() as u64;
+        self.transaction += 1;
+        (self.next, self.n_counted) = (0, 0);
+    }
+
+    /// Counts and times of the whole load, which is over: what was not sent is cut off.
     pub fn take_figures(&mut self) -> TracedFigures {
+        while !self.is_finished() {
+            self.pass();
+        }
         std::mem::take(&mut self.figures)
     }
 
@@ -509,10 +559,62 @@ mod tests {
         begin(&mut second, 800_000);
         assert!(!second.failed("42P01", false));
         // The end that follows is no loss.
-        assert_eq!((second.figures.counted.n_new_errors, second.figures.counted.n_cut_off), (1, 0));
-        begin(&mut second, 900_000);
-        assert!(!second.failed("25006", true));
-        assert_eq!((second.figures.counted.n_refused, second.figures.counted.new_errors.len()), (1, 1));
+        assert_eq!((second.figures.counted.n_new_errors, second.figures.counted.n_lost()), (1, 0));
+    }
+
+    /// The counts of the second client, after this was done with it.
+    fn counted(act: impl FnOnce(&mut TracedClient)) -> ReplayedTrace {
+        let (_, [_, mut second]) = clients(false);
+        act(&mut second);
+        let counted = second.take_figures().counted;
+        assert!(counted.n_in_trace == 2 && counted.identity_holds(), "{counted:?}");
+        assert_eq!(second.take_figures().counted, ReplayedTrace::default(), "once");
+        counted
+    }
+
+    #[test]
+    fn each_statement_is_sent_refused_or_cut_off_and_counted_once() {
+        let counts = |of: &ReplayedTrace| (of.n_statements, of.n_refused, of.n_cut_off, of.n_spared);
+        let all = counted(|client| {
+            begin(client, 0);
+            // It thinks before the end.
+            assert!(matches!(client.step(), Action::Sleep { .. }));
+            assert_eq!(client.step(), Action::Send { statement: 1 });
+            assert_eq!(client.step(), Action::End);
+            client.ended();
+        });
+        assert_eq!(counts(&all), (2, 0, 0, 0));
+        let refused = counted(|client| {
+            begin(client, 0);
+            assert!(!client.failed("25006", true));
+            client.ended();
+        });
+        assert_eq!((counts(&refused), refused.n_diverged(), refused.new_errors.len()), ((0, 2, 0, 0), 0, 0));
+        let failed = counted(|client| {
+            begin(client, 0);
+            client.failed("42P01", false);
+            client.ended();
+        });
+        assert_eq!((counts(&failed), failed.n_diverged()), ((1, 0, 1, 1), 1), "the end that follows is no loss");
+        // Its connection was lost before the end, and it goes on, or it does not.
+        for goes_on in [true, false] {
+            let lost = counted(|client| {
+                begin(client, 0);
+                if goes_on {
+                    client.ended();
+                }
+            });
+            assert_eq!((counts(&lost), lost.n_diverged()), ((1, 0, 1, 0), 1));
+        }
+        // The load was over before it began.
+        let none = counted(|_| {});
+        assert_eq!((counts(&none), none.n_diverged()), ((0, 0, 2, 0), 2));
+        // Begun again, it is the same statement.
+        let again = counted(|client| {
+            begin(client, 0);
+            begin(client, 1_000);
+        });
+        assert_eq!(counts(&again), (1, 0, 1, 0));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(in crate::findings) const TRACE_DIVERGED: Rule = Rule {
     severity: "Doubt when more than 1 % of the statements ended in another way than at the source, or were not sent, Note for any",
     source: "design: a statement that fails, or does not, does other work than at the source; the bound is that of the grade approximate",
     advice: "Restore the data as it was when the log began; numbers that a sequence gave may be others, which only `modelled` replaces.",
-    evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those that a failed one cut off.",
+    evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those that were not sent: after one that failed, of a client that was lost, or when the load was over.",
     why: "What follows in the trace expects what the source had.",
     tested: "A trace of pgbench on a table that takes no rows, by URL.",
     check: RuleCheck::Run(diverged),
@@ -33,7 +33,7 @@ fn diverged(context: &RunContext) -> Option<Finding> {
         (trace.n_new_errors, "failed here alone"),
         (trace.n_missing_errors, "failed at the source alone"),
         (trace.n_other_errors, "failed in another way"),
-        (trace.n_cut_off, "were not sent after one that failed"),
+        (trace.n_lost(), "were not sent"),
     ];
     let words = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
     let words: Vec<String> = words.collect();

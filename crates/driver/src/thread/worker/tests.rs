@@ -3,6 +3,7 @@
 mod bench;
 mod outages;
 mod pipelines;
+mod traces;
 
 use std::io;
 use std::sync::{Arc, Mutex};
