@@ -403,6 +403,14 @@ impl TracedClient {
         }
     }
 
+    /// The client is gone: who waits for one of its transactions goes on.
+    pub fn leave(&mut self) {
+        let own = self.load.by_client.get(self.client).map_or(&[][..], Vec::as_slice);
+        for number in own.iter().skip(self.transaction) {
+            self.load.ended[*number as usize].store(true, Ordering::Release);
+        }
+    }
+
     /// Goes on to the next transaction. What was not sent of this one is cut off.
     fn pass(&mut self) {
         self.figures.counted.n_cut_off += self.left().len() as u64;
@@ -602,6 +610,8 @@ mod tests {
                 begin(client, 0);
                 if goes_on {
                     client.ended();
+                } else {
+                    client.leave();
                 }
             });
             assert_eq!((counts(&lost), lost.n_diverged()), ((1, 0, 1, 0), 1));
@@ -615,6 +625,17 @@ mod tests {
             begin(client, 1_000);
         });
         assert_eq!(counts(&again), (1, 0, 1, 0));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_client_that_is_gone() {
+        let (_, [mut first, mut second]) = clients(true);
+        first.next_transaction(0);
+        assert_eq!(begin(&mut second, 1_500_000), Action::Sleep { ns: LOOK_NS });
+        first.leave();
+        second.see(1_600_000);
+        assert_eq!(second.step(), Action::Send { statement: 0 });
+        assert_eq!(second.take_figures().counted.n_waits_given_up, 0);
     }
 
     #[test]

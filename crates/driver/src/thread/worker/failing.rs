@@ -371,6 +371,9 @@ impl Worker<'_> {
             self.roster.n_connecting -= 1;
         }
         client.state = State::Gone;
+        if let Some(traced) = client.emulator.traced() {
+            traced.leave();
+        }
         // An open transaction block must not keep its locks while the others continue.
         self.let_go(index);
         self.roster.n_gone += 1;

@@ -60,6 +60,38 @@ fn replayed(run: &mut Run) -> ReplayedTrace {
 }
 
 #[test]
+fn nobody_waits_for_the_transactions_of_a_client_that_is_gone() {
+    // The second client's statement waits for the last transaction of the first one.
+    let text = concat!(
+        r#"{"format":1,"n_clients":2,"n_sessions":2,"n_forms":1,"n_transactions":3,"n_statements":3,"length_us":500000,"n_each_max":2}"#,
+        "\n",
+        r#"{"text":"update t set a = 1","values":""}"#,
+        "\n",
+        r#"{"c":0,"t":0,"s":[{"f":0}]}"#,
+        "\n",
+        r#"{"c":1,"t":1000,"s":[{"f":0,"g":[2]}]}"#,
+        "\n",
+        r#"{"c":0,"t":500000,"s":[{"f":0}]}"#,
+        "\n",
+    );
+    let fails = || says(5 * MS, [error("22012"), ready()].concat());
+    for (what, end) in [("aborted", fails()), ("lost", closes(5 * MS))] {
+        let load = LoadSpec { on_error: OnError::EndClient, ..replay(text) };
+        let mut end = Some(end);
+        let mut run = Bench::new(load).run(move |sent| {
+            let ends = if sent.client == 0 { end.take() } else { None };
+            Ok(vec![ends.unwrap_or_else(|| says(MS, [done(), ready()].concat()))])
+        });
+        assert_eq!((run.finished.clients_lost, run.counts.committed), (1, 1), "{what}");
+        let trace = replayed(&mut run);
+        assert_eq!((trace.n_waits, trace.n_waits_given_up), (1, 0), "{what}: {trace:?}");
+        assert!((3_000..10_000).contains(&trace.waits_us), "{what}: {trace:?}");
+        assert!(trace.identity_holds(), "{what}: {trace:?}");
+        assert_eq!((trace.n_in_trace, trace.n_statements, trace.n_cut_off), (3, 2, 1), "{what}: {trace:?}");
+    }
+}
+
+#[test]
 fn what_a_session_that_reads_refuses_is_counted_with_what_follows_it() {
     let text = concat!(
         r#"{"format":1,"n_clients":1,"n_sessions":1,"n_forms":4,"n_transactions":2,"n_statements":5,"length_us":9000,"n_each_max":2}"#,
