@@ -196,14 +196,6 @@ impl Trace {
         Ok((trace, lines))
     }
 
-    /// The head and the statements of a text, without its transactions.
-    ///
-    /// # Errors
-    /// As [`Trace::read`], as far as these lines go.
-    pub fn outline(text: &str) -> Result<Trace, String> {
-        Trace::begun(text).map(|(trace, _)| trace).map_err(again)
-    }
-
     fn check(&self, transaction: &TraceTransaction, n_statements: u64) -> Result<(), String> {
         let head = &self.head;
         let before_us = self.transactions.last().map_or(0, |last| last.at_us);
@@ -402,8 +394,12 @@ mod tests {
         let gates = vec!["0"; TRACE_GATES_MAX].join(",");
         assert!(Trace::read(&TEXT.replacen("[0]", &format!("[{gates}]"), 1)).is_ok());
         // Whatever it has: its column is not named.
-        let long = TEXT.replacen("select 1", &"x".repeat(LINE_BYTES_MAX), 1).replacen("\"values\":\"\"", "", 1);
+        let long =
+            TEXT.replacen("select 1", &"x".repeat(LINE_BYTES_MAX), 1).replacen("\"values\":\"\"", "", 1);
         let message = Trace::read(&long).unwrap_err();
-        assert!(message.starts_with("line 3: has 167772") && message.contains("at most 16777216"), "{message}");
+        assert!(
+            message.starts_with("line 3: has 167772") && message.contains("at most 16777216"),
+            "{message}"
+        );
     }
 }

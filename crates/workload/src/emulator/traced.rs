@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use generator::UnpackFault;
 use model::directory::trace::{
@@ -88,20 +88,28 @@ fn slot_of(variable: &str) -> Option<usize> {
     variable.strip_prefix('v')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// The unpacked trace of a directory.
-///
-/// # Errors
-/// In words, when it is not at hand or no trace; with its file.
-fn text_of(directory: &WorkloadDirectory) -> Result<String, String> {
-    let place = format!("{}/{TRACE_FILE}", directory.place_words());
+/// Heads and statements of traces that were read and are sound, by the SHA-256 of their files: a plan asks for them again for each of its
+/// cases, and a trace has up to 256 MB.
+static SOUND: Mutex<BTreeMap<String, Arc<Trace>>> = Mutex::new(BTreeMap::new());
+/// Most of them that are kept: each has up to some megabytes.
+const SOUND_MAX: usize = 64;
+
+/// The file of a directory's trace, as messages name it.
+fn place_of(directory: &WorkloadDirectory) -> String {
+    format!("{}/{TRACE_FILE}", directory.place_words())
+}
+
+/// The packed trace of a directory, and its SHA-256.
+fn packed_of(directory: &WorkloadDirectory) -> Result<(&str, &[u8]), String> {
+    let place = place_of(directory);
     let reference = directory.texts.get(TRACE_FILE).ok_or_else(|| {
         format!("{place}: there is no trace; capture it with `pgdyno capture log --trace`, or leave --replay trace out")
     })?;
-    let bytes = generator::referenced_sha256(reference).and_then(|hash| directory.draws.0.get(hash));
-    let bytes = bytes.ok_or_else(|| {
+    let hash = generator::referenced_sha256(reference);
+    let packed = hash.and_then(|hash| Some((hash, &**directory.draws.0.get(hash)?)));
+    packed.ok_or_else(|| {
         format!("{place}: the trace of this plan is not at hand; put the file back where it was")
-    })?;
-    unpacked(bytes, TRACE_BYTES_MAX as u64).map_err(|why| format!("{place}: {why}"))
+    })
 }
 
 /// The text of a packed trace.
@@ -118,18 +126,29 @@ fn unpacked(bytes: &[u8], most: u64) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong, with file and line.
-pub fn trace_of(directory: &WorkloadDirectory) -> Result<Trace, String> {
-    let text = text_of(directory)?;
-    Trace::read(&text).map_err(|why| format!("{}/{TRACE_FILE}: {why}", directory.place_words()))
+fn trace_of(directory: &WorkloadDirectory) -> Result<Trace, String> {
+    let (_, bytes) = packed_of(directory)?;
+    let trace = unpacked(bytes, TRACE_BYTES_MAX as u64).and_then(|text| Trace::read(&text));
+    trace.map_err(|why| format!("{}: {why}", place_of(directory)))
 }
 
-/// The head and the statements of a directory's trace.
+/// The head and the statements of a directory's trace. All of it is read and checked the first time.
 ///
 /// # Errors
-/// As [`trace_of`].
-pub fn outline_of(directory: &WorkloadDirectory) -> Result<Trace, String> {
-    let text = text_of(directory)?;
-    Trace::outline(&text).map_err(|why| format!("{}/{TRACE_FILE}: {why}", directory.place_words()))
+/// When it is not at hand or no trace: what is wrong, with file and line.
+pub fn outline_of(directory: &WorkloadDirectory) -> Result<Arc<Trace>, String> {
+    let (hash, _) = packed_of(directory)?;
+    let mut sound = SOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(outline) = sound.get(hash) {
+        return Ok(Arc::clone(outline));
+    }
+    let Trace { head, forms, transactions: _ } = trace_of(directory)?;
+    let outline = Arc::new(Trace { head, forms, transactions: Vec::new() });
+    if sound.len() >= SOUND_MAX {
+        sound.clear();
+    }
+    sound.insert(hash.to_string(), Arc::clone(&outline));
+    Ok(outline)
 }
 
 /// The statements of a trace as one script.
@@ -603,7 +622,11 @@ mod tests {
             client.failed("42P01", false);
             client.ended();
         });
-        assert_eq!((counts(&failed), failed.n_diverged()), ((1, 0, 1, 1), 1), "the end that follows is no loss");
+        assert_eq!(
+            (counts(&failed), failed.n_diverged()),
+            ((1, 0, 1, 1), 1),
+            "the end that follows is no loss"
+        );
         // Its connection was lost before the end, and it goes on, or it does not.
         for goes_on in [true, false] {
             let lost = counted(|client| {
@@ -666,6 +689,41 @@ mod tests {
         assert!(!bundle.is_simple_query(0));
         bundle.traced = Some(Arc::new(TracedLoad::new(trace, 1.0, &bundle.variables)));
         assert_eq!([0, 1, 2].map(|at| bundle.is_simple_query(at)), [true, false, false]);
+    }
+
+    /// A directory whose trace is in this file.
+    fn directory_with(packed: &[u8]) -> WorkloadDirectory {
+        let mut directory = WorkloadDirectory::default();
+        directory.texts.insert(TRACE_FILE.to_string(), generator::draws_reference(packed));
+        directory.draws.add(packed.to_vec());
+        directory
+    }
+
+    #[test]
+    fn a_plan_reads_a_trace_once() {
+        let packed = zstd::encode_all(TEXT.replacen("9000", "9001", 1).as_bytes(), 1).unwrap();
+        let mut directory = directory_with(&packed);
+        let outline = outline_of(&directory).unwrap();
+        assert_eq!((outline.head.length_us, outline.forms.len(), outline.transactions.len()), (9001, 2, 0));
+        // Nobody unpacks the bytes of a file that is known.
+        for bytes in directory.draws.0.values_mut() {
+            *bytes = b"other".as_slice().into();
+        }
+        assert!(trace_of(&directory).is_err());
+        assert!(Arc::ptr_eq(&outline, &outline_of(&directory).unwrap()));
+        // It must be at hand all the same.
+        directory.draws.0.clear();
+        assert!(outline_of(&directory).unwrap_err().contains("not at hand"));
+    }
+
+    #[test]
+    fn an_outline_is_that_of_a_sound_trace() {
+        let packed = zstd::encode_all(TEXT.replacen("\"g\":[0]", "\"g\":[7]", 1).as_bytes(), 1).unwrap();
+        let directory = directory_with(&packed);
+        for _ in 0..2 {
+            let message = outline_of(&directory).unwrap_err();
+            assert!(message.contains("trace.zst: line 5: there is no transaction 7"), "{message}");
+        }
     }
 
     #[test]

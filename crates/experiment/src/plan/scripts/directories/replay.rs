@@ -6,7 +6,7 @@ use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::keys::workload as keys;
 use model::experiment::script::CaseScript;
 use model::load::Pace;
-use workload::emulator::traced::{TRACE_SCRIPT, outline_of, script_of, trace_of};
+use workload::emulator::traced::{TRACE_SCRIPT, outline_of, script_of};
 
 use crate::plan::scripts::directories::AskedLoad;
 use crate::plan::scripts::directories::chosen::ChosenDirectory;
@@ -28,7 +28,7 @@ pub(crate) fn asked(section: &WorkloadSection) -> Option<ReplaySpeed> {
 /// The directory with its trace in place of its transactions.
 ///
 /// # Errors
-/// What is wrong with the first lines of the trace.
+/// What is wrong with the trace, with file and line.
 pub(super) fn of_trace(made: ChosenDirectory, speed: ReplaySpeed) -> Result<ChosenDirectory, String> {
     let trace = outline_of(&made.directory)?;
     let source = script_of(&trace);
@@ -49,14 +49,6 @@ pub(super) fn of_trace(made: ChosenDirectory, speed: ReplaySpeed) -> Result<Chos
         n_clients: Some(trace.head.n_clients),
         ..made
     })
-}
-
-/// Fails if the trace is none that can be replayed: all of it is read.
-///
-/// # Errors
-/// With file and line.
-pub(super) fn check(directory: &WorkloadDirectory) -> Result<(), String> {
-    if directory.replay.is_none() { Ok(()) } else { trace_of(directory).map(drop) }
 }
 
 /// The load that a trace asks for.
