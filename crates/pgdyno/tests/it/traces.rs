@@ -22,6 +22,8 @@ const SETS: &str = "\\set tid random(1, 10)\n\\set value random(1, 1000000)\nUPD
 /// It fails at the source, too.
 const FAILS: &str = "INSERT INTO pgbench_branches (bid, bbalance) VALUES (1, 0);\n";
 const N_EACH: u64 = 40;
+/// Transactions without parameters.
+const N_SIMPLE: u64 = 20;
 const N_CLIENTS: u64 = 4;
 
 /// A server with a log of pgbench in its database `source`, and `copy` with the data from before.
@@ -61,6 +63,8 @@ impl Source {
             &format!("{sets}@1"),
         ];
         testbed::run(pgbench().args(load));
+        let each = (N_SIMPLE / 2).to_string();
+        testbed::run(pgbench().args(["-n", "-c2", "-t", &each, "-Msimple", "-R80", "-f", &sets]));
         let mut failing = pgbench();
         failing.args(["-n", "-t1", "-Mprepared", "-f", &fails]).stdout(Stdio::null()).stderr(Stdio::null());
         failing.status().unwrap();
@@ -93,6 +97,13 @@ impl Source {
         (done, replayed)
     }
 
+    /// How many statements the log has of a database that were texts with this beginning, and no prepared ones.
+    fn n_texts(&self, database: &str, begin: &str) -> usize {
+        let log = fs::read_to_string(self.server.path("data/log/run.csv")).unwrap();
+        let of_database = log.lines().filter(|line| line.contains(&format!(",\"{database}\",")));
+        of_database.filter(|line| line.contains(&format!("  statement: {begin}"))).count()
+    }
+
     /// All that the load can change, but the times of the history.
     fn state(&self, database: &str) -> String {
         let sql = "select concat_ws(' ', (select sum(abalance) from pgbench_accounts), \
@@ -123,6 +134,8 @@ fn a_trace_of_pgbench_leaves_the_data_of_the_source_and_nothing_diverges() {
         source.place.run(&[&args[..], &["--server", &copy, "--trace", "-o", "shop"]].concat()).expect(0);
     assert!(made.stdout.contains("`trace.zst` has"), "{}", made.stdout);
     assert_ne!(source.state("source"), source.state("copy"));
+    // Literals of texts are values of the trace, and texts again when it is replayed.
+    assert_eq!(source.n_texts("source", "UPDATE pgbench_tellers SET tbalance = "), N_SIMPLE as usize);
 
     // A session that only reads changes nothing: what writes is refused, and counted.
     source.run("-o reads --speed 20 --only-reads");
@@ -144,6 +157,7 @@ fn a_trace_of_pgbench_leaves_the_data_of_the_source_and_nothing_diverges() {
     ];
     let planned = source.place.run(&plan).expect(0);
     assert!(planned.stdout.contains("3 times as fast"), "{}{}", planned.stdout, planned.stderr);
+    source.server.execute("postgres", "alter role app in database copy set log_min_duration_statement = 0");
     source.run("-o out --speed 3");
     let run = source.place.first_run("out");
     expect_sound(&run);
@@ -154,13 +168,16 @@ fn a_trace_of_pgbench_leaves_the_data_of_the_source_and_nothing_diverges() {
     crate::tool::tell(&format!("{replayed:?}\n"));
     assert_eq!(replayed.n_diverged(), 0, "{replayed:?}");
     assert_eq!((done.counts.failed, replayed.n_same_errors, done.counts.expected), (0, 1, 1), "{replayed:?}");
-    let n = N_CLIENTS * N_EACH + 1;
+    let n = N_CLIENTS * N_EACH + N_SIMPLE + 1;
     assert!((n..n + 10).contains(&replayed.n_transactions), "{replayed:?}");
     assert_eq!(done.counts.committed + 1, replayed.n_transactions);
     assert!(replayed.n_waits > 0 && replayed.n_waits_given_up == 0, "{replayed:?}");
     assert!(replayed.lag_us_max >= replayed.lag_us_p99 && replayed.lag_us_p99 >= replayed.lag_us_median);
     assert_eq!(source.state("source"), source.state("copy"));
     expect_found(&source.place, "out", &["trace-pace"]);
+    wait_until("the texts in the log", || {
+        source.n_texts("copy", "UPDATE pgbench_tellers SET tbalance = ") == N_SIMPLE as usize
+    });
 
     // A table that takes no rows makes errors that the source did not have.
     source.server.execute("copy", "alter table pgbench_history add check (delta < -6000) not valid");
