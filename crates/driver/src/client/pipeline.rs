@@ -1,6 +1,6 @@
 //! Statements sent without waiting for earlier results: what is under way, and what was answered.
 
-use crate::client::script::BlockControl;
+use crate::client::script::control::BlockControl;
 use crate::clock::Nanos;
 
 /// A client's pipeline. Empty, and without memory of its own, for clients whose scripts have none.

@@ -1,5 +1,7 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
+pub(super) mod control;
+
 use model::directory::{TraceReplay, WorkloadDirectory};
 use model::load::{LoadSpec, Protocol};
 use wire::message;
@@ -13,6 +15,7 @@ use workload::{
 
 use crate::client::Client;
 use crate::client::parsed::PreparedStatements;
+use crate::client::script::control::BlockControl;
 use crate::client::transaction::ClientRole;
 use crate::tally::{SqlState, sqlstate};
 
@@ -384,7 +387,6 @@ impl Scripts {
     }
 }
 
-/// The programs of a load: its scripts, or the transactions of a built-in workload.
 /// The directory whose trace the load replays, if it does.
 fn traced(load: &LoadSpec) -> Option<(&WorkloadDirectory, &TraceReplay)> {
     let directory = load.directory.as_deref()?;
@@ -401,6 +403,7 @@ fn classes_of_trace(load: &LoadSpec) -> Result<Option<Classes>, String> {
     }
 }
 
+/// The programs of a load: its scripts, or the transactions of a built-in workload.
 fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
     match load.profiles {
         Some(profiles) => {
@@ -554,54 +557,5 @@ impl Prepared {
         }
         bind.finish_with(self.tail.get(with_sync));
         unset.map_or(Ok(()), Err)
-    }
-}
-
-/// What a text does to the transaction block; a query of the simple protocol may have several statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockControl {
-    /// Whether it ends a block with a commit.
-    pub(crate) commits: bool,
-    /// Whether it leaves a block open that it has begun.
-    pub(crate) begins: bool,
-}
-
-impl BlockControl {
-    fn from_sql(sql: &str) -> BlockControl {
-        let mut control = BlockControl { commits: false, begins: false };
-        for word in workload::first_words(sql) {
-            match word.as_str() {
-                "begin" | "start" => control.begins = true,
-                "end" | "commit" => control = BlockControl { commits: true, begins: false },
-                "rollback" | "abort" => control.begins = false,
-                _ => {}
-            }
-        }
-        control
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::BlockControl;
-
-    #[test]
-    fn each_statement_of_a_text_may_begin_or_end_the_block() {
-        for (sql, commits, begins) in [
-            ("UPDATE t SET a = 1;", false, false),
-            ("BEGIN;", false, true),
-            ("start transaction isolation level serializable", false, true),
-            ("COMMIT", true, false),
-            (" -- x\n End;", true, false),
-            ("/* app=x /* nested */ */ COMMIT;", true, false),
-            ("BEGIN; UPDATE t SET a = 1; COMMIT;", true, false),
-            ("INSERT INTO t VALUES ('; begin'); COMMIT;", true, false),
-            ("COMMIT; BEGIN;", true, true),
-            ("BEGIN; SELECT $$;commit$$;", false, true),
-            ("BEGIN; ROLLBACK;", false, false),
-            ("", false, false),
-        ] {
-            assert_eq!(BlockControl::from_sql(sql), BlockControl { commits, begins }, "{sql}");
-        }
     }
 }
