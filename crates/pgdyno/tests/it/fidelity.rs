@@ -55,8 +55,7 @@ impl Load {
         }
         let child = pgbench.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let load = Load(child);
-        let sql =
-            format!("select sum(xact_commit) > 800 from pg_stat_database where datname = '{database}'");
+        let sql = format!("select sum(xact_commit) > 800 from pg_stat_database where datname = '{database}'");
         wait_until("the load is warm", || server.ask("postgres", &sql) == "t");
         load
     }
