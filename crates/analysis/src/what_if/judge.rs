@@ -154,7 +154,7 @@ fn outcome(
 
 /// Gives the limiter of the case with this number its proofs. One that is proven has high confidence, if what was measured agrees with what
 /// was predicted, or it is seen why not. If one is refuted, what was second takes its place, unless that is refuted, too: then nothing is
-/// known. Rows that clients share, which are named first, are the limiter if that alone is proven.
+/// known. Rows that clients share, which are named first, are the limiter if that alone is proven, or if it gave more.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
@@ -168,7 +168,9 @@ fn confirm_one(limiter: &mut Limiter, proofs: &[Proof]) {
     let is = |name, outcome| of(name) == Some(outcome);
     match limiter.shared.clone() {
         Some(shared)
-            if is(Bottleneck::RowLock, ProofOutcome::Proven) && !is(limiter.name, ProofOutcome::Proven) =>
+            if is(Bottleneck::RowLock, ProofOutcome::Proven)
+                && (!is(limiter.name, ProofOutcome::Proven)
+                    || gave(proofs, Bottleneck::RowLock) > gave(proofs, limiter.name)) =>
         {
             let second = (limiter.name, limiter.evidence.clone());
             replace(limiter, (Bottleneck::RowLock, shared), Some(second));
@@ -195,6 +197,11 @@ fn confirm_one(limiter: &mut Limiter, proofs: &[Proof]) {
     {
         limiter.confidence = if proof.is_explained() { Confidence::High } else { Confidence::Medium };
     }
+}
+
+/// How many times the throughput was when this limit was lifted; `None` if it was tested otherwise, which is less than any number.
+fn gave(proofs: &[Proof], name: Bottleneck) -> Option<f64> {
+    proofs.iter().find(|proof| proof.limiter == name && proof.kind == ProofKind::Lift)?.ratio
 }
 
 fn replace(limiter: &mut Limiter, first: (Bottleneck, String), second: Option<(Bottleneck, String)>) {

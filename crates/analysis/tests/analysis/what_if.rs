@@ -480,11 +480,12 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     assert!(far.sentence().ends_with(expected), "{}", far.sentence());
     // Rows that are named first are what limits if that alone is proven, and are not named any more if that is refuted.
     study.cases[0].limiter.as_mut().unwrap().shared = Some("64 clients share 10 branches".to_string());
-    let of_rows = |outcome| {
+    let with_rows = |proofs: &[Proof]| {
         let mut study = study.clone();
-        confirm(&mut study, 1, &[of_second(outcome)]);
+        confirm(&mut study, 1, proofs);
         study.cases[0].limiter.clone().unwrap()
     };
+    let of_rows = |outcome| with_rows(&[of_second(outcome)]);
     let rows = of_rows(ProofOutcome::Proven);
     assert_eq!((rows.name, rows.confidence, rows.shared), (Bottleneck::RowLock, Confidence::High, None));
     assert_eq!(
@@ -493,6 +494,10 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     );
     let other = of_rows(ProofOutcome::Refuted);
     assert_eq!((other.name, other.shared), (Bottleneck::WalSync, None));
+    // Of two that are proven, the one that gave more.
+    let gave = |ratio: f64| Proof { ratio: Some(ratio), ..of_second(ProofOutcome::Proven) };
+    let first_of = |ratio: f64| with_rows(&[proof.clone(), gave(ratio)]).name;
+    assert_eq!((first_of(2.0), first_of(4.0)), (Bottleneck::WalSync, Bottleneck::RowLock));
 }
 
 #[test]
