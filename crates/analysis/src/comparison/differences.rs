@@ -175,6 +175,8 @@ struct List {
     is_checksums_default: bool,
     /// Whether the cases name different pollers.
     is_other_poller: bool,
+    /// Whether the cases ask for different standbys.
+    is_other_topology: bool,
     /// Whether the cases ask for different tables.
     is_other_data: bool,
     /// Whether the cases ask for different scripts.
@@ -314,6 +316,12 @@ impl List {
         [a, b]: [&Case; 2],
         asked: bool,
     ) {
+        let standbys =
+            |case: &Case| (case.get(keys::topology::STANDBYS), case.get(keys::topology::SYNCHRONOUS));
+        if standbys(a) != standbys(b) {
+            self.is_other_topology = true;
+            self.set.insert("synchronous_standby_names".to_string());
+        }
         for (row, _, differs) in rows {
             let severity = match differs {
                 Differs::Nothing => continue,
@@ -372,7 +380,7 @@ impl List {
             self.note(false, Severity::Doubt, "way to the server", &a.words(), &b.words());
         }
         let receivers = |server: &ServerRecord| wording::receivers(&server.receivers);
-        if !wording::may_be_the_same_receivers(a, b) {
+        if !self.is_other_topology && !wording::may_be_the_same_receivers(a, b) {
             self.note(false, Severity::Doubt, "receivers of WAL", &receivers(a), &receivers(b));
         }
         let assertions =

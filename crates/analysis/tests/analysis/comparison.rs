@@ -366,7 +366,7 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ),
 ];
 
-fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
+pub(crate) fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
     data.runs.iter_mut().filter(|run| run.record.spec.case == 2).for_each(change);
 }
 
@@ -549,27 +549,6 @@ fn consequences_of_requested_system_and_wal_values_are_declared() {
     {
         assert!(undeclared.contains(&what.to_string()), "{what}: {undeclared:?}");
     }
-}
-
-#[test]
-fn values_that_the_server_computes_from_a_requested_setting_are_declared() {
-    let mut data = pairs(6, 1.0);
-    data.runs.iter_mut().for_each(|run| setting(run, "wal_buffers", "4MB"));
-    each_b(&mut data, |run| {
-        setting(run, "wal_buffers", "16MB");
-        setting(run, "io_max_concurrency", "64");
-        run.record.server.as_mut().unwrap().data_checksums = true;
-    });
-    let whats = |list: &[Difference]| list.iter().map(|d| d.what.clone()).collect::<Vec<String>>();
-    let result = compare_cases(&data);
-    assert_eq!(whats(&result.undeclared), ["data checksums", "setting wal_buffers"]);
-    let server = &mut data.plan.cases[1].server;
-    server.settings.insert("shared_buffers".to_string(), "1GB".to_string());
-    server.data_checksums = Some(true);
-    let result = compare_cases(&data);
-    assert_eq!(whats(&result.undeclared), [""; 0]);
-    assert_eq!(whats(&result.declared), ["data checksums", "setting shared_buffers"]);
-    assert_eq!((&*result.declared[0].a, &*result.declared[0].b), ("the server's default", "on"));
 }
 
 #[test]

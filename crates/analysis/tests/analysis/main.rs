@@ -11,6 +11,7 @@ mod comparison;
 mod conditions;
 mod costs;
 mod counters;
+mod declared;
 mod disturbances;
 mod experiments;
 mod eyes;
