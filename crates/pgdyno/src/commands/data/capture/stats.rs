@@ -32,7 +32,12 @@ const READINGS_PER_TEXTS: u64 = 10;
 pub(crate) fn stats(args: &CaptureStatsArgs) -> Result<Exit> {
     let (length, every) = (Duration::from_millis(args.length.ms), Duration::from_millis(args.every.ms));
     ensure!(every >= EVERY_MIN, "--every {} is too short; at least 1s", args.every);
-    ensure!(length >= every, "--for {} is shorter than one pause between readings; set --every", args.length);
+    ensure!(
+        length >= every,
+        "--for {} is shorter than the {} between two readings; give a shorter --every",
+        args.length,
+        args.every
+    );
     let conninfo = setup::resolve_to_look(&args.server)?;
     let mut asking = Asking::open(&conninfo)?;
     let begun = asking.begun(every)?;
