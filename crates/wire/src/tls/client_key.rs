@@ -100,8 +100,7 @@ fn decrypted(
 ) -> Result<PrivateKeyDer<'static>, String> {
     let Some(password) = password else {
         return Err(format!(
-            "`sslkey` file `{file}` is encrypted: set `sslpassword`, or write a copy without a password: \
-             openssl pkey -in {file} -out NEW"
+            "`sslkey` file `{file}` is encrypted: set `sslpassword`, or write a copy without it by `openssl pkey -in {file} -out NEW`"
         ));
     };
     let plain = encrypted.decrypt(password.expose()).map_err(|error| match error {
