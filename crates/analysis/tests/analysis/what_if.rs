@@ -478,7 +478,12 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     assert_eq!((of_far(None), of_far(Some(Bottleneck::ServerCpu))), (Confidence::Medium, Confidence::High));
     let expected = "wal-sync limits it; why it is not what was predicted is not known.";
     assert!(far.sentence().ends_with(expected), "{}", far.sentence());
-    // Rows that are named first are what limits if that alone is proven, and are not named any more if that is refuted.
+    expect_rows_first(study, &proof);
+}
+
+/// Rows that are named first are what limits if that alone is proven, or gave more, and are not named any more if that is refuted.
+fn expect_rows_first(mut study: Study, proof: &Proof) {
+    let of_second = |outcome| Proof { limiter: Bottleneck::RowLock, outcome, ..proof.clone() };
     study.cases[0].limiter.as_mut().unwrap().shared = Some("64 clients share 10 branches".to_string());
     let with_rows = |proofs: &[Proof]| {
         let mut study = study.clone();
