@@ -126,7 +126,7 @@ fn what_a_pack_needs_is_asked_for_at_once_and_answered_at_once() {
 
     let asked = place.run(&["repeat", "first.tar.gz"]).expect(1).stderr;
     assert!(
-        asked.contains("which is not yours; name the server to measure: --server URL; besides: "),
+        asked.contains("name the server to measure, the same or another: --server URL; besides: "),
         "{asked}"
     );
     let number = asked.split("--allow-commands=").nth(1).expect(&asked).split_whitespace().next().unwrap();

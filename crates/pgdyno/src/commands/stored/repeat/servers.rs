@@ -152,9 +152,8 @@ fn by_url(
     if theirs.len() != args.servers.len() {
         let each = if theirs.len() > 1 { " for each, in this order" } else { "" };
         if args.servers.is_empty() {
-            let are = if theirs.len() > 1 { "are" } else { "is" };
             let words = format!(
-                "it was measured on {}, which {are} not yours; name the server to measure{each}: --server URL",
+                "it was measured on {}; name the server to measure{each}, the same or another: --server URL",
                 names("and")
             );
             return Err(Unnamed(words).into());
@@ -251,7 +250,8 @@ mod tests {
         let refused = |given: &[&str]| format!("{:#}", chosen(given).unwrap_err());
         let ours = "postgres://bench@a.example/x";
         assert!(
-            refused(&[]).contains("which are not yours; name the server to measure for each, in this order")
+            refused(&[])
+                .contains("; name the server to measure for each, in this order, the same or another")
         );
         for given in [&[ours][..], &[ours; 3]] {
             assert!(refused(given).contains("once for each, in this order"), "{given:?}");
