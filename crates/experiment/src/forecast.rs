@@ -1,6 +1,7 @@
 //! What a plan takes on this machine, what would make it fail, and how to make it fit.
 
 pub mod builds;
+mod commit;
 pub mod fit;
 pub mod intent;
 pub mod outlook;

@@ -290,7 +290,8 @@ pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
     ))
 }
 
-fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
+/// Shared buffers of a case's server.
+pub(super) fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
     let default = (memory_bytes as f64 * server::settings::defaults::SHARED_BUFFERS_SHARE) as u64;
     let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
     let resolved = chosen

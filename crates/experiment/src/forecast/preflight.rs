@@ -16,6 +16,7 @@ use server::running::{archive as restore, restorer};
 use server::{Account, Binaries, BinariesOrigin};
 use wire::Conninfo;
 
+use crate::forecast::commit::CommitRoom;
 use crate::forecast::outlook;
 use crate::site::exporter;
 use crate::site::keys::clusters_dir;
@@ -140,10 +141,13 @@ fn space(plan: &Plan, environment: &Environment, results: &Path, found: &mut Fou
         return None;
     }
     found.take(&embedded, Account::choose().map(|_| Vec::new()));
+    let room = CommitRoom::here();
     for case in &embedded {
         let is_usable = Workspace::expect_writable(&clusters_dir(case, environment.cache));
         found.take(&[case], is_usable.map(|()| Vec::new()));
         found.take(&[case], Ok(outlook::beyond_memory(case, environment.memory_bytes).into_iter().collect()));
+        let unreserved = room.as_ref().and_then(|room| room.problem(case, environment.memory_bytes));
+        found.take(&[case], Ok(unreserved.into_iter().collect()));
     }
     match Peak::from_plan(plan, environment, results) {
         Ok(of_plan) => {

@@ -1,0 +1,92 @@
+//! Memory that the kernel lets programs reserve, where it counts what they reserve (`vm.overcommit_memory = 2`; overcommit-accounting of the
+//! kernel's documentation).
+
+use std::fs;
+
+use model::experiment::case::Case;
+use model::text::prose::bytes;
+
+use crate::forecast::outlook::shared_buffers_of;
+
+/// The mode in which the kernel refuses what goes beyond its limit.
+const STRICT: &str = "2";
+
+/// What the kernel says of reserved memory.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CommitRoom {
+    /// `vm.overcommit_memory`.
+    mode: String,
+    limit_bytes: u64,
+    reserved_bytes: u64,
+}
+
+impl CommitRoom {
+    /// That of this machine; `None` if the kernel does not say.
+    pub(super) fn here() -> Option<CommitRoom> {
+        let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
+        CommitRoom::from_files(&mode, &fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
+    /// From the texts of `/proc/sys/vm/overcommit_memory` and `/proc/meminfo`.
+    fn from_files(mode: &str, meminfo: &str) -> Option<CommitRoom> {
+        let of = |name: &str| -> Option<u64> {
+            let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        let (limit_bytes, reserved_bytes) = (of("CommitLimit")?, of("Committed_AS")?);
+        Some(CommitRoom { mode: mode.trim().to_string(), limit_bytes, reserved_bytes })
+    }
+
+    /// Why the server of a case, if it is ours, cannot reserve its shared buffers. Huge pages are not counted.
+    pub(super) fn problem(&self, case: &Case, memory_bytes: u64) -> Option<String> {
+        let mode = case.os.get("overcommit_memory").unwrap_or(&self.mode);
+        let shared = shared_buffers_of(case, memory_bytes);
+        let left = self.limit_bytes.saturating_sub(self.reserved_bytes);
+        if !case.server.source.is_embedded() || mode != STRICT || shared <= left || wants_huge_pages(case) {
+            return None;
+        }
+        Some(format!(
+            "shared buffers of {} are more than the {} that programs may still reserve (vm.overcommit_memory = 2: CommitLimit {}, \
+             Committed_AS {}); lower server.settings.shared_buffers, raise vm.overcommit_ratio, or set vm.overcommit_memory \
+             to 0",
+            bytes(shared as f64),
+            bytes(left as f64),
+            bytes(self.limit_bytes as f64),
+            bytes(self.reserved_bytes as f64)
+        ))
+    }
+}
+
+fn wants_huge_pages(case: &Case) -> bool {
+    let is_off = |value: &String| value.eq_ignore_ascii_case("off");
+    let of_setting = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("huge_pages"));
+    case.os.get("huge_pages").is_some_and(|value| !is_off(value))
+        || of_setting.is_some_and(|(_, value)| value.eq_ignore_ascii_case("on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    #[test]
+    fn shared_buffers_that_the_kernel_would_refuse_are_named() {
+        let meminfo = "MemTotal: 24000000 kB\nCommitLimit:    12000000 kB\nCommitted_AS:    8000000 kB\n";
+        let problem = |mode: &str, text: &str| {
+            let text = format!("[server]\nversion = \"18\"\n{text}\n[workload]\nclients = 1\n");
+            let plan = sample::plan(&text);
+            CommitRoom::from_files(mode, meminfo).unwrap().problem(&plan.cases[0], 24 << 30)
+        };
+        let found = problem("2\n", "").unwrap();
+        assert!(
+            found.contains("6.00 GiB are more than the 3.81 GiB that programs may still reserve"),
+            "{found}"
+        );
+        assert_eq!(problem("0\n", ""), None);
+        assert_eq!(problem("2\n", "settings.shared_buffers = \"3GB\""), None);
+        assert_eq!(problem("2\n", "settings.huge_pages = \"on\""), None, "they are not counted");
+        assert_eq!(problem("2\n", "[os]\novercommit_memory = 0"), None);
+        assert!(problem("0\n", "[os]\novercommit_memory = 2").is_some());
+        assert_eq!(CommitRoom::from_files("2", "MemTotal: 1 kB\n"), None);
+    }
+}
