@@ -1,6 +1,7 @@
 //! Differences that follow from what a comparison asked for.
 
 use analysis::comparison::Difference;
+use model::experiment::case::ServerSource;
 use model::experiment::keys;
 use model::run::ExperimentData;
 
@@ -39,4 +40,22 @@ fn what_follows_from_standbys_that_were_asked_for_is_declared() {
     assert_eq!(n_undeclared(&data), 2);
     data.plan.cases[1].set(keys::topology::STANDBYS, 1);
     assert_eq!(n_undeclared(&data), 0);
+}
+
+#[test]
+fn two_ways_to_connect_to_one_server_are_compared() {
+    let voids = |ways: [&[(&str, &str)]; 2]| {
+        let mut data = pairs(6, 1.0);
+        for (case, way) in data.plan.cases.iter_mut().zip(ways) {
+            let keywords = [("host", "one"), ("dbname", "d")].iter().chain(way);
+            let keywords = keywords.map(|(name, value)| (name.to_string(), value.to_string()));
+            case.server.source = ServerSource::Url(keywords.collect());
+        }
+        data.runs
+            .iter_mut()
+            .for_each(|run| run.record.server.as_mut().unwrap().postmaster_start = "today".to_string());
+        compare_cases(&data).findings.iter().any(|finding| finding.id == "same-server")
+    };
+    assert!(!voids([&[("sslmode", "disable")], &[("sslmode", "require")]]));
+    assert!(voids([&[("port", "5432")], &[("port", "5433")]]), "two names of one server");
 }

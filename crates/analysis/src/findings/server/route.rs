@@ -1,5 +1,7 @@
 //! Findings about what stands between the driver and the server.
 
+use std::collections::BTreeMap;
+
 use model::experiment::case::ServerSource;
 
 use crate::comparison::ComparedSide;
@@ -134,7 +136,8 @@ fn spread_load(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     id: "same-server",
     title: "The sides are one server",
-    severity: "Void when the sides are the same database of one cluster under two names; Note when they are two databases of one cluster",
+    severity: "Void when the sides are the same database of one cluster under two names, but not when their connections differ (`sslmode`); Note \
+               when they are two databases of one cluster",
     source: "PostgreSQL documentation, pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
              identifier, and start at other times",
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
@@ -148,9 +151,8 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
 fn same_server(context: &ComparisonContext) -> Vec<Finding> {
     let both = identity(context.a).zip(identity(context.b));
     let [name_a, name_b] = context.purpose.names();
-    let Some((a, b)) = both.filter(|(a, b)| a.cluster == b.cluster && a.source != b.source) else {
-        return Vec::new();
-    };
+    let is_other_name = |(a, b): &(Identity, Identity)| a.cluster == b.cluster && a.place() != b.place();
+    let Some((a, b)) = both.filter(is_other_name) else { return Vec::new() };
     let (severity, evidence) = if a.database == b.database {
         (Severity::Void, format!("{name_a} and {name_b} are both database `{}` of one cluster", a.database))
     } else {
@@ -167,10 +169,19 @@ fn same_server(context: &ComparisonContext) -> Vec<Finding> {
 
 /// What distinguishes a server by URL from others; a server that pgdyno starts is known by its directory.
 struct Identity<'a> {
-    source: &'a ServerSource,
+    keywords: &'a BTreeMap<String, String>,
     database: &'a str,
     /// System identifier, if the user may read it, start of the postmaster, and whether it is a standby.
     cluster: (Option<&'a str>, &'a str, bool),
+}
+
+/// The keywords that name a place; the others say how to connect to it, which is a question of its own.
+const PLACE: [&str; 5] = ["host", "hostaddr", "port", "dbname", "service"];
+
+impl Identity<'_> {
+    fn place(&self) -> [Option<&String>; PLACE.len()] {
+        PLACE.map(|keyword| self.keywords.get(keyword))
+    }
 }
 
 fn identity(side: ComparedSide) -> Option<Identity> {
@@ -179,7 +190,7 @@ fn identity(side: ComparedSide) -> Option<Identity> {
     let record = &side.first()?.record;
     let server = record.server.as_ref().filter(|server| !server.postmaster_start.is_empty())?;
     Some(Identity {
-        source,
+        keywords,
         database: record
             .load
             .as_ref()
