@@ -135,16 +135,15 @@ impl Stage {
         let set_up = Stage::set_up(found, case, site, watch);
         set_up.map_err(|error| {
             let holder = error.downcast_ref::<LoadLockTaken>().and_then(|taken| taken.pid);
-            if holder.is_some_and(|pid| open.iter().any(|stage| stage.holder_pid() == Some(pid))) {
-anyhow!(
-                    "the server of case {} ({}) is the same database as that of another case, under another name; give each \
-                     a database of its own",
-                    case.id,
-                    case.label()
-                )
-} else {
-error
-}
+            if !holder.is_some_and(|pid| open.iter().any(|stage| stage.holder_pid() == Some(pid))) {
+                return error;
+            }
+            anyhow!(
+                "the server of case {} ({}) is the same database as that of another case, under another name; give each a database of \
+                 its own, or measure them one after the other and compare the results (pgdyno compare DIR DIR)",
+                case.id,
+                case.label()
+            )
         })
     }
 
