@@ -245,7 +245,7 @@ pub(super) fn findings(study: &Study) -> String {
         format!("<ul class=\"findings\">\n{items}</ul>\n")
     };
     let mut html = match weighty.as_slice() {
-        [] => "<p class=\"quiet\">No finding casts doubt on these numbers.</p>\n".to_string(),
+        [] => "<p class=\"quiet\">No finding casts doubt on these numbers beyond the range that they state.</p>\n".to_string(),
         weighty => list(weighty),
     };
     if !notes.is_empty() {
