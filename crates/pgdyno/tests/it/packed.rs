@@ -43,7 +43,11 @@ fn what_one_account_measured_another_one_measures_again() {
     fs::remove_dir_all(theirs.path("out/runs")).unwrap();
 
     let refused = in_another_account(&ours, &["repeat", "from.tar.gz", "-o", "again"]).expect(1);
-    assert!(refused.stderr.contains("name the server to measure: --server URL"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("name the server to measure, the same or another: --server URL"),
+        "{}",
+        refused.stderr
+    );
     assert!(!ours.path("again").exists());
     let own = bench(&pg);
     let args = ["repeat", "from.tar.gz", "-o", "again", "--server", &own, "--fail-on", "different"];
