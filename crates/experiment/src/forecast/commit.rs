@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use model::experiment::case::Case;
+use model::experiment::case::{Case, setting};
 use model::text::prose::bytes;
 
 use crate::forecast::outlook::shared_buffers_of;
@@ -59,7 +59,7 @@ impl CommitRoom {
 
 fn wants_huge_pages(case: &Case) -> bool {
     let is_off = |value: &String| value.eq_ignore_ascii_case("off");
-    let of_setting = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("huge_pages"));
+    let of_setting = setting::find(&case.server.settings, "huge_pages");
     case.os.get("huge_pages").is_some_and(|value| !is_off(value))
         || of_setting.is_some_and(|(_, value)| value.eq_ignore_ascii_case("on"))
 }

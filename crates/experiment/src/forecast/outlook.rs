@@ -4,7 +4,7 @@
 //! fail.
 
 use dataset::kind::data_bytes;
-use model::experiment::case::Case;
+use model::experiment::case::{Case, setting};
 use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::{bytes, duration};
 
@@ -293,7 +293,7 @@ pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
 /// Shared buffers of a case's server.
 pub(super) fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
     let default = (memory_bytes as f64 * server::settings::defaults::SHARED_BUFFERS_SHARE) as u64;
-    let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
+    let chosen = setting::find(&case.server.settings, "shared_buffers");
     let resolved = chosen
         .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
         .and_then(|value| model::text::units::size_bytes(&value, 8 << 10));

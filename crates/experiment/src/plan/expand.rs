@@ -405,7 +405,7 @@ fn check_condition(
     is_own: bool,
 ) -> Result<(), String> {
     let Some((name, wanted)) = condition.setting() else { return Ok(()) };
-    match settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+    match model::experiment::case::setting::find(settings, name) {
         Some((_, value)) if condition.is_met_by(value) => Ok(()),
         Some((_, value)) => Err(format!(
             "experiment.conditions: `{condition}` is not what runs get: server.settings.{name} is {value}"

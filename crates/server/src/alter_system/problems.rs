@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use model::experiment::case::setting;
 use model::release::{Release, functions, privileges};
 use wire::{Conninfo, Session, quote_literal};
 
@@ -162,8 +163,7 @@ fn of_settings(session: &mut Session, wish: SettingsWish) -> Result<Vec<String>>
     found.extend(includes::problem(session, &directory)?);
     let in_recovery = in_recovery(session);
     let wishes = levels.iter().flat_map(|(name, values)| {
-        let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        known
+        setting::find(&now, name)
             .into_iter()
             .flat_map(move |(known, now)| values.iter().map(move |value| (known.as_str(), *value, now)))
     });
@@ -175,8 +175,7 @@ fn of_settings(session: &mut Session, wish: SettingsWish) -> Result<Vec<String>>
             found.extend(refused);
             continue;
         }
-        let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let Some((known, now)) = known else {
+        let Some((known, now)) = setting::find(&now, name) else {
             found.push(format!(
                 "server.settings.{name}: the server has no such setting (one of an extension is there once its library is loaded)"
             ));

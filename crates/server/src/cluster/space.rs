@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use model::experiment::case::setting;
 use model::text::prose::bytes;
 use model::text::units::size_bytes;
 
@@ -260,8 +261,7 @@ pub fn wal_needed_bytes(version_num: u32, chosen: &BTreeMap<String, String>) -> 
 /// WAL that is kept beyond what checkpoints need: `wal_keep_size` in megabytes, before 13 `wal_keep_segments`.
 fn wal_kept_bytes(settings: &BTreeMap<String, String>) -> u64 {
     let of = |name: &str, unit_bytes: u64| {
-        let value = settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
-        value.and_then(|(_, value)| size_bytes(value, unit_bytes)).unwrap_or(0)
+        setting::find(settings, name).and_then(|(_, value)| size_bytes(value, unit_bytes)).unwrap_or(0)
     };
     of("wal_keep_size", 1 << 20).saturating_add(of("wal_keep_segments", 16 << 20))
 }
@@ -307,7 +307,7 @@ fn fit_wal_into(
     settings: &mut BTreeMap<String, String>,
 ) -> Result<()> {
     let (name, _) = wal_setting(version_num, MAX_WAL_SIZE_BYTES);
-    let is_chosen = chosen.keys().any(|present| present.eq_ignore_ascii_case(name));
+    let is_chosen = setting::find(chosen, name).is_some();
     let kept_bytes = wal_kept_bytes(settings);
     let wal_bytes = |max_bytes: u64| {
         room.headroom_bytes.unwrap_or_else(|| wal_space_bytes(max_bytes).saturating_add(kept_bytes))

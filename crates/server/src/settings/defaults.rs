@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use model::experiment::case::setting;
 use model::release::Release;
 use model::release::settings::{
     EMBEDDED_SETTINGS, MAX_WAL_SIZE, MAX_WAL_SIZE_IN_MB, NUMERIC_LOG_TIME, VACUUM_LOGGING, WAL_LEVEL,
@@ -111,7 +112,7 @@ pub fn embedded_settings(
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }
-    if is_minimal(&settings) && setting(chosen, MAX_WAL_SENDERS).is_none() {
+    if is_minimal(&settings) && setting::find(chosen, MAX_WAL_SENDERS).is_none() {
         settings.insert(MAX_WAL_SENDERS.to_string(), "0".to_string());
     }
 
@@ -119,15 +120,11 @@ pub fn embedded_settings(
     Ok(settings)
 }
 
-/// The setting with its name as it is written there. Names are not case-sensitive.
-fn setting<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<(&'a String, &'a String)> {
-    settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name))
-}
-
 /// Whether the server writes only the WAL that recovery after a crash needs. It starts only without what needs more, and most releases
 /// have senders by default.
 fn is_minimal(settings: &BTreeMap<String, String>) -> bool {
-    setting(settings, "wal_level").is_some_and(|(_, level)| level.trim().eq_ignore_ascii_case("minimal"))
+    setting::find(settings, "wal_level")
+        .is_some_and(|(_, level)| level.trim().eq_ignore_ascii_case("minimal"))
 }
 
 /// `log_line_prefix` for a version.
@@ -150,7 +147,7 @@ const SEGMENTS_PER_CHECKPOINT: f64 = 2.9;
 
 /// How large the WAL grows between checkpoints with these settings, bytes; `None` if the value cannot be read.
 pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> Option<u64> {
-    let of = |name: &str| setting(settings, name).map(|(_, value)| value);
+    let of = |name: &str| setting::find(settings, name).map(|(_, value)| value);
     if !Release::new(version_num).has(MAX_WAL_SIZE) {
         let segments: u64 = of("checkpoint_segments")?.trim().parse().ok()?;
         let segments = (segments as f64 * SEGMENTS_PER_CHECKPOINT) as u64 + 1;
@@ -165,14 +162,14 @@ pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> O
 /// only missed when it is needed.
 fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
     let mut problems = Vec::new();
-    if let Some((name, value)) = setting(settings, "shared_buffers")
+    if let Some((name, value)) = setting::find(settings, "shared_buffers")
         && size_bytes(value, 8 << 10).is_some_and(|bytes| bytes > ram_bytes)
     {
         let gib = ram_bytes as f64 / (1u64 << 30) as f64;
         problems.push(format!("{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"));
     }
     let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
-    if let Some((name, value)) = setting(settings, "max_connections")
+    if let Some((name, value)) = setting::find(settings, "max_connections")
         && value.trim().parse::<u32>().is_ok_and(|n| n < needed)
     {
         let n: u32 = value.trim().parse().unwrap_or(0);
@@ -195,7 +192,7 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
 /// What a server at `wal_level = minimal` does not start with.
 fn needs_more_wal(settings: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     NEEDS_MORE_WAL.iter().filter_map(|(name, without)| {
-        let (name, value) = setting(settings, name)?;
+        let (name, value) = setting::find(settings, name)?;
         let is_without = without.iter().any(|word| word.eq_ignore_ascii_case(value.trim()));
         let problem =
             || format!("{name} = {value} needs more WAL than wal_level = minimal writes; leave it out");
@@ -279,7 +276,7 @@ mod tests {
             let chosen = chosen.map(|(name, value)| (name.to_string(), value.to_string())).collect();
             match (embedded_settings(version_num, 16 << 30, 64, &chosen), expected) {
                 (Ok(settings), Ok(senders)) => {
-                    assert_eq!(setting(&settings, MAX_WAL_SENDERS).map(|(_, n)| n.as_str()), senders);
+                    assert_eq!(setting::find(&settings, MAX_WAL_SENDERS).map(|(_, n)| n.as_str()), senders);
                 }
                 (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
                 (found, _) => panic!("{others:?}: {found:?}"),
@@ -292,7 +289,7 @@ mod tests {
         check(180_006, &[("archive_mode", "always")], Err("archive_mode = always needs more WAL"));
         check(180_006, &[("summarize_wal", "on")], Err("summarize_wal = on needs more WAL"));
         let replica = embedded_settings(180_006, 16 << 30, 64, &BTreeMap::new()).unwrap();
-        assert!(setting(&replica, MAX_WAL_SENDERS).is_none());
+        assert!(setting::find(&replica, MAX_WAL_SENDERS).is_none());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The finding about conditions of a study that a run does not meet.
 
-use model::experiment::case::Case;
+use model::experiment::case::{Case, setting};
 use model::experiment::plan::condition::Condition;
 use model::run::server::Setting;
 
@@ -29,8 +29,7 @@ fn condition_unmet(context: &RunContext) -> Option<Finding> {
     let mut unmet = Vec::new();
     for condition in &record.case.conditions {
         let Some((name, wanted)) = condition.setting() else { continue };
-        let known = server.settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        match known {
+        match setting::find(&server.settings, name) {
             Some((_, setting)) if condition.is_met_by(&setting.value) => {}
             Some((known, setting))
                 if is_given(&record.case, condition, setting) && !changed.contains_key(known.as_str()) => {}

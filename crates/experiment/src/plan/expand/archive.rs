@@ -1,6 +1,6 @@
 //! Whether a case can archive WAL as it asks for.
 
-use model::experiment::case::Case;
+use model::experiment::case::{Case, setting};
 use model::experiment::keys;
 use model::experiment::topology::{ARCHIVE_SETTINGS, ArchiveKind};
 
@@ -49,8 +49,7 @@ fn of_settings(case: &Case) -> Option<String> {
     if let Some(name) = settings.keys().find(|name| is_decided(name)) {
         return Some(format!("server.settings.{name}: {KIND} sets it; leave one of the two out"));
     }
-    let (name, value) = settings.iter().find(|(name, value)| {
-        name.eq_ignore_ascii_case("wal_level") && value.eq_ignore_ascii_case("minimal")
-    })?;
+    let of_level = setting::find(settings, "wal_level");
+    let (name, value) = of_level.filter(|(_, value)| value.eq_ignore_ascii_case("minimal"))?;
     Some(format!("server.settings.{name} = {value}: it writes too little WAL for an archive; leave it out"))
 }

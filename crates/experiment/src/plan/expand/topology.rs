@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::Case;
+use model::experiment::case::{Case, setting};
 use model::experiment::keys;
 use model::experiment::topology::outage::PRIMARY;
 use model::experiment::topology::pooler::PoolerSpec;
@@ -130,15 +130,14 @@ fn of_data(case: &Case) -> Option<String> {
 
 fn of_settings(case: &Case) -> Option<String> {
     let settings = &case.server.settings;
-    let of_primary = |wanted: &str| settings.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    if let Some((name, _)) = of_primary(SYNCHRONOUS_NAMES) {
+    if let Some((name, _)) = setting::find(settings, SYNCHRONOUS_NAMES) {
         return Some(format!(
             "server.settings.{name}: pgdyno names the standbys itself (s1, s2, …); say with {} which of them a commit waits for",
             keys::topology::SYNCHRONOUS
         ));
     }
     if let Some((name, value)) =
-        of_primary("wal_level").filter(|(_, value)| value.eq_ignore_ascii_case("minimal"))
+        setting::find(settings, "wal_level").filter(|(_, value)| value.eq_ignore_ascii_case("minimal"))
     {
         return Some(format!(
             "server.settings.{name} = {value}: it writes too little WAL for standbys; leave it out"

@@ -60,6 +60,11 @@ pub fn acts(name: &str) -> Acts {
     row(name).map_or(Acts::Unknown, |row| row.acts)
 }
 
+/// The setting of this name among others, with its name as it is written there. Names are not case-sensitive.
+pub fn find<'a, V>(settings: &'a BTreeMap<String, V>, name: &str) -> Option<(&'a String, &'a V)> {
+    settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name))
+}
+
 /// Whether the table has the setting.
 pub fn is_known(name: &str) -> bool {
     row(name).is_some()
