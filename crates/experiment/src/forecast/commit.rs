@@ -5,6 +5,7 @@ use std::fs;
 
 use model::experiment::case::{Case, setting};
 use model::text::prose::bytes;
+use server::settings::defaults::meminfo_bytes;
 
 use crate::forecast::outlook::shared_buffers_of;
 
@@ -29,12 +30,11 @@ impl CommitRoom {
 
     /// From the texts of `/proc/sys/vm/overcommit_memory` and `/proc/meminfo`.
     fn from_files(mode: &str, meminfo: &str) -> Option<CommitRoom> {
-        let of = |name: &str| -> Option<u64> {
-            let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        let (limit_bytes, reserved_bytes) = (of("CommitLimit")?, of("Committed_AS")?);
-        Some(CommitRoom { mode: mode.trim().to_string(), limit_bytes, reserved_bytes })
+        Some(CommitRoom {
+            mode: mode.trim().to_string(),
+            limit_bytes: meminfo_bytes(meminfo, "CommitLimit")?,
+            reserved_bytes: meminfo_bytes(meminfo, "Committed_AS")?,
+        })
     }
 
     /// Why the server of a case, if it is ours, cannot reserve its shared buffers. Huge pages are not counted.

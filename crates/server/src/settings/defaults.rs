@@ -202,7 +202,7 @@ fn needs_more_wal(settings: &BTreeMap<String, String>) -> impl Iterator<Item = S
 
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
 pub fn memory_bytes() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_bytes(&text, "MemTotal"));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = memory_limit_bytes(&groups, Path::new("/sys/fs/cgroup"));
     // Without /proc the size is unknown; 1 GB gives a small server that starts anywhere.
@@ -233,10 +233,10 @@ fn memory_limit_bytes(groups: &str, mounts: &Path) -> Option<u64> {
     limits.into_iter().min()
 }
 
-fn meminfo_total_bytes(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+/// A size in the text of `/proc/meminfo`, bytes; `None` if it is not there.
+pub fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -390,8 +390,11 @@ mod tests {
 
     #[test]
     fn memory_is_read_as_the_kernel_writes_it() {
-        assert_eq!(meminfo_total_bytes("MemFree: 1 kB\nMemTotal:       24619108 kB\n"), Some(25_209_966_592));
-        assert_eq!(meminfo_total_bytes("rubbish"), None);
+        assert_eq!(
+            meminfo_bytes("MemFree: 1 kB\nMemTotal:       24619108 kB\n", "MemTotal"),
+            Some(25_209_966_592)
+        );
+        assert_eq!(meminfo_bytes("rubbish", "MemTotal"), None);
         assert!(memory_bytes() > 64 << 20);
     }
 }
