@@ -224,8 +224,9 @@ fn own_server(
     if !with_archive.is_empty() {
         found.take(&with_archive, restorer::programs_for(&binaries).map(|_| Vec::new()));
     }
-    for case in &with_archive {
-        found.take(&[*case], readable(case).map(|_| Vec::new()));
+    for (archive, with) in by_archive(&with_archive) {
+        let readable = Account::choose().and_then(|account| restore::expect_readable(&account, archive));
+        found.take(&with, readable.map(|()| Vec::new()));
     }
     let with_tls: Vec<&Case> = cases.iter().copied().filter(|case| case.server.tls == Tls::On).collect();
     if !with_tls.is_empty() {
@@ -239,10 +240,15 @@ fn own_server(
     }
 }
 
-/// Fails if the user who will run `pg_restore` cannot read the archive of a case.
-fn readable(case: &Case) -> Result<()> {
-    let CaseData::Archive(archive) = &case.workload.data else { return Ok(()) };
-    restore::expect_readable(&Account::choose()?, &archive.file)
+/// The cases of each archive, which may have millions of files.
+fn by_archive<'a>(cases: &[&'a Case]) -> BTreeMap<&'a Path, Vec<&'a Case>> {
+    let mut found: BTreeMap<&Path, Vec<&Case>> = BTreeMap::new();
+    for case in cases {
+        if let CaseData::Archive(archive) = &case.workload.data {
+            found.entry(&archive.file).or_default().push(case);
+        }
+    }
+    found
 }
 
 /// Problems with settings: those that do not suit this machine or the clients, and those that the binaries reject.
