@@ -37,28 +37,13 @@ pub(super) fn check(cases: &[Case], problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::expand::{PlanResources, plan};
-    use crate::plan::file;
+    use crate::plan::sample;
 
     #[test]
     fn a_setting_that_acts_where_data_is_made_is_refused_where_it_is_not() {
         let check = |text: &str, url: bool, expected: Option<&str>| {
-            let url_keywords = url.then(|| [("host".to_string(), "h".to_string())].into());
             let place = if url { "[server]\nurl = \"host=h\"\n" } else { "[server]\nversion = \"18\"\n" };
-            let text = format!("[experiment]\nname = \"x\"\n{place}{text}");
-            let experiment = file::parse("x.toml", &text, &[]).unwrap();
-            let site = PlanResources {
-                memory_bytes: Some(1 << 30),
-                n_cpus: 1,
-                url_keywords,
-                ..PlanResources::default()
-            };
-            let found = plan(&experiment, &site).err();
-            match (&found, expected) {
-                (None, None) => {}
-                (Some(found), Some(expected)) => assert!(found.contains(expected), "{text}: {found}"),
-                _ => panic!("{text}: {found:?}"),
-            }
+            sample::expect_refusal(&format!("{place}{text}"), expected);
         };
         let toast = "settings.default_toast_compression = [\"pglz\", \"lz4\"]\n";
         let as_it_is = "[prepare]\nrestore = false\n";

@@ -1,7 +1,7 @@
 //! Settings that no server takes, and those of libraries that nothing loads: a server does not start with the ones, and the others change
 //! nothing, so that their levels would all measure the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::Case;
 use model::experiment::case::setting::{library, never_taken};
@@ -22,48 +22,30 @@ pub(super) fn check(cases: &[Case], problems: &mut Problems) {
 /// Settings that have no effect in any case: in some the library may be left out on purpose. What a server by URL has loaded is its own
 /// affair.
 fn of_libraries(cases: &[Case]) -> BTreeMap<&str, String> {
-    let mut found: BTreeMap<&str, String> = BTreeMap::new();
-    for case in cases.iter().filter(|case| case.server.source.is_embedded()) {
-        found.extend(library::without_library(case));
+    let (mut without, mut acting) = (BTreeMap::new(), BTreeSet::new());
+    for case in cases {
+        let of_case = library::without_library(case);
+        let names = case.server.settings.keys().map(String::as_str);
+        acting.extend(names.filter(|name| !of_case.contains_key(name)));
+        if case.server.source.is_embedded() {
+            without.extend(of_case);
+        }
     }
 
-    let acts = |name: &str| {
-        let has = |case: &&Case| case.server.settings.contains_key(name);
-        cases
-            .iter()
-            .filter(has)
-            .any(|case| library::without_library(case).iter().all(|(without, _)| *without != name))
-    };
-    found.retain(|name, _| !acts(name));
+    without.retain(|name, _| !acting.contains(name));
     let advice = "so the setting has no effect; load it with server.settings.shared_preload_libraries, or leave the setting out";
-    found.into_iter().map(|(name, why)| (name, format!("{why}, {advice}"))).collect()
+    without.into_iter().map(|(name, why)| (name, format!("{why}, {advice}"))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::expand::{PlanResources, plan};
-    use crate::plan::file;
+    use crate::plan::sample;
 
     #[test]
     fn a_setting_that_no_server_takes_or_that_changes_nothing_is_refused() {
         let check = |place: &str, settings: &str, expected: Option<&str>| {
-            let text =
-                format!("[experiment]\nname = \"x\"\n[server]\n{place}\n{settings}\n[workload]\nscale = 1\n");
-            let experiment = file::parse("x.toml", &text, &[]).unwrap();
-            let url_keywords =
-                place.starts_with("url").then(|| [("host".to_string(), "h".to_string())].into());
-            let site = PlanResources {
-                memory_bytes: Some(1 << 30),
-                n_cpus: 1,
-                url_keywords,
-                ..PlanResources::default()
-            };
-            let found = plan(&experiment, &site).err();
-            match (&found, expected) {
-                (None, None) => {}
-                (Some(found), Some(expected)) => assert!(found.contains(expected), "{text}: {found}"),
-                _ => panic!("{text}: {found:?}"),
-            }
+            let text = format!("[server]\n{place}\n{settings}\n[workload]\nscale = 1\n");
+            sample::expect_refusal(&text, expected);
         };
         let (own, by_url) = ("version = \"18\"", "url = \"host=h\"");
         let segments = "settings.wal_segment_size = [\"16MB\", \"64MB\"]";

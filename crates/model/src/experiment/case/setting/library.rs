@@ -1,6 +1,8 @@
 //! Settings of libraries. A server takes any name with a point, and keeps it as a placeholder without effect until a library that knows it
 //! is loaded.
 
+use std::collections::BTreeMap;
+
 use crate::experiment::case::Case;
 use crate::experiment::script::CaseData;
 
@@ -44,7 +46,7 @@ const LIBRARIES: [(&str, &str); 18] = [
 const LANGUAGES: [&str; 4] = ["plpgsql", "plperl", "plpython", "pltcl"];
 
 /// Why the settings of a case with a server that pgdyno runs have no effect, each with its name: nothing loads the library.
-pub fn without_library(case: &Case) -> Vec<(&str, String)> {
+pub fn without_library(case: &Case) -> BTreeMap<&str, String> {
     let settings = &case.server.settings;
     let is_preload = |name: &&String| PRELOADS.iter().any(|preload| preload.eq_ignore_ascii_case(name));
     let preloads = settings.iter().filter(|(name, _)| is_preload(name));
@@ -93,7 +95,7 @@ mod tests {
             for (kind, expected) in [(WorkloadKind::default(), expected[0]), (WorkloadKind::OWN, expected[1])]
             {
                 case.workload.kind = kind;
-                let found: Vec<&str> = without_library(&case).into_iter().map(|(name, _)| name).collect();
+                let found: Vec<&str> = without_library(&case).into_keys().collect();
                 assert_eq!(found, expected, "{kind}: {settings:?}");
             }
         };
