@@ -6,6 +6,7 @@ pub mod rules;
 pub mod variables;
 pub mod view;
 
+use crate::statement::form::FormSlot;
 use crate::statement::places::SlotUse;
 
 /// What a server says of a slot of a form.
@@ -43,6 +44,14 @@ pub struct SlotColumn {
 pub struct FormFacts {
     /// Of each slot, in order; empty if nothing is known.
     pub slots: Vec<SlotFacts>,
+}
+
+/// What a value does with which column: as the server says, or else as its place in the text hints.
+pub(crate) fn met<'a>(slot: &'a FormSlot, facts: Option<&'a SlotFacts>) -> (SlotUse, Option<&'a str>) {
+    match facts.and_then(|facts| facts.column.as_ref()) {
+        Some(known) => (known.usage, Some(&known.column)),
+        None => (slot.hint.usage, slot.hint.column.as_deref()),
+    }
 }
 
 impl SlotFacts {

@@ -1,7 +1,7 @@
 //! Values that nobody has logged, drawn as pg_stats describes their columns: the most common ones with their frequencies, others evenly over
 //! the quantiles of the histogram. Ranges are as wide as the rows say that they returned.
 
-use crate::role::{SlotColumn, SlotFacts};
+use crate::role::{SlotColumn, SlotFacts, met};
 use crate::statement::form::FormSlot;
 use crate::statement::literal::array_text;
 use crate::statement::places::SlotUse;
@@ -48,7 +48,7 @@ impl SlotDraw<'_> {
     }
 
     fn usage(&self) -> SlotUse {
-        self.met().map_or(self.slot.hint.usage, |column| column.usage)
+        met(self.slot, self.facts).0
     }
 
     fn base_type(&self) -> &str {

@@ -10,7 +10,7 @@ use crate::role::rules::{
     KEPT_BYTES_MAX, SlotValues, is_constant, is_link, is_programs, role, selects_truncated,
 };
 use crate::role::view::{SlotPlace, View};
-use crate::role::{FormFacts, SlotFacts, ValueRole};
+use crate::role::{FormFacts, SlotFacts, ValueRole, met};
 use crate::statement::form::FormSlot;
 use crate::statement::places::SlotUse;
 use crate::statement::{Kind, Origin, SlotValue, StatementRole};
@@ -55,17 +55,12 @@ pub struct SlotView<'a> {
 impl<'a> SlotView<'a> {
     /// The use of the value.
     pub fn usage(&self) -> SlotUse {
-        match self.facts.and_then(|facts| facts.column.as_ref()) {
-            Some(column) => column.usage,
-            None => self.slot.hint.usage,
-        }
+        met(self.slot, self.facts).0
     }
 
     /// The column.
     pub fn column(&self) -> Option<&'a str> {
-        let of_server =
-            self.facts.and_then(|facts| facts.column.as_ref()).map(|column| column.column.as_str());
-        of_server.or(self.slot.hint.column.as_deref())
+        met(self.slot, self.facts).1
     }
 
     fn mask_place(&self) -> Place<'a> {

@@ -8,8 +8,8 @@ use model::directory::trace::TraceForm;
 use crate::directory::script::literal_text;
 use crate::forms::{Forms, protocol_word};
 use crate::privacy::{Mask, Place};
-use crate::role::FormFacts;
 use crate::role::rules::{KEPT_BYTES_MAX, is_programs};
+use crate::role::{FormFacts, met};
 use crate::statement::literal::array_text;
 use crate::statement::{FormPiece, Origin, SlotValue};
 use crate::transaction::{CutStep, CutTransaction};
@@ -193,14 +193,11 @@ impl<'a> Texts<'a> {
     fn masked(&self, number: u32, at: usize, text: &str, mask: &mut Mask) -> String {
         let form = self.forms.form(number);
         let facts = self.facts.get(&number).and_then(|facts| facts.slots.get(at));
-        let known = facts.and_then(|facts| facts.column.as_ref());
-        let hint = &form.slots[at].hint;
+        let (usage, column) = met(&form.slots[at], facts);
         let is_text = facts.filter(|facts| !facts.type_name.is_empty()).map(|facts| facts.is_text());
-        let column = known.map(|known| known.column.as_str()).or(hint.column.as_deref());
         let place = Place { column, is_text };
         match self.literals.get(&(number, at)) {
             Some(Literal { n, only: Some(_), .. }) => {
-                let usage = known.map_or(hint.usage, |known| known.usage);
                 mask.literal(text, place, is_programs(usage, form.has_parameters(), *n))
             }
             _ => mask.value(text, place),

@@ -1,6 +1,6 @@
 //! The rows that a statement writes, as far as its text and a server tell: its table, and the values that are a key there.
 
-use crate::role::FormFacts;
+use crate::role::{FormFacts, met};
 use crate::statement::identity::Fnv;
 use crate::statement::lexer::{Backslash, LexedToken, TokenKind, tokens};
 use crate::statement::places::SlotUse;
@@ -63,14 +63,10 @@ impl Written {
         {
             return all.iter().flatten().map(|text| self.hash(&[(column.as_str(), &**text)])).collect();
         }
-        let part = |(column, slot): &(String, usize)| {
-            values.get(*slot).and_then(SlotValue::text).map(|text| (column.clone(), text.to_string()))
-        };
         // A value that is not known, or NULL, is no key.
-        let parts: Option<Vec<(String, String)>> = key.iter().map(part).collect();
-        let parts = parts.unwrap_or_default();
-        let parts: Vec<(&str, &str)> = parts.iter().map(|(column, text)| (&**column, &**text)).collect();
-        if parts.is_empty() { Vec::new() } else { vec![self.hash(&parts)] }
+        let parts: Option<Vec<(&str, &str)>> =
+            key.iter().map(|(column, slot)| Some((column.as_str(), values.get(*slot)?.text()?))).collect();
+        parts.map(|parts| self.hash(&parts)).into_iter().collect()
     }
 
     fn hash(&self, parts: &[(&str, &str)]) -> u64 {
@@ -88,16 +84,12 @@ impl Written {
 
 /// The values that go into columns, or that columns are compared with.
 fn parts(form: &Form, facts: Option<&FormFacts>, wanted: SlotUse) -> Vec<Part> {
-    let part = |(at, slot): (usize, &crate::statement::form::FormSlot)| {
-        let known = facts.and_then(|facts| facts.slots.get(at)).and_then(|facts| facts.column.as_ref());
-        let (usage, column) = match known {
-            Some(known) => (known.usage, Some(&known.column)),
-            None => (slot.hint.usage, slot.hint.column.as_ref()),
-        };
-        if usage != wanted {
-            return None;
-        }
-        Some(Part { column: column?.clone(), slot: at, is_unique: known.map(|known| known.is_unique) })
+    let part = |(at, slot)| {
+        let facts = facts.and_then(|facts| facts.slots.get(at));
+        let (usage, column) = met(slot, facts);
+        let known = facts.and_then(|facts| facts.column.as_ref());
+        let is_unique = known.map(|known| known.is_unique);
+        (usage == wanted).then_some(Part { column: column?.to_string(), slot: at, is_unique })
     };
     form.slots.iter().enumerate().filter_map(part).collect()
 }
@@ -105,11 +97,11 @@ fn parts(form: &Form, facts: Option<&FormFacts>, wanted: SlotUse) -> Vec<Part> {
 /// The keys of new rows: unique columns, each by itself, and what a conflict is looked for by. Where no server was asked, each column of an
 /// INSERT may be unique; but one that changes the row that it meets meets it by what it names.
 fn added(parts: &[Part], words: &Words<'_>) -> Vec<Vec<(String, usize)>> {
-    let has_conflict = words.conflict().is_some();
-    let is_key = |part: &&Part| part.is_unique.unwrap_or(!has_conflict);
+    let conflict = words.conflict();
+    let is_key = |part: &&Part| part.is_unique.unwrap_or(conflict.is_none());
     let mut keys: Vec<Vec<(String, usize)>> =
         parts.iter().filter(is_key).map(|part| vec![(part.column.clone(), part.slot)]).collect();
-    for key in rows(parts, &words.conflict().unwrap_or_default()) {
+    for key in rows(parts, conflict.as_deref().unwrap_or_default()) {
         if !keys.contains(&key) {
             keys.push(key);
         }
