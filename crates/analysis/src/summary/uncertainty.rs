@@ -69,7 +69,7 @@ pub enum Quality {
 }
 
 /// What is precise enough where nobody says: most decisions are about larger differences.
-pub(crate) const PRECISION: f64 = 0.05;
+pub const PRECISION: f64 = 0.05;
 /// Times the precision beyond which a figure is rough: it then says little more than the order of magnitude of what was asked.
 const ROUGH: f64 = 4.0;
 

@@ -2,6 +2,7 @@
 
 use analysis::finding::{Finding, Severity};
 use analysis::findings::ROWS_ARE_SHARED;
+use analysis::summary::uncertainty::PRECISION;
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
@@ -69,8 +70,14 @@ pub(crate) fn title(id: &str) -> String {
 
 impl FindingGroup<'_> {
     /// Whether it is only a note, which reports fold away. That clients wait for each other's rows is none: it comes before what limits.
+    /// Nor is what can have changed a run by more than a result is expected to be off: a reader asks which run, and by what.
     pub(crate) fn is_aside(&self) -> bool {
-        self.severity == Severity::Note && !self.is_first()
+        self.severity == Severity::Note && !self.is_first() && !self.has_disturbed()
+    }
+
+    fn has_disturbed(&self) -> bool {
+        let effects = self.found.iter().filter_map(|found| found.finding.effect);
+        effects.map(|effect| (effect.high - 1.0).max(1.0 - effect.low)).any(|change| change > PRECISION)
     }
 
     fn is_first(&self) -> bool {

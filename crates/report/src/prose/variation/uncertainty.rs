@@ -54,9 +54,26 @@ pub(crate) fn causes(case: &CaseSummary) -> String {
 /// What a finding can have done to the throughput, to go on with after its evidence; empty if nothing bounds it.
 pub(crate) fn effect(finding: &Finding) -> String {
     let Some(effect) = finding.effect else { return String::new() };
-    match [effect.low, effect.high].map(|ratio| format::signed(ratio - 1.0)) {
-        [low, high] if low == high => "; it did not change the throughput".to_string(),
-        [low, high] => format!("; without it the throughput would differ by {low} to {high}"),
+    let [lower, higher] = [effect.low, effect.high].map(|ratio| (ratio - 1.0).abs() >= NOTICEABLE);
+    let would_be = match (lower, higher) {
+        (false, false) => return "; it did not change the throughput".to_string(),
+        (false, true) => format!("up to {}", change(effect.high)),
+        (true, false) => format!("up to {}", change(effect.low)),
+        (true, true) => format!("between {} and {}", change(effect.low), change(effect.high)),
+    };
+    format!("; without it the throughput would be {would_be}")
+}
+
+/// A change of the throughput that is too small to be written, as a share.
+const NOTICEABLE: f64 = 5e-5;
+
+/// `12 % higher`, `3 % lower`, `10 times as high`.
+fn change(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 9.95 => format!("{ratio:.0} times as high"),
+        _ if ratio >= 2.0 => format!("{ratio:.1} times as high"),
+        _ if ratio > 1.0 => format!("{} higher", share(ratio - 1.0)),
+        _ => format!("{} lower", share(1.0 - ratio)),
     }
 }
 
@@ -98,7 +115,29 @@ pub(crate) fn undisturbed(study: &Study) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use analysis::finding::{Effect, Severity};
+
     use super::*;
+
+    #[test]
+    fn an_effect_says_in_which_direction() {
+        let finding = |low, high| Finding {
+            id: "steal",
+            severity: Severity::Note,
+            evidence: String::new(),
+            advice: String::new(),
+            effect: Some(Effect { row: "steal", low, high }),
+        };
+        for (low, high, expected) in [
+            (1.0, 1.0, "; it did not change the throughput"),
+            (1.0, 10.0, "; without it the throughput would be up to 10 times as high"),
+            (1.0, 1.12, "; without it the throughput would be up to 12 % higher"),
+            (0.97, 1.0, "; without it the throughput would be up to 3 % lower"),
+            (0.97, 1.004, "; without it the throughput would be between 3 % lower and 0.4 % higher"),
+        ] {
+            assert_eq!(effect(&finding(low, high)), expected);
+        }
+    }
 
     #[test]
     fn what_is_as_large_as_the_figure_is_no_number() {
