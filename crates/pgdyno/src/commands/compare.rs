@@ -114,15 +114,13 @@ pub(crate) fn finish(
     data: &ExperimentData,
     args: CompareEndTerms,
 ) -> Result<Exit> {
-    let floor = floor::of_host(comparisons, data)?;
     if args.json {
+        let floor = floor::of_host(comparisons, data)?;
         let cases = comparisons.iter().map(with_verdict).collect::<serde_json::Result<Vec<Value>>>()?;
         let value = json!({ "comparisons": cases, "noise_floor": floor });
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     } else {
-        let (width, colour) = (width(), colour());
-        let text = |case| report::comparison_text(case, floor.as_ref(), width, colour);
-        print_exact(&comparisons.iter().map(text).collect::<Vec<String>>().join("\n"))?;
+        print(comparisons, data)?;
     }
     if comparisons.iter().any(|case| case.grade == Grade::Void) {
         if !args.force {
@@ -131,6 +129,14 @@ pub(crate) fn finish(
         say("compared because of --force: a difference that was not asked for voids the comparison");
     }
     Ok(args.fail_on.map_or(Exit::Done, |terms| failing::judged(comparisons, &terms)))
+}
+
+/// Prints comparisons, with the noise floor of the host that `data` was measured on.
+pub(crate) fn print(comparisons: &[CaseComparison], data: &ExperimentData) -> Result<()> {
+    let floor = floor::of_host(comparisons, data)?;
+    let (width, colour) = (width(), colour());
+    let text = |case| report::comparison_text(case, floor.as_ref(), width, colour);
+    print_exact(&comparisons.iter().map(text).collect::<Vec<String>>().join("\n"))
 }
 
 /// A comparison with the verdict that counts: of several cases, that of a figure alone may be chance.

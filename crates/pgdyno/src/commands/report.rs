@@ -129,11 +129,18 @@ pub(crate) fn run_again(dir: &Path) -> String {
 }
 
 /// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
-/// The path of the page is no result: it goes to standard error.
+/// What was measured as a comparison is printed as one, its sides only with all details. The path of the page is no result: it goes to standard error.
 /// `precision` is what counts as precise enough, if that is not what the experiment says.
 pub(crate) fn explain(dir: &Path, form: PrintForm, precision: Option<Share>) -> Result<Study> {
     let explained = Explained::read(dir, form.series())?.with_precision(precision);
-    show(&explained.study, form)?;
+    let comparisons = compare::page::own_comparisons(dir, &explained)?;
+    let is_comparison = form.is_text() && !comparisons.is_empty();
+    if is_comparison {
+        compare::print(&comparisons, &explained.data)?;
+    }
+    if !is_comparison || form == PrintForm::Full {
+        show(&explained.study, form)?;
+    }
     let html = write_reports(dir, &explained)?;
     say(&format!("report: {}", html.display()));
     Ok(explained.study)
@@ -161,6 +168,11 @@ impl PrintForm {
             (_, _, true) => PrintForm::Full,
             _ => PrintForm::Table,
         }
+    }
+
+    /// Whether people read it.
+    fn is_text(self) -> bool {
+        matches!(self, PrintForm::Table | PrintForm::Full)
     }
 
     /// The runs whose telemetry it needs.
