@@ -86,6 +86,14 @@ impl ResolvedServer {
         let key = cluster_key(&binaries, case)?;
         Ok(ResolvedServer::Embedded(binaries, key))
     }
+
+    /// How to connect to it, if it is an existing server.
+    pub(crate) fn conninfo(&self) -> Option<&Conninfo> {
+        match self {
+            ResolvedServer::Embedded(..) => None,
+            ResolvedServer::Adopted(conninfo) => Some(conninfo),
+        }
+    }
 }
 
 /// Where runs take place.
@@ -161,9 +169,16 @@ impl Stage {
             (Stage::Embedded(stage), ResolvedServer::Embedded(_, key)) => stage.key == *key,
             // Its data is loaded again at any scale.
             (Stage::Adopted(stage), ResolvedServer::Adopted(conninfo)) => {
-                stage.conninfo.keywords() == conninfo.keywords()
+                stage.conninfo.differs_in_encryption_alone(conninfo)
             }
             _ => false,
+        }
+    }
+
+    /// From now on connects to an existing server as this case asks.
+    pub(crate) fn connect_by(&mut self, conninfo: &Conninfo) {
+        if let Stage::Adopted(stage) = self {
+            stage.conninfo.clone_from(conninfo);
         }
     }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use model::experiment::case::Case;
 use model::experiment::plan::Plan;
+use wire::Conninfo;
 
 use crate::site::Site;
 use crate::site::keys::StageKey;
@@ -13,8 +14,16 @@ use crate::stage::{ResolvedServer, Stage};
 pub(crate) struct Stages {
     is_one_at_a_time: bool,
     open: Vec<Stage>,
-    /// Index of the stage for each key.
-    asked: Vec<(StageKey, usize)>,
+    asked: Vec<Asked>,
+}
+
+/// The stage of the cases with one key.
+struct Asked {
+    key: StageKey,
+    /// Among those that are open.
+    index: usize,
+    /// How these cases connect, if the server is an existing one: cases that differ in encryption alone share a stage.
+    conninfo: Option<Conninfo>,
 }
 
 impl Stages {
@@ -24,26 +33,42 @@ impl Stages {
 
     pub(crate) fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
         let key = StageKey::new(case);
-        let index = match self.asked.iter().find(|(known, _)| *known == key) {
-            Some((_, index)) => *index,
+        let known = self.asked.iter().position(|asked| asked.key == key);
+        let asked = match known {
+            Some(known) => &self.asked[known],
             None => {
                 let found = ResolvedServer::resolve(case, &site.environment, watch)?;
-                let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
-                    Some(index) => index,
-                    None => {
-                        if self.is_one_at_a_time {
-                            self.retire()?;
-                        }
-                        let stage = Stage::set_up_next_to(&self.open, found, case, site, watch)?;
-                        self.open.push(stage);
-                        self.open.len() - 1
-                    }
-                };
-                self.asked.push((key, index));
-                index
+                let conninfo = found.conninfo().cloned();
+                let index = self.open_for(found, case, site, watch)?;
+                self.asked.push(Asked { key, index, conninfo });
+                &self.asked[self.asked.len() - 1]
             }
         };
-        Ok(&mut self.open[index])
+
+        let stage = &mut self.open[asked.index];
+        if let Some(conninfo) = &asked.conninfo {
+            stage.connect_by(conninfo);
+        }
+        Ok(stage)
+    }
+
+    /// The index of the stage of a server, which is set up if there is none.
+    fn open_for(
+        &mut self,
+        found: ResolvedServer,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<usize> {
+        if let Some(index) = self.open.iter().position(|stage| stage.is_of(&found)) {
+            return Ok(index);
+        }
+        if self.is_one_at_a_time {
+            self.retire()?;
+        }
+        let stage = Stage::set_up_next_to(&self.open, found, case, site, watch)?;
+        self.open.push(stage);
+        Ok(self.open.len() - 1)
     }
 
     /// Frees the space for the next stage.

@@ -354,6 +354,15 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
     assert_eq!(case["grade"], "doubtful");
     let ended = compare("same", &one);
     assert!(ended.stderr.contains("is the same database as that of another case"), "{ended:?}");
+    // What encryption costs is asked of one database.
+    let by = |sslmode| format!("server.url=postgres://bench@127.0.0.1:{}/{one}?sslmode={sslmode}", pg.port);
+    let [plain, encrypted] = [by("disable"), by("require")];
+    let mut command = place.command(&["compare", "--time", "1s", "--a", &plain, "--b", &encrypted]);
+    command.env("PGPASSWORD", PASSWORD).arg("-f").arg(&script).args(as_is()).arg("encrypted");
+    let case = &json(&place.start(command).wait())["comparisons"][0];
+    let found = words(&case["findings"]);
+    assert!(found.iter().all(|text| !text.starts_with("undeclared-difference")), "{found:#?}");
+    assert_eq!(case["n_pairs"], 1, "{case:#}");
     let by_tcp = format!("postgres://bench@127.0.0.1:{}/{one}?sslmode=require", pg.port);
     let mut command =
         place.command(&[&["run", "--repeats", "1", "--server", &by_tcp], &as_is()[..], &["by-tcp"]].concat());
