@@ -57,7 +57,8 @@ fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
         &["VACUUM of `public.pgbench_accounts` failed", "lock timeout", &held, "lock table pgbench_accounts"],
     );
     // None of our sessions keeps waiting, and the command succeeds if no lock is in the way.
-    let waiting = "select count(*) from pg_locks where not granted";
+    let waiting = "select count(*) from pg_locks join pg_stat_activity using (pid) \
+                   where not granted and datname = current_database()";
     assert_eq!(pg.ask(&database, waiting), "0");
     holder.execute("rollback").unwrap();
     let again: Vec<String> = run("again", "60s", "").split_whitespace().map(str::to_string).collect();
