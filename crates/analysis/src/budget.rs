@@ -105,7 +105,7 @@ pub fn bounded_by(rule: &Rule) -> Option<String> {
     let row = row_of_finding(rule.id)?;
     let is_doubt = rule.severity.contains("Doubt");
     is_doubt.then(|| {
-        format!("A note where the row {} of the uncertainty's budget bounds what it can have done.", row.id)
+        format!("Note where row {} of the uncertainty's budget bounds its effect.", row.id)
     })
 }
 

@@ -12,7 +12,7 @@ pub(super) const ASSERTIONS_ON: Rule = Rule {
     id: "assertions-on",
     title: "The server was built with assertions",
     severity: "Doubt when debug_assertions is on",
-    source: "PostgreSQL documentation, --enable-cassert: it slows the server down significantly",
+    source: "PostgreSQL documentation, --enable-cassert",
     advice: "Measure a build without --enable-cassert.",
     evidence: "The server's setting debug_assertions.",
     why: "Assertions add checks that a release build does not have, and slow some code paths down much more than others.",
@@ -56,11 +56,11 @@ pub(super) const DRIVER_NOT_OPTIMIZED: Rule = Rule {
     id: "driver-not-optimized",
     title: "pgdyno was not built for measuring",
     severity: "Doubt when the driver's code was not optimized (level 0); Note when it was built with the profile `dev`",
-    source: "decision 102: what each build profile is for",
+    source: "decision 102",
     advice: "Measure with a package, or build with `--release`, or with `--profile dist` to compare drivers.",
     evidence: "The build profile and the optimization level of the driver, in ready of run.json.",
-    why: "A driver built for its developers verifies each addition and needs more processor time per transaction. On the machine of \
-         the server the server lacks that time, and latencies contain it.",
+    why: "A driver built for its developers needs more processor time per transaction: latencies contain it, and a server on the same \
+          machine lacks it.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(driver_not_optimized),
 };
@@ -80,8 +80,7 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
     id: "builds-differ",
     title: "The servers were not built alike",
     severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
-    source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12 changes the processor time of one release by -17 to \
-             +18 %",
+    source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12: -17 to +18 % processor time",
     advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or attribute \
              differences below 20 % to the builds.",
     evidence: "Compiler, its flags and assertions of each server, from version() and pg_config.",

@@ -9,7 +9,7 @@ pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     id: crate::summary::UNREACHABLE,
     title: "No rate met the latency target",
     severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
-    source: "design: with so little load a rate says nothing about the server's capacity",
+    source: "design",
     advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions slow.",
     evidence: "The probes of a search for the highest rate: share of transactions later than the target's limit at each rate.",
     why: "There is no number: any load at all has more late transactions than the target allows.",
@@ -32,7 +32,7 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     id: "target-not-limiting",
     title: "Throughput is the limit, not the latency target",
     severity: "Note when the rate that was found is 97 % or more of the closed loop's throughput",
-    source: "design: a closed loop is the highest load that the same clients can offer",
+    source: "design",
     advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
     evidence: "The rate that was found, and the throughput of the closed loop before the first probe.",
     why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",
@@ -60,9 +60,8 @@ pub(super) const CAPACITY_UNSURE: Rule = Rule {
     title: "The highest rate is uncertain",
     severity: "Doubt when half of its interval is more than 10 % of it, or the probe that was to confirm it missed the \
                target beyond chance",
-    source: "Watson and Pelli 1983, Kontsevich and Tyler 1999: the interval is that of the search, see stats::Threshold; \
-             10 % is our convention",
-    advice: "Measure longer, which makes probes longer and more numerous, and make sure that nothing else uses the machine.",
+    source: "Watson and Pelli 1983; Kontsevich and Tyler 1999; stats::Threshold; 10 % is our convention",
+    advice: "Measure longer, which makes probes longer and more numerous, while nothing else uses the machine.",
     evidence: "The interval of the rate that was found, and the verdict of the confirming probe.",
     why: "Another run would find another rate; differences smaller than the interval mean nothing.",
     tested: ON_RECORDS,
@@ -98,7 +97,7 @@ pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     id: "searches-disagree",
     title: "At least half of the searches found no rate",
     severity: "Void for a case in which no rate met the target in half of its runs or more, but not in all",
-    source: "design: a run in which no rate met the target counts as a rate below all others, so there is no median",
+    source: "design: a run without a rate counts as a rate below all others",
     advice: "Use a higher latency limit or a lower percentile, or repeat more often: near a limit that single transactions \
              exceed, chance decides.",
     evidence: "How each run's search for the highest rate ended.",

@@ -19,14 +19,13 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
                run, preparation, driver threads, polling, other settings, other definitions of tables, the size of the data on one \
                server, builds, releases, kernels, devices and the way to the server; Note for data whose size differs between servers. \
                Defaults of the servers that are compared are part of them",
-    source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
+    source: "Raasveldt et al. 2018; what voids is our convention",
     advice: "Make both sides equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
     evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of both sides, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
-    tested: "Settings, also those that only its sessions had, tables, indexes, row security, a publication and a \
-             receiver of WAL that only one of two servers by URL had, and TLS on one side. By hand: an \
-             asynchronous standby.",
+    tested: "Settings, also of sessions, tables, indexes, row security, a publication and a receiver of WAL of one of two servers by URL, \
+             and TLS on one side. By hand: an asynchronous standby.",
     check: RuleCheck::Comparison(undeclared_differences),
 };
 
@@ -99,8 +98,8 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Measure more: go on in the same directory (compare --resume DIR, which takes no --pairs), or begin a comparison with \
-             --pairs 6 or more; an experiment whose results are compared with more --repeats; a duet that is repeated with more --rounds.",
+    advice: "Go on in the same directory (compare --resume DIR, which takes no --pairs), or begin a comparison with --pairs 6 or more, an \
+             experiment with more --repeats, a duet with more --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",
@@ -141,8 +140,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     id: "too-few-rounds",
     title: "Too few rounds to know the effect of a server start",
     severity: "Doubt for a duet of fewer than six rounds",
-    source: "duets of a server with itself: of one round, 95 % intervals excluded a ratio of 1; Kalibera and Jones 2013, \
-             6: the interval comes from the highest level that varies",
+    source: "duets of a server with itself; Kalibera and Jones 2013, 6: the interval comes from the highest level that varies",
     advice: "Measure six or more rounds (--rounds), which may be shorter.",
     evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
     why: "How processes and memory are placed is decided at the start and favours one side until the next start: slices do not show it.",
@@ -169,7 +167,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     severity: "Note when a run that was started does not count, and with it its pair, or its round of a duet; Doubt when a run \
                counts and has no throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when \
                runs of a side were started and none of them counts",
-    source: "design: nothing is dropped silently; a run without its partner would affect one side only",
+    source: "design",
     advice: "See the findings of these runs.",
     evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \
                a duet.",
@@ -235,7 +233,7 @@ pub(super) const TURNS_WEIGH: Rule = Rule {
     title: "A slice affects the next one",
     severity: "Note when the second slices of a duet differ from the first ones by more than chance (interval of 95 %), \
                Doubt when the whole interval lies beyond the margin",
-    source: "cross-over designs: a carry-over effect shows when periods are compared (Grizzle 1965)",
+    source: "Grizzle 1965, cross-over designs",
     advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) disturbs the \
              other, a duet does not apply: compare whole runs.",
     evidence: "The second slices of all pairs against the first ones, by the signed rank test.",

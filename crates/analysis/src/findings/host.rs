@@ -41,13 +41,12 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     title: "Something else used the processors",
     severity: "Doubt when CPU time that belongs neither to the server nor to pgdyno exceeds 2 % of all processors (and \
                a tenth of one processor) on average, or 10 % in any 5 s",
-    source: "A/A study: foreign CPU explains most of the noise on shared machines (correlation with log throughput \
-             -0.73; below 5 % the spread falls from 28 % to 7 %)",
+    source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
     evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \
                processes that used most of it, as far as /proc shows them.",
     why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
-    tested: "By hand: a compiler at work on the machine of runs by URL and on servers that pgdyno runs.",
+    tested: "By hand: a compiler next to a run.",
     check: RuleCheck::Run(foreign_cpu),
 };
 
@@ -180,7 +179,7 @@ pub(super) const STEAL: Rule = Rule {
     id: "steal",
     title: "The hypervisor took processor time",
     severity: "Doubt when steal exceeds 1 % of all processors in any 5 s",
-    source: "noisy neighbours: proc(5), steal; 1 % in 5 s is our convention",
+    source: "proc(5), steal; 1 % in 5 s is our convention",
     advice: "Use a machine with dedicated processors, or interleave more runs.",
     evidence: "Steal time in /proc/stat, in the worst five seconds and on average.",
     why: "The hypervisor ran other machines while the server was ready to run: the number is that of a smaller machine.",
@@ -223,7 +222,7 @@ pub(super) const DRIVER_SATURATED: Rule = Rule {
     title: "The driver was at its limit",
     severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or for more than 80 % in an open \
                loop whose 99th percentile of lag exceeds a tenth of that of latency",
-    source: "open-loop honesty (wrk2); thresholds are our convention",
+    source: "wrk2; thresholds are our convention",
     advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
     evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
     why: "A driver at its limit measures itself.",
@@ -252,7 +251,7 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait for a processor.",
     evidence: "The run delay of the driver's threads (schedstat).",
     why: "The time in which the driver was ready and did not run is part of each latency.",
-    tested: "By hand: a compiler at work on the machine of runs by URL.",
+    tested: "By hand: a compiler next to a run.",
     check: RuleCheck::Run(driver_waits_for_cpu),
 };
 
@@ -270,7 +269,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     id: "driver-paused",
     title: "The driver did not run for a while",
     severity: "Doubt for a pause within the measurement",
-    source: "fault study: other tools report nothing when the driver is stopped for 3 s of 8",
+    source: "fault study",
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
     evidence: "Gaps in the clocks of the driver's threads; time in which several stood still counts once.",
     why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
@@ -315,7 +314,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
     title: "Some telemetry is missing",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
-    source: "design: what a server or a user cannot see is named, never guessed",
+    source: "design",
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",

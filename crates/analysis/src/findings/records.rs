@@ -17,7 +17,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
     title: "The run did not reach its planned end",
     severity: "Void for any run that is not completed",
-    source: "design: a partial result is kept and shown, never counted",
+    source: "design",
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
     why: "A run that ended early measured a different period; its mean is not comparable with the others.",
@@ -47,12 +47,11 @@ fn run_incomplete(context: &RunContext) -> Option<Finding> {
 pub(super) const COUNTS_BROKEN: Rule = Rule {
     id: "counts-broken",
     title: "Transactions do not add up",
-    severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, \
-               the seconds do not add up to the driver's totals, or the statements of a trace are not those that were sent, refused or \
-               cut off",
-    source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
-    advice: "If files of the run were truncated or changed afterwards, restore them; otherwise this is a bug in pgdyno: please report it \
-             with the run directory.",
+    severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, the seconds \
+               do not add up to the driver's totals, or a trace's statements are not those sent, refused or cut off",
+    source: "pgbench.c, StatsData: the same identity",
+    advice: "Restore files of the run that were truncated or changed afterwards; if there are none, report this bug in pgdyno with the run \
+             directory.",
     evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them; that of a trace's statements.",
     why: "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
     tested: ON_RECORDS,
@@ -93,10 +92,9 @@ fn differences(seconds: &Counts, driver: &Counts) -> String {
 pub(super) const RECORDS_DAMAGED: Rule = Rule {
     id: "records-damaged",
     title: "Records could not be read",
-    severity: "Doubt when a line or a histogram cannot be read (the torn last line of a run that was cut off is not \
-               damage), when a second of the window is missing, or when the histograms of a completed run hold other \
-               numbers of times than its seconds say",
-    source: "design: nothing is dropped silently; each time is counted in the second and in the histogram at once",
+    severity: "Doubt when a line or a histogram cannot be read (except the torn last line of a run that was cut off), a second of the \
+               window is missing, or the histograms of a completed run hold other numbers of times than its seconds say",
+    source: "design: each time is counted in its second and in a histogram",
     advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
     evidence: "Lines and histograms that could not be read, seconds of the window without an interval, and the number of times in each histogram against its second.",
     why: "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
@@ -186,8 +184,7 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
     severity: "Void when the history table did not grow by the committed transactions (TPC-C: payments, and orders by \
                New-Orders), give or take those whose outcome is unknown; with procedures of TPROC-C, which return normally \
                after a deadlock, when it grew by more or lost rows",
-    source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes; only a rollback that \
-             the client does not see makes them fewer",
+    source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
     advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
              are too many, something else wrote to the tables.",
     evidence: "Rows of the history table before and after the run, against committed transactions give or take unknown ones.",
@@ -219,9 +216,9 @@ pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     title: "The database violates consistency conditions",
     severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C), or a check of a workload \
                directory after the drain",
-    source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table; checks/NAME.sql of a workload directory",
-    advice: "For TPC-C, pgdyno check lists all violations, and if there were none before, the server lost or mixed up transactions; for a \
-             workload directory, run the SQL of the check by hand, and see whether the transactions do what their author meant.",
+    source: "TPC-C 3.3.2.1 to 3 and 8 to 9; checks/NAME.sql of a workload directory",
+    advice: "For TPC-C, pgdyno check lists all violations: if there were none before, the server lost or mixed up transactions; for a \
+             workload directory, run the check's SQL by hand, and see whether the transactions do what their author meant.",
     evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain; queries of a workload \
                directory, after the drain.",
     why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",

@@ -23,11 +23,11 @@ pub(super) const NO_STATEMENTS: Rule = Rule {
     id: "no-statements",
     title: "Scripts send no statement",
     severity: "Void when no script sends any; Doubt when only some do",
-    source: "design: only statements are work for a server",
+    source: "design",
     advice: "Check the script: lines that begin with a backslash or with -- are not sent.",
     evidence: "The statements of each script as the driver compiled them.",
     why: "Such a transaction never reaches the server: its rate is that of the driver's own loop.",
-    tested: "A script of one \\set next to a second script, by URL, and on one side of a comparison by URL.",
+    tested: "A script of one \\set next to a second script, by URL, and on one side of a comparison.",
     check: RuleCheck::Run(no_statements),
 };
 
@@ -55,8 +55,7 @@ pub(super) const ROWS_MISSED: Rule = Rule {
     evidence: "pg_stat_all_tables and pg_stat_all_indexes before and after the load: rows that scans returned, and rows inserted, \
                updated and deleted, partitions included.",
     why: "A statement that finds nothing reads a few index pages and writes no WAL: it measures little more than the protocol.",
-    tested: "An UPDATE of keys that do not exist, by URL and on a server that pgdyno runs; one of which nine tenths do not exist, by URL and \
-             on one side of a comparison.",
+    tested: "An UPDATE of keys that do not exist, by URL and on a server that pgdyno runs; one of which nine tenths do not exist, by URL.",
     check: RuleCheck::Run(rows_missed),
 };
 
@@ -133,15 +132,13 @@ fn columns_unknown(context: &RunContext) -> Option<Finding> {
 pub(super) const SCRIPTS_SET: Rule = Rule {
     id: "scripts-set",
     title: "Scripts change settings",
-    severity: "Note for SET, SET LOCAL and set_config() in a script that takes part in the load, and for settings that a session of the \
-               load has changed",
-    source: "PostgreSQL documentation, SET and pg_settings: the session's value counts, not the server's",
-    advice: "Set it for the server, the role or the database if you compare settings, so that the record of the server has it.",
+    severity: "Note for SET, SET LOCAL and set_config() in a script of the load, and for settings that a session of the load has changed",
+    source: "PostgreSQL documentation, SET and pg_settings",
+    advice: "To compare settings, set them for the server, the role or the database, so that the server's record has them.",
     evidence: "The text of the scripts, and pg_settings in a session of each driver thread after its last transaction. What a transaction \
-               or a function sets for itself only is gone by then; behind a pooler, a session is whichever connection the pooler gave.",
+               or a function sets for itself only is gone by then; a pooler gives any of its connections.",
     why: "The settings in the record of the server are not those that the load ran with.",
-    tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL, on a server that pgdyno runs, and on one \
-             side of a comparison.",
+    tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL and on a server that pgdyno runs.",
     check: RuleCheck::Run(scripts_set),
 };
 

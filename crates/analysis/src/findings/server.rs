@@ -37,7 +37,7 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
     title: "Clients lost their connection or were aborted",
     severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did, and for those that do not come back from \
                an outage (of those that ended before it, or when service was back, Void)",
-    source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
+    source: "fault study",
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
     why: "What remains is the throughput of fewer clients under the name of all of them.",
@@ -107,7 +107,7 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     id: "protocol-broken",
     title: "The server violated PostgreSQL's protocol",
     severity: "Void for any",
-    source: "a reply without a request, or one without a result, does not prove a commit",
+    source: "design",
     advice: "Find out what answers there: a server, a pooler or a proxy.",
     evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
     why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
@@ -126,8 +126,8 @@ pub(super) const MESSAGE_LIMIT: Rule = Rule {
     id: "message-limit",
     title: "A row was longer than pgdyno's limit",
     severity: "Void for any",
-    source: "a bound on memory, `workload.max_message_mib`; not the server's fault",
-    advice: "Set workload.max_message_mib to more MiB than the longest row has (at most 1024), or select less.",
+    source: "design: a bound on memory",
+    advice: "Set workload.max_message_mib above the MiB of the longest row (at most 1024), or select less.",
     evidence: "The client, its statement, the length of what the server sent and the limit, as the driver saw them.",
     why: "A client that ends offers no more load, so that the rate is not that of all clients.",
     tested: "A script that selects a row of 3 MB, with a limit of 1 MiB.",
@@ -145,7 +145,7 @@ pub(super) const SERVER_RESTARTED: Rule = Rule {
     id: "server-restarted",
     title: "The server restarted during the load",
     severity: "Void for any restart or failover; Doubt if workload.on_disconnect asks clients to connect again",
-    source: "fault study: other tools average a crash and restart away",
+    source: "fault study",
     advice: "Read the server's log for the cause and repeat.",
     evidence: "The postmaster's start time and what telemetry recorded of it, during the load.",
     why: "A crash and a recovery within the measurement disappear in the mean.",
@@ -162,9 +162,10 @@ fn server_restarted(context: &RunContext) -> Option<Finding> {
 pub(super) const SERVER_TROUBLE: Rule = Rule {
     id: "server-trouble",
     title: "The server's log reports trouble",
-    severity: "Void for a PANIC or a crashed process (Doubt if workload.on_disconnect asks clients to connect again); Doubt for another FATAL line during the load (but those of an orderly start or \
-               stop), a process that exited with an error, a full device, or a lack of memory",
-    source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
+    severity: "Void for a PANIC or a crashed process (Doubt if workload.on_disconnect asks clients to connect again); Doubt for another \
+               FATAL line during the load (except those of an orderly start or stop), a process that exited with an error, a full device, \
+               or a lack of memory",
+    source: "PostgreSQL documentation, runtime-config-logging",
     advice: "Read the server's log around that time, remove the cause and repeat.",
     evidence: "Lines of the server's log during the load: of severity PANIC or FATAL, and of any severity about processes that \
                died or exited, a full device, or a lack of memory.",
@@ -198,10 +199,8 @@ fn is_crash(event: &Event) -> bool {
 pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
     id: "checkpoint-in-window",
     title: "A checkpoint ran during the measurement",
-    severity: "for workloads that write: Doubt, or Note when two or more began during the measurement, so that it shows \
-               their usual share",
-    source: "simulation: no statistic on throughput alone sees one checkpoint (2 %); TPC asks for an interval that \
-             contains whole checkpoint cycles",
+    severity: "For workloads that write: Doubt; Note when two or more began during the measurement",
+    source: "simulation: statistics on throughput alone do not show one checkpoint (2 %); TPC asks for whole checkpoint cycles",
     advice: "Checkpoint before the run and keep the measurement shorter than checkpoint_timeout and max_wal_size allow, or \
              measure over several checkpoints.",
     evidence: "Checkpoints from the server's log and its counters, placed on the time line of the run.",
@@ -237,8 +236,7 @@ fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     id: "autovacuum-in-window",
     title: "Autovacuum ran during the measurement",
-    severity: "Doubt; Note when 300 s or more were measured, where it belongs to the load, or when nothing but system catalogs was \
-               analyzed",
+    severity: "Doubt; Note when 300 s or more were measured, or when nothing but system catalogs was analyzed",
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
     advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
              include its usual share.",
@@ -269,20 +267,18 @@ fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
-    severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, or data or WAL are on a volatile file system (tmpfs, \
-               ramfs, a volatile overlay) or is mounted without write barriers, or the load changes rows of UNLOGGED tables; Note when only synchronous_commit is \
-               off (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as off, \
-               workload.unlogged asks for UNLOGGED tables, or the workload does not write",
-    source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
-             (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
-    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless \
-             that is what you want to measure: such numbers cannot be compared with those of a server that keeps its data.",
+    severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, data or WAL are on a volatile file \
+               system (tmpfs, ramfs, a volatile overlay) or on one without write barriers, or the load changes rows of UNLOGGED tables; \
+               Note when only synchronous_commit is off (also by a script or in sessions), experiment.conditions state fsync or \
+               full_page_writes as off, workload.unlogged asks for UNLOGGED tables, or the workload does not write",
+    source: "PostgreSQL documentation, runtime-config-wal and wal-reliability; mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
+    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless you want to \
+             measure this: such numbers cannot be compared with those of a server that keeps its data.",
     evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
                the file systems of data and WAL, and whether the catalog says that tables of the load are UNLOGGED.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
-    tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side of a \
-             comparison of servers that pgdyno runs, SET synchronous_commit = off in a script, and the same by a \
-             function that a script calls, UNLOGGED tables of the user's own by URL and in an SQL file, and those of workload.unlogged. By hand: data in memory on one side by URL.",
+    tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side, SET synchronous_commit = off \
+             in a script and in a function, UNLOGGED tables by URL, in an SQL file and by workload.unlogged. By hand: data in memory.",
     check: RuleCheck::Run(not_durable),
 };
 
@@ -358,7 +354,7 @@ pub(super) const DISK_NEARLY_FULL: Rule = Rule {
     id: "disk-nearly-full",
     title: "A disk is nearly full",
     severity: "Doubt when telemetry saw it",
-    source: "fault study: a full WAL disk is a PANIC; file systems slow down before that",
+    source: "fault study",
     advice: "Free space on the device and repeat.",
     evidence: "Free space of the file systems of data, WAL and results.",
     why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
@@ -394,14 +390,12 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
     severity: "Doubt when client sessions that are not pgdyno's use more than 2 % of all processors on average, or \
                more than 0.1 of them are at work on average (and in two ticks or more), or their transactions exceed \
                2 % of the load's and 10/s (more where autovacuum_naptime is a few seconds)",
-    source: "the threshold of foreign-cpu, as work within the server costs no less than work next to it; the others are \
-             our convention",
+    source: "the threshold of foreign-cpu; the others are our convention",
     advice: "Stop other users of the server, or measure a copy of it that is only yours, and repeat.",
-    evidence: "Process ids that the server gave to the load's connections against the client backends of \
-               pg_stat_activity, the processor time of each (on this machine), and the transactions of all databases \
-               against those that the driver saw end (those of the load's own database only if no query there had \
-               parallel workers, each of which counts as transactions). Autovacuum, replication and other background \
-               work do not count.",
+    evidence: "Process ids that the server gave to the load's connections against the client backends of pg_stat_activity, the processor \
+               time of each (on this machine), and the transactions of all databases against those that the driver saw end (of the load's \
+               own database only if no query there had parallel workers, each of which counts as transactions). Background work does not \
+               count.",
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
     tested: "pgbench next to the load, on a server by URL, on one that pgdyno runs, and on one side of a \
              comparison by URL.",
@@ -532,7 +526,7 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     id: "never-quiet",
     title: "The server never became quiet before the load",
     severity: "Doubt when three looks in a row, 0.25 s apart, never found the server at rest within the time to settle",
-    source: "design: each run begins from the same state; what works before the load may work during it",
+    source: "design",
     advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run; a checkpoint \
              ends by itself, within checkpoint_timeout if it was not requested.",
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",

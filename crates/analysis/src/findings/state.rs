@@ -20,7 +20,7 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
     title: "Runs did not begin from the same data",
     severity: "Void when rows, indexes or checksums differ between runs that were restored to the same data; Doubt when \
                only other definitions of the tables or sizes do, on the same server; Note when prepare.restore is off, or workload.data of a server by URL is none",
-    source: "design: each run begins from the same state, and the record proves it",
+    source: "design: each run begins from the same state",
     advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
     evidence: "Rows, sizes, definitions of tables and indexes, and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
     why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
@@ -146,7 +146,7 @@ pub(super) const PAGE_CACHE_LOST: Rule = Rule {
     title: "The page cache shrank before the run",
     severity: "Doubt when the page cache lost 1 MiB or more while huge pages were reserved, and neither a second restore nor prewarming \
                read the data again",
-    source: "design: each run begins from the same state, and the record proves it",
+    source: "design",
     advice: "Turn on prepare.prewarm, or prepare.restore with prepare.snapshot, or reserve huge pages at boot, while memory is whole.",
     evidence: "The size of the page cache before and after huge pages were reserved, and what read the data after that.",
     why: "The run reads from disk what other runs of its case find in memory.",

@@ -65,7 +65,7 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     id: "tpcc-like",
     title: "TPC-C-like: not a TPC-C result, and no tpmC",
     severity: "Note for each TPC-C and TPROC-C case, with the conditions of the specification that are not met",
-    source: "TPC-C 5.11 and the TPC's fair use policy: only audited results may be called tpmC",
+    source: "TPC-C 5.11 and the TPC's fair use policy",
     advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
     evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",
     why: "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",

@@ -10,8 +10,7 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
     title: "The load never became steady in the ramp-up",
     severity: "Doubt when a ramp-up of `auto` reached its bound before MSER's cut lay before its last 40 % and these kept \
                their level (3 %, or 10 % of the mean latency in an open loop) in five judgements in a row",
-    source: "White 1997 and Hoad, Robinson and Davies 2010 on MSER in sequence; Barrett et al. 2017: many programs never \
-             reach a steady state; chosen by simulation, see stats::is_warm",
+    source: "White 1997; Hoad, Robinson and Davies 2010; Barrett et al. 2017; chosen by simulation (stats::is_warm)",
     advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, table growth, other work on the machine).",
     evidence: "Why and after how many seconds the ramp-up ended, from run.json; its values are the intervals before the measurement.",
     why: "The measurement then includes part of the warm-up, or of a change that never ends.",
@@ -30,9 +29,8 @@ pub(super) const MEASURE_EXTENDED: Rule = Rule {
     id: "measure-extended",
     title: "The measurement was extended",
     severity: "Note when run.extend lengthened the measurement because it was not steady at its planned end",
-    source: "design: a longer measurement of an unsteady load determines its mean better; all seconds count, and whether it is \
-             steady is judged again (not-steady)",
-    advice: "Plan a longer measurement if most runs need it, so that all of them have the same length.",
+    source: "design: all seconds count, and not-steady judges them again",
+    advice: "Plan a longer measurement if most runs need it, so that all have the same length.",
     evidence: "Seconds of the measurement as planned and as they became, from run.json.",
     why: "A run measured for longer than its neighbours saw more of the machine's variation; its mean is better known than theirs.",
     tested: ON_RECORDS,

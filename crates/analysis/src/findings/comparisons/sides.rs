@@ -16,11 +16,11 @@ const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     id: "one-sided",
     title: "Only one side's runs have a finding",
-    severity: "Fires when the share of runs that have a finding differs by more than one half between the sides. Void when only one \
-               side is not durable; otherwise the severity that the finding has in the runs, and so Note where the budget of the \
-               uncertainty bounds it: the interval of the ratio then contains it; Note when the comparison varies the \
-               settings that cause it (durability, logging), or its sides ask for different tables and those of one are UNLOGGED",
-    source: "Raasveldt et al. 2018, fair benchmarking: what only one side does is part of the difference; one half is our convention",
+    severity: "When the share of runs with a finding differs by more than one half between the sides: Void when only one side is not \
+               durable; otherwise the finding's severity in the runs, and so Note where the budget of the uncertainty bounds it: the \
+               interval of the ratio then contains it; Note when the comparison varies the settings that cause it (durability, logging), \
+               or its sides ask for different tables and those of one are UNLOGGED",
+    source: "Raasveldt et al. 2018; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
     evidence: "The findings of the runs that count: in how many of each side.",
     why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
@@ -50,7 +50,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     id: "doubtful-runs",
     title: "The compared runs are doubtful themselves",
     severity: "Doubt when at least half of the runs of a side have the same doubt; Note when fewer have it",
-    source: "design: a comparison is no better than its runs; one half is our convention",
+    source: "design; one half is our convention",
     advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
     evidence: "The doubts about the runs that count: in how many of each side.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",

@@ -22,15 +22,14 @@ pub(in crate::findings) const FEW_PAGES: Rule = Rule {
     title: "Scripts change a corner of the data",
     severity: "Doubt when scripts that draw evenly (random()) update and delete rows on fewer than a quarter of the pages that as many \
                evenly spread rows would lie on, if these are 1000 or more; Note when they draw with a preference, or not at all",
-    source: "PostgreSQL documentation, full_page_writes and pg_stat_wal: the first change of a page after a checkpoint writes its image; \
-             occupancy of n balls in P bins, P(1 - exp(-n/P)); a quarter is our convention",
+    source: "PostgreSQL documentation, full_page_writes and pg_stat_wal; occupancy of n balls in P bins, P(1 - exp(-n/P)); a quarter is \
+             our convention",
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale); if the preference is meant, state it with the number.",
     evidence: "Rows updated and deleted by table (pg_stat_get_tuples_updated(), pg_stat_get_tuples_deleted()), sizes of the tables, and \
                full-page images of the whole server since the checkpoint before the load: at least as many as pages changed. Needs 14 or \
                later, or pg_waldump with the binaries of a server that pgdyno runs, a checkpoint before the load, full_page_writes, logged tables, and a load of 10 s or more.",
     why: "Pages that change again and again stay in memory and are logged whole only once: the number is that of a much smaller database.",
-    tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL and on one \
-             side of a comparison.",
+    tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL.",
     check: RuleCheck::Run(few_pages),
 };
 

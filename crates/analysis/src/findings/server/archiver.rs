@@ -15,12 +15,11 @@ pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     id: "archiving-failed",
     title: "WAL could not be archived",
     severity: "Doubt when an attempt to archive a segment failed during the measurement",
-    source: "PostgreSQL documentation, continuous archiving: segments stay in pg_wal until archive_command or archive_library succeeds, \
-             and the server stops when their disk is full",
+    source: "PostgreSQL documentation, continuous archiving",
     advice: "Run archive_command by hand as the server's user, mend it and repeat; pg_stat_archiver has the last segment that failed.",
     evidence: "pg_stat_archiver before and after each second: archived_count and failed_count.",
     why: "Where archiving fails, its reads and its copies are missing from the load, and WAL fills the disk instead.",
-    tested: "On a server that pgdyno runs, /bin/false as what archives, with transactions that switch segments of WAL.",
+    tested: "/bin/false as what archives, on a server that pgdyno runs.",
     check: RuleCheck::Run(archiving_failed),
 };
 
@@ -43,10 +42,9 @@ pub(in crate::findings) const ARCHIVER_BEHIND: Rule = Rule {
     title: "WAL is written faster than it is archived",
     severity: "Doubt when more than 2 segments wait to be archived at the end of the measurement, and more than in its middle and at its \
                beginning",
-    source: "PostgreSQL documentation, continuous archiving: the archiver must keep up with the rate at which WAL is written; 2 is our \
-             convention: one that was just filled, and one at work",
+    source: "PostgreSQL documentation, continuous archiving; 2 is our convention: one that was just filled, one at work",
     advice: "Make the command faster (several segments at a time, asynchronously), write less WAL (wal_compression, fewer checkpoints), or \
-             offer a lower rate; the rate that it sustains is what was archived, not what was written.",
+             offer a lower rate: the server sustains the rate at which WAL was archived, not written.",
     evidence: "Files `.ready` in archive_status each second (pg_ls_archive_statusdir), and free space of the device with WAL.",
     why: "The number is that of a server which goes on until the disk with its WAL is full, and then stops.",
     tested: "On a server that pgdyno runs with archive.command = \"false\".",

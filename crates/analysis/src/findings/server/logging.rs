@@ -47,13 +47,11 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
                that audits or traces statements is loaded); Note for pg_stat_statements and its like, for auto_explain that \
                logs no plan (auto_explain.log_min_duration = -1), and for settings that experiment.conditions state",
     source: "PostgreSQL documentation, runtime-config-logging and auto_explain; 10 ms and 1 % are our convention",
-    advice: "Turn it off for the measurement, unless the server in question works with it all the time: then it belongs to \
-             the number.",
+    advice: "Turn it off for the measurement, unless the server works with it all the time: then it belongs to the number.",
     evidence: "Settings of the server, as a session of the load's role and database sees them, and the libraries that they load.",
     why: "Each statement then also writes to the log or updates a shared hash table, which slows short transactions most.",
-    tested: "log_statement = all by URL (set for the database) and on one side of comparisons, auto_explain in \
-             session_preload_libraries on one side of a comparison by URL and, with log_duration, on a server that \
-             pgdyno runs.",
+    tested: "log_statement = all by URL and on one side of comparisons; auto_explain on one side by URL and, with log_duration, on a \
+             server that pgdyno runs.",
     check: RuleCheck::Run(statements_logged),
 };
 

@@ -14,14 +14,12 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     title: "A pooler or a proxy answers before the server",
     severity: "Note when the process that serves a session is not the one that opened it (a pooler), or the server accepted the \
                connection at another address than the one that was connected to (a proxy, or translated addresses)",
-    source: "PostgreSQL's protocol: BackendKeyData is the process of the session; pg_backend_pid(), inet_server_addr(), \
-             inet_server_port()",
-    advice: "Connect to the server directly, unless the pooler or proxy is part of what you measure: then report it with the number.",
+    source: "PostgreSQL's protocol, BackendKeyData; pg_backend_pid(), inet_server_addr(), inet_server_port()",
+    advice: "Connect to the server directly, or report the pooler or proxy with the number if it is part of what you measure.",
     evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \
                ids of both; the processor time of the process that listens at that address, if it is on the observed machine.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
-    tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, in front of a \
-             server by URL, and on one side of a comparison.",
+    tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, by URL and on one side of a comparison.",
     check: RuleCheck::Run(in_between),
 };
 
@@ -89,7 +87,7 @@ pub(in crate::findings) const POOLER_IDLE_POOL: Rule = Rule {
     id: "pooler-idle-pool",
     title: "The pool has a connection for each client",
     severity: "Note when the pooler that pgdyno ran had as many connections to the server as there were clients, or more",
-    source: "PgBouncer's issue 671: with as many connections as clients, nothing is pooled",
+    source: "PgBouncer's issue 671",
     advice: "Lower pooler.size, or measure with more clients: a pooler is for more clients than connections.",
     evidence: "The connections of the pooler and the clients of the load.",
     why: "Such a pooler only adds its own work to each message, and says nothing about what pooling gives.",
@@ -110,9 +108,9 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     id: "spread-load",
     title: "The load went to several servers",
     severity: "Note when the load's connections went to the hosts of the URL in random order (load_balance_hosts=random)",
-    source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the order in which they are given",
-    advice: "Read throughput and latency as those of all hosts together, and everything about the server as that of the one that is named; \
-             measure one host at a time to compare them.",
+    source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
+    advice: "Read throughput and latency as those of all hosts, and what is said about the server as that of the one named; to compare \
+             hosts, measure one at a time.",
     evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Prewarmed, checkpointed \
                and checked for free connections was each host (the facts of these phases name it).",
     why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
@@ -138,8 +136,7 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     title: "The sides are one server",
     severity: "Void when the sides are the same database of one cluster under two names, but not when their connections differ (`sslmode`); Note \
                when they are two databases of one cluster",
-    source: "PostgreSQL documentation, pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
-             identifier, and start at other times",
+    source: "pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system identifier, and start at other times",
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
     evidence: "System identifier, start of the postmaster and name of the database on both sides.",
     why: "A difference between a server and itself is chance.",

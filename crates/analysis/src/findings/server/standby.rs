@@ -24,12 +24,12 @@ const CATCH_UP_SHARE: f64 = 0.02;
 pub(in crate::findings) const WAITS_FOR_STANDBY: Rule = Rule {
     id: "waits-for-standby",
     title: "Commits waited for a standby",
-    severity: "Note when at half or more of the sampled instants some session waited for a standby (SyncRep)",
-    source: "PostgreSQL documentation, synchronous replication: a commit waits for the standby's reply; half is our convention",
+    severity: "Note when some session waited for a standby (SyncRep) at half or more of the sampled instants",
+    source: "PostgreSQL documentation, synchronous replication; half is our convention",
     advice: "State the standby, its machine and the way to it with the number, or measure with synchronous_commit = local as well.",
     evidence: "Samples of pg_stat_activity: instants in which any session waited for SyncRep.",
     why: "The number is then that of two servers and of the network between them.",
-    tested: "By hand: a real standby on a device with 100 writes per second, which commits wait for (bench/limiters.py --only standby).",
+    tested: "By hand: a standby on a device with 100 writes per second (bench/limiters.py --only standby).",
     check: RuleCheck::Run(waits_for_standby),
 };
 
@@ -47,8 +47,8 @@ pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     title: "A standby fell behind",
     severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or needed more than 1 s and more than 2 % of the load's time to \
                replay what had been written by then; never after an outage",
-    source: "design: a standby that needs time after the load has not kept up with it; 1 s and 2 % are our convention",
-    advice: "Offer no more than the sustainable rate, or give the standby more: what replays is one process.",
+    source: "design; 1 s and 2 % are our convention",
+    advice: "Offer no more than the sustainable rate, or give the standby more: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
     why: "In a longer load the standby would fall behind further, so that a failover takes longer and reads on it grow stale.",
     tested: ON_RECORDS,
@@ -91,8 +91,8 @@ pub(in crate::findings) const STALE_READS: Rule = Rule {
     title: "Reads on standbys were stale",
     severity: "Note when a standby that the load reads from lacked a transaction of the primary for 0.1 s or more, in at least half of the seconds of the \
                measurement",
-    source: "PostgreSQL documentation, hot standby: a standby shows commits later than its primary; 0.1 s, the time between two looks, is our convention",
-    advice: "State it with the number; whoever has to read what was just committed asks the primary, or commits with synchronous_commit = remote_apply.",
+    source: "PostgreSQL documentation, hot standby; 0.1 s, the time between two looks, is our convention",
+    advice: "State it with the number; to read what was just committed, ask the primary, or commit with synchronous_commit = remote_apply.",
     evidence: "Numbers of the highest transaction that had ended, on the primary and as the standby shows it, looked at ten times a second (reads.stale, reads.stale_commits).",
     why: "These reads show an older state than the primary has, which is another service than reads of the primary.",
     tested: ON_RECORDS,
@@ -126,7 +126,7 @@ pub(in crate::findings) const NOT_SYNCHRONOUS: Rule = Rule {
     id: "not-synchronous",
     title: "Commits did not wait for the standbys that they should wait for",
     severity: "Void when fewer standbys were synchronous before or after the load than synchronous_standby_names asks for; after an outage, before it only",
-    source: "PostgreSQL documentation, pg_stat_replication: sync_state is `sync` or `quorum` of standbys that are waited for",
+    source: "PostgreSQL documentation, pg_stat_replication",
     advice: "Read the standbys' logs for why they were not connected, and repeat.",
     evidence: "sync_state of each standby before and after the load, against synchronous_standby_names.",
     why: "The number is then that of a server that waits for nobody, under the name of one that does.",
@@ -164,8 +164,8 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     id: "same-machine",
     title: "Standbys share the machine of their primary",
     severity: "Doubt for any standby that pgdyno runs next to its primary",
-    source: "design: replay and a second copy of the WAL take processors and a device from the primary, and no network is between them",
-    advice: "Take the difference to no standby for what this machine gives, not for what a standby of its own costs, and measure on machines of their own before you decide.",
+    source: "design",
+    advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
     evidence: "The standbys in run.json.",
     why: "Throughput is lower than with a standby elsewhere, because the standby takes processors and writes to the primary's device, and a commit waits for less, because no network is between.",
     tested: ON_RECORDS,
@@ -191,10 +191,9 @@ pub(in crate::findings) const REPLAY_STALLED: Rule = Rule {
     id: "replay-stalled",
     title: "A standby stopped replaying",
     severity: "Doubt when a standby replayed nothing for 1 s or longer while WAL that it had received waited, unless it delays replay on purpose",
-    source: "PostgreSQL documentation, hot standby, handling query conflicts: replay waits for queries up to max_standby_streaming_delay; 1 s \
-             is our convention",
-    advice: "Look at what the standby did then: a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused replay, \
-             or a disk or processor that it did not get.",
+    source: "PostgreSQL documentation, hot standby, handling query conflicts; 1 s is our convention",
+    advice: "Look for a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused replay, or a disk or processor \
+             that the standby did not get.",
     evidence: "Positions of the standby ten times a second (pg_last_wal_receive_lsn, pg_last_wal_replay_lsn), pg_stat_database_conflicts.",
     why: "Reads on the standby were stale, commits with remote_apply waited, and a failover then would have taken longer.",
     tested: "On a server with a standby that pgdyno runs, the startup process stopped by a signal for 3 s.",

@@ -15,7 +15,7 @@ pub(in crate::findings) const DATA_OF_ITS_OWN: Rule = Rule {
     title: "Cases have data of their own",
     severity: "Note when cases differ in settings that act where data is made, and the data of each was made under its own; Doubt when such \
                a setting has no other effect, and nothing records that the data was made under it",
-    source: "PostgreSQL documentation, Server Configuration; `bench/settings.py` compares the pages",
+    source: "PostgreSQL documentation, Server Configuration (`bench/settings.py`)",
     advice: "Read the difference between these cases as one of their data too; where nothing records under which settings the data was \
              made, measure them again.",
     evidence: "The settings of each case, and the fact `made_under` of the restore phase of its runs.",

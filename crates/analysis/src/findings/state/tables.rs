@@ -22,8 +22,8 @@ pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     evidence: "The catalog before the load: definitions of tables, columns, constraints, indexes, triggers, rules, policies and \
                publications.",
     why: "Statements on such a table do more or less work than on the table that others measure.",
-    tested: "UNLOGGED, a missing primary key, another index, a trigger and a fill factor on tables that pgdyno init had made, by URL, with \
-             own scripts and a built-in workload, and on one side of a comparison.",
+    tested: "UNLOGGED, a missing primary key, another index, a trigger and a fill factor on tables of pgdyno init, by URL and on one side \
+             of a comparison.",
     check: RuleCheck::Run(tables_altered),
 };
 
