@@ -26,8 +26,8 @@ fn each(e: &Examined, verdict: DoctorVerdict, look: impl Fn(&MountRecord) -> (bo
 pub(super) const FILE_SYSTEM: DoctorRow = DoctorRow {
     id: "file-system",
     wanted: "a file system that keeps what was flushed",
-    why: "On memory, a flush costs nothing and keeps nothing: the server looks faster than any that keeps its data.",
-    source: "tmpfs(5); the kernel's overlayfs: volatile mount (finding not-durable)",
+    why: "Memory keeps nothing: the server looks faster than any that keeps its data.",
+    source: "tmpfs(5); the kernel's overlayfs: volatile mount",
     fix: "put data and WAL on a disk",
     judge: |e| {
         either(each(e, DoctorVerdict::Doubt, |mount| {
@@ -53,7 +53,7 @@ pub(super) const BARRIERS: DoctorRow = DoctorRow {
     id: "barriers",
     wanted: "write barriers",
     why: "Without them a commit may be in a cache that loses power.",
-    source: "PostgreSQL documentation, reliability; mount(8) (finding not-durable)",
+    source: "PostgreSQL documentation, reliability; mount(8)",
     fix: "mount without nobarrier and barrier=0",
     judge: |e| {
         either(each(e, DoctorVerdict::Doubt, |mount| {
@@ -76,7 +76,7 @@ pub(super) const DISK_SPACE: DoctorRow = DoctorRow {
     id: "disk-space",
     wanted: "5 % and 1 GiB free",
     why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
-    source: "fault study (finding disk-nearly-full)",
+    source: "fault study",
     fix: "free space on the device",
     judge: |e| either(disk_space(e)),
     ..DATA
@@ -101,7 +101,7 @@ fn disk_space(e: &Examined) -> Look {
 pub(super) const ATIME: DoctorRow = DoctorRow {
     id: "atime",
     wanted: "noatime, or relatime, which writes once a day and file",
-    why: "Each read of a file then also writes the time of the read.",
+    why: "Each read of a file also writes the time of the read.",
     source: "study of releases; HammerDB study; EDB's study; mount(8)",
     fix: "mount -o remount,noatime, and in /etc/fstab",
     judge: |e| {
@@ -156,7 +156,7 @@ const SCHEDULERS: &[&str] = &["none", "mq-deadline"];
 pub(super) const IO_SCHEDULER: DoctorRow = DoctorRow {
     id: "io-scheduler",
     wanted: "mq-deadline or none",
-    why: "Other schedulers hold requests back to share a disk fairly, which a server's processes pay for.",
+    why: "Other schedulers hold requests back to share a disk fairly, which slows a server's processes.",
     source: "study of releases: mq-deadline; none for NVMe, as the kernel chooses",
     fix: "echo none > /sys/block/DEVICE/queue/scheduler, or --apply",
     knob: Some(("io_scheduler", SCHEDULERS)),

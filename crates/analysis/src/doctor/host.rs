@@ -27,9 +27,9 @@ pub(super) const QUIET: DoctorRow = DoctorRow {
     id: "quiet",
     for_driver: true,
     wanted: "a load average below a tenth of the processors (below 0.3 on small machines)",
-    why: "Foreign work on the processors explained most of the differences between identical runs.",
-    source: "A/A study (finding foreign-cpu); the thresholds are our convention: doubt above half of the processors, five times the \
-             10 % of foreign-cpu, as not all load is processor time",
+    why: "Foreign work on the processors explained most differences between identical runs.",
+    source: "A/A study; the thresholds are our convention: doubt above half of the processors, five times the 10 % of foreign-cpu, as not \
+             all load is processor time",
     fix: "wait, or stop what keeps the processors busy: top -o %CPU shows it",
     judge: |e| either(quiet(e)),
     ..HOST
@@ -150,7 +150,7 @@ pub(super) const CLOCK: DoctorRow = DoctorRow {
     id: "clock",
     for_driver: true,
     wanted: "tsc or the hypervisor's own fast clock, below 100 ns a reading",
-    why: "With another clock, each timestamp costs a system call or an exit to the hypervisor, in the driver and in the server.",
+    why: "Another clock costs each timestamp a system call or an exit to the hypervisor, in driver and server.",
     source: "PostgreSQL documentation, pg_test_timing; vdso(7)",
     fix: "boot with clocksource=tsc if /sys/devices/system/clocksource/clocksource0/available_clocksource has it",
     judge: |e| either(clock(e)),
@@ -203,7 +203,7 @@ pub(super) const OPEN_FILES: DoctorRow = DoctorRow {
     id: "open-files",
     wanted: "a limit of open files above max_files_per_process (with io_uring, above that and max_connections together)",
     why: "A session that may open fewer files opens and closes them all the time.",
-    source: "PostgreSQL documentation, kernel resources and max_files_per_process",
+    source: "PostgreSQL documentation, kernel resources, max_files_per_process",
     fix: "LimitNOFILE= of the service, or ulimit -n",
     judge: |e| either(open_files(e)),
     ..HOST
@@ -231,7 +231,7 @@ const SOMAXCONN_MIN: f64 = 1024.0;
 pub(super) const SOMAXCONN: DoctorRow = DoctorRow {
     id: "somaxconn",
     wanted: "net.core.somaxconn of at least 1024",
-    why: "Connections that arrive together are refused or tried again after a second when the queue is full.",
+    why: "When the queue is full, connections that arrive together are refused or tried again after a second.",
     source: "study of releases: 1024; tuned 2bfa442, throughput-performance: 2048; postgres-ai howto 88: 65535",
     fix: "sysctl -w net.core.somaxconn=4096, or --apply",
     knob: Some(("somaxconn", &["4096"])),

@@ -8,8 +8,8 @@ use crate::findings::statement_records;
 pub(super) const STATEMENT_LOGGING: DoctorRow = DoctorRow {
     id: "statement-logging",
     wanted: "no log line, plan or trace of each statement",
-    why: "Each statement then also writes to the log or updates a shared table, which slows short transactions most.",
-    source: "PostgreSQL documentation, runtime-config-logging (finding statements-logged); postgresqltuner 288bce8: log_statement = none",
+    why: "Each statement also writes to the log or updates a shared table, which slows short transactions most.",
+    source: "PostgreSQL documentation, runtime-config-logging; postgresqltuner 288bce8: log_statement = none",
     fix: "turn it off for the measurement, unless the server works with it all the time or you want what it shows (pg_stat_statements: \
           calls, times and WAL of each statement)",
     judge: |e| {
@@ -29,7 +29,7 @@ pub(super) const LOG_HOSTNAME: DoctorRow = DoctorRow {
     id: "log-hostname",
     wanted: "off",
     why: "Each connection waits for a name server.",
-    source: "postgresqltuner 288bce8; PostgreSQL documentation, log_hostname",
+    source: "postgresqltuner 288bce8; PostgreSQL documentation",
     fix: "alter system set log_hostname = off; select pg_reload_conf();",
     judge: |e| is(e, "log_hostname", &["off"]),
     ..SERVER
@@ -46,8 +46,8 @@ fn is(e: &Examined, name: &str, values: &[&str]) -> RowVerdict {
 pub(super) const TRACK_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-io-timing",
     wanted: "on",
-    why: "Without it, how long reads and writes took is not known (database.read_time, server.io.read_time).",
-    source: "PostgreSQL documentation, track_io_timing; its cost is that of the clock (row clock)",
+    why: "It tells how long reads and writes took (database.read_time, server.io.read_time).",
+    source: "PostgreSQL documentation; its cost is that of the clock (row clock)",
     fix: "alter system set track_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_io_timing", &["on"]),
     ..SERVER
@@ -56,8 +56,8 @@ pub(super) const TRACK_IO_TIMING: DoctorRow = DoctorRow {
 pub(super) const TRACK_WAL_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-wal-io-timing",
     wanted: "on (since 14)",
-    why: "Without it, how long writing and flushing WAL took is not known.",
-    source: "PostgreSQL documentation, track_wal_io_timing",
+    why: "It tells how long writing and flushing WAL took.",
+    source: "PostgreSQL documentation",
     fix: "alter system set track_wal_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_wal_io_timing", &["on"]),
     ..SERVER
@@ -66,7 +66,7 @@ pub(super) const TRACK_WAL_IO_TIMING: DoctorRow = DoctorRow {
 pub(super) const LOG_CHECKPOINTS: DoctorRow = DoctorRow {
     id: "log-checkpoints",
     wanted: "on",
-    why: "Without it, when a checkpoint began, why, and what it wrote is known from counters alone.",
+    why: "The log says when a checkpoint began, why, and what it wrote; counters alone do not.",
     source: "PostgreSQL documentation: the default since 15; pgBadger",
     fix: "alter system set log_checkpoints = on; select pg_reload_conf();",
     judge: |e| is(e, "log_checkpoints", &["on"]),
@@ -76,8 +76,8 @@ pub(super) const LOG_CHECKPOINTS: DoctorRow = DoctorRow {
 pub(super) const LOG_LOCK_WAITS: DoctorRow = DoctorRow {
     id: "log-lock-waits",
     wanted: "on",
-    why: "Without it, the log does not tell who waited for whom.",
-    source: "PostgreSQL documentation, log_lock_waits; pgBadger",
+    why: "The log says who waited for whom.",
+    source: "PostgreSQL documentation; pgBadger",
     fix: "alter system set log_lock_waits = on; select pg_reload_conf();",
     judge: |e| is(e, "log_lock_waits", &["on"]),
     ..SERVER
@@ -86,8 +86,8 @@ pub(super) const LOG_LOCK_WAITS: DoctorRow = DoctorRow {
 pub(super) const LOG_AUTOVACUUM: DoctorRow = DoctorRow {
     id: "log-autovacuum",
     wanted: "log_autovacuum_min_duration = 0",
-    why: "Without it, what a vacuum in the measurement did and how long it took is not in the log.",
-    source: "PostgreSQL documentation, log_autovacuum_min_duration; pgBadger",
+    why: "The log says what a vacuum in the measurement did and how long it took.",
+    source: "PostgreSQL documentation; pgBadger",
     fix: "alter system set log_autovacuum_min_duration = 0; select pg_reload_conf();",
     judge: |e| is(e, "log_autovacuum_min_duration", &["0"]),
     ..SERVER
@@ -96,8 +96,8 @@ pub(super) const LOG_AUTOVACUUM: DoctorRow = DoctorRow {
 pub(super) const LOG_TEMP_FILES: DoctorRow = DoctorRow {
     id: "log-temp-files",
     wanted: "0",
-    why: "Without it, which statement spilled to disk is not in the log.",
-    source: "PostgreSQL documentation, log_temp_files; pgBadger",
+    why: "The log says which statement spilled to disk.",
+    source: "PostgreSQL documentation; pgBadger",
     fix: "alter system set log_temp_files = 0; select pg_reload_conf();",
     judge: |e| is(e, "log_temp_files", &["0"]),
     ..SERVER

@@ -97,7 +97,7 @@ fn swappiness(e: &Examined) -> Look {
 pub(super) const OVERCOMMIT: DoctorRow = DoctorRow {
     id: "overcommit",
     wanted: "vm.overcommit_memory = 2 with a CommitLimit above what all programs reserve",
-    why: "When memory ends, the kernel kills a process of the server, and the server restarts; with 2 a statement fails instead.",
+    why: "When memory ends, the kernel kills a process of the server, which restarts; with 2 a statement fails instead.",
     source: "PostgreSQL documentation, Linux memory overcommit; postgresqltuner 288bce8; postgres-ai howto 88",
     fix: "raise vm.overcommit_ratio until CommitLimit in /proc/meminfo is far above Committed_AS, then set it to 2; --apply does not",
     judge: |e| either(overcommit(e)),
@@ -127,7 +127,7 @@ pub(super) const DIRTY_BACKGROUND: DoctorRow = DoctorRow {
 pub(super) const DIRTY: DoctorRow = DoctorRow {
     id: "dirty",
     wanted: "writers wait from 512 MiB of unwritten pages on",
-    why: "Above it, whoever writes waits for the device; the more has been collected, the longer.",
+    why: "Above it, writers wait for the device; the more has been collected, the longer.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w vm.dirty_bytes=536870912",
     judge: |e| either(dirty(e, "dirty", 512.0)),
@@ -190,7 +190,7 @@ pub(super) const SHARED_BUFFERS: DoctorRow = DoctorRow {
     id: "shared-buffers",
     scope: RowScope::Server,
     wanted: "a quarter of the memory, and not above 40 %",
-    why: "Pages that are not there are copied from the kernel's cache or read; what is above is missing elsewhere.",
+    why: "Pages outside it are copied from the kernel's cache or read; what is above is missing elsewhere.",
     source: "PostgreSQL documentation, pgtune 7caef27, study of releases, EDB's study: 25 %; postgresqltuner 288bce8 warns above 40 % \
              (HammerDB study: 43 %)",
     fix: "alter system set shared_buffers = '25 % of the memory'; and restart the server",

@@ -64,7 +64,7 @@ pub(super) const IO_CONCURRENCY: DoctorRow = DoctorRow {
 pub(super) const IO_METHOD: DoctorRow = DoctorRow {
     id: "io-method",
     wanted: "io_uring, if the build has it",
-    why: "Without it, reads ahead go through a few worker processes, or do not go ahead at all.",
+    why: "Otherwise a few worker processes read ahead, or nothing does.",
     source: "pgtune 7caef27; PostgreSQL documentation, io_method (since 18)",
     fix: "alter system set io_method = 'io_uring'; and restart the server",
     judge: |e| either(io_method(e)),
@@ -101,8 +101,8 @@ pub(super) const JIT: DoctorRow = DoctorRow {
 pub(super) const AUTOVACUUM: DoctorRow = DoctorRow {
     id: "autovacuum",
     wanted: "on, as where the server works (HammerDB study: off after a vacuum)",
-    why: "Without it tables grow while they are measured, and the number is of a server that nobody could keep running.",
-    source: "PostgreSQL documentation, routine vacuuming (finding autovacuum-in-window)",
+    why: "Without it tables grow during the measurement, and nobody could keep such a server running.",
+    source: "PostgreSQL documentation, routine vacuuming",
     fix: "alter system set autovacuum = on; select pg_reload_conf();",
     judge: |e| {
         either(
@@ -136,7 +136,7 @@ pub(super) const AUTOVACUUM_NAPTIME: DoctorRow = DoctorRow {
 pub(super) const BGWRITER: DoctorRow = DoctorRow {
     id: "bgwriter",
     wanted: "bgwriter_lru_maxpages = 1000 and more, or 0: sources disagree",
-    why: "With 100, the background writer gives up after 4 MB/s, and sessions write the rest of the pages themselves.",
+    why: "With 100, the background writer stops at 4 MB/s, and sessions write the other pages themselves.",
     source: "Callaghan's sysbench settings: 2000; HammerDB study: 0",
     fix: "alter system set bgwriter_lru_maxpages = 1000; select pg_reload_conf();",
     judge: |e| {

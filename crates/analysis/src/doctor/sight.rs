@@ -56,7 +56,7 @@ pub const SIGHTS: &[Sight] = &[
     Sight {
         id: "host",
         what: "the server's host",
-        lost: "processors, devices, memory and clock of the server's machine; only the driver's are judged",
+        lost: "processors, devices, memory and clock of the server's machine",
         silent: &[
             "foreign-cpu",
             "steal",
@@ -153,8 +153,8 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_stat_statements",
         lost: "calls, times, rows, blocks and WAL of each statement (statements.calls, statements.time)",
         silent: &[],
-        fix: "add it to shared_preload_libraries and restart, if it is not there, and create extension pg_stat_statements in the database, \
-              as a superuser and in a schema of one; short statements then take longer (row statement-logging)",
+        fix: "if it is missing, add it to shared_preload_libraries and restart; create extension pg_stat_statements in the database, as a \
+              superuser and in a schema of one; short statements then take longer (row statement-logging)",
         has: |e, _| right(e, "pg_stat_statements"),
     },
     Sight {
@@ -162,7 +162,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_prewarm",
         lost: "reading the data into memory before a run goes through scans",
         silent: &[],
-        fix: "create extension pg_prewarm in the database, as a superuser; if the server does not offer it, install contrib first",
+        fix: "create extension pg_prewarm in the database, as a superuser; if the server does not offer it, install contrib",
         has: |e, _| right(e, "pg_prewarm"),
     },
     Sight {

@@ -60,9 +60,9 @@ fn free_sessions(e: &Examined) -> Look {
 pub(super) const ROUTE: DoctorRow = DoctorRow {
     id: "route",
     wanted: "the server itself, without a pooler or a proxy",
-    why: "What stands between queues and forwards each message: throughput and latency are those of both. In transaction \
-          mode, settings of a session do not stay, nothing keeps another pgdyno away, and whose session is whose is unknown.",
-    source: "PostgreSQL's protocol: BackendKeyData against pg_backend_pid() (finding in-between)",
+    why: "What stands between queues and forwards each message: throughput and latency are those of both. In transaction mode, session \
+          settings do not stay, another pgdyno can join, and whose session is whose is unknown.",
+    source: "PostgreSQL's protocol: BackendKeyData against pg_backend_pid()",
     fix: "connect to the server directly, unless what is between belongs to the question",
     judge: route,
     ..SERVER
@@ -93,7 +93,7 @@ pub(super) const FSYNC: DoctorRow = DoctorRow {
     id: "fsync",
     wanted: "on",
     why: "Without it the server skips the most expensive part of a commit, and a crash of the machine can destroy the data.",
-    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
+    source: "PostgreSQL documentation, runtime-config-wal",
     fix: "alter system set fsync = on; select pg_reload_conf();",
     judge: |e| on(e, "fsync", DoctorVerdict::Doubt),
     ..SERVER
@@ -103,7 +103,7 @@ pub(super) const FULL_PAGE_WRITES: DoctorRow = DoctorRow {
     id: "full-page-writes",
     wanted: "on",
     why: "Without it there is less WAL after a checkpoint, and a crash can leave half of a page.",
-    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
+    source: "PostgreSQL documentation, runtime-config-wal",
     fix: "alter system set full_page_writes = on; select pg_reload_conf();",
     judge: |e| on(e, "full_page_writes", DoctorVerdict::Doubt),
     ..SERVER
@@ -113,7 +113,7 @@ pub(super) const SYNCHRONOUS_COMMIT: DoctorRow = DoctorRow {
     id: "synchronous-commit",
     wanted: "on, unless the question is how much it costs",
     why: "Commits are acknowledged before they are durable: a crash loses some.",
-    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable); HammerDB study: off",
+    source: "PostgreSQL documentation, runtime-config-wal; HammerDB study: off",
     fix: "alter system set synchronous_commit = on; select pg_reload_conf();",
     judge: |e| on(e, "synchronous_commit", DoctorVerdict::Advice),
     ..SERVER
@@ -138,7 +138,7 @@ pub(super) const ASSERTIONS: DoctorRow = DoctorRow {
     id: "assertions",
     wanted: "a build without assertions",
     why: "They slow some code paths down much more than others.",
-    source: "PostgreSQL documentation, --enable-cassert (finding assertions-on)",
+    source: "PostgreSQL documentation, --enable-cassert",
     fix: "measure a build without --enable-cassert",
     judge: |e| {
         either(
@@ -152,8 +152,8 @@ pub(super) const ASSERTIONS: DoctorRow = DoctorRow {
 pub(super) const BUILD: DoctorRow = DoctorRow {
     id: "build",
     wanted: "a build with -O2",
-    why: "Code optimized for size or debugging differs from the packages that servers run from, by another amount in each path.",
-    source: "study of packagers: -17 to +18 % (findings build-not-optimized, builds-differ)",
+    why: "Code optimized for size or debugging differs from packages, by another amount in each path.",
+    source: "study of packagers: -17 to +18 %",
     fix: "measure the packages, or a build by pgdyno (server.source)",
     judge: build,
     ..SERVER

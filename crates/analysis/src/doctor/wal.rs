@@ -35,7 +35,7 @@ const CHECKPOINT_S_MIN: f64 = 900.0;
 pub(super) const CHECKPOINT_TIMEOUT: DoctorRow = DoctorRow {
     id: "checkpoint-timeout",
     wanted: "15 minutes at least, and no checkpoint in the middle of a short measurement",
-    why: "Runs with a checkpoint and runs without one differ, whatever the cases are.",
+    why: "Runs with and without a checkpoint differ, whatever the cases are.",
     source: "study of releases: 15 min; EDB's study, Callaghan's sysbench settings: 30 min; HammerDB study: 60 min",
     fix: "alter system set checkpoint_timeout = '15min'; select pg_reload_conf();",
     judge: |e| {
