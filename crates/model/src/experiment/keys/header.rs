@@ -27,7 +27,7 @@ section! {
         DESCRIPTION = description: String,
             row(KeyKind::Text, "empty");
 
-        /// integer that determines the order of the runs and every random stream
+        /// determines the order of the runs and every random stream
         #[serde(default, skip_serializing_if = "Option::is_none")]
         SEED = seed: Option<u64>,
             row(KeyKind::Whole(0, i64::MAX as u64), "random, and recorded");
@@ -38,15 +38,13 @@ section! {
             row(KeyKind::Whole(1, 1000), "3")
                 .given_by(KeyOption::number("repeats", "N", "5", "How often each case is run").not_of_both());
 
-        /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied on
-        /// its own
+        /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied alone
         #[serde(default)]
         DESIGN = design: Design,
             row(KeyKind::Words(&Design::WORDS), "`grid`");
 
-        /// `randomized`: blocks that contain every case once, each block in its own random order; `by-server`: server by
-        /// server, the runs of each in such blocks, and one embedded cluster on disk at a time, which is reported as a
-        /// finding; `sequential`: case by case, which is reported as a finding
+        /// `randomized`: blocks that contain every case once, each in its own random order; `by-server`: server by server, the runs of each
+        /// in such blocks, and one embedded cluster on disk at a time; `sequential`: case by case. The last two are reported as findings
         #[serde(default)]
         ORDER = order: RunOrder,
             row(KeyKind::Words(&RunOrder::WORDS), "`randomized`");
@@ -57,27 +55,25 @@ section! {
         ZIP = zip: Vec<Vec<String>>,
             row(KeyKind::List(&KeyKind::List(&KeyKind::Text)), "none");
 
-        /// combinations to leave out: `[{server.version = "9.6", workload.clients = [256, 512]}]`; the last part of a key
-        /// (`clients`) is enough if it is unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run`
-        /// are compared by value (`60s` is `1min`), others as they are written; one that no case has is refused, here and
-        /// in `baseline`
+        /// combinations to leave out: `[{server.version = "9.6", workload.clients = [256, 512]}]`; the last part of a key (`clients`) is
+        /// enough if it is unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run` are compared by value (`60s` is
+        /// `1min`), others as they are written; one that no case has is refused, here and in `baseline`
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         EXCLUDE = exclude: Vec<Selector>,
             row(KeyKind::List(&KeyKind::Table), "none");
 
         /// what the numbers hold under, at most 120 characters each, printed next to every figure: a setting with its value
-        /// (`"fsync=off"`), which lowers no grade where runs have it and is a doubt where they do not, or other words
-        /// (`"disks encrypted by LUKS"`). A condition sets nothing: an embedded server needs the setting too. A size or
-        /// time without a unit, or in per cent, is known to be met only where `server.settings` says the same
+        /// (`"fsync=off"`), which lowers no grade where runs have it and is a doubt where they do not, or other words (`"disks encrypted by
+        /// LUKS"`). A condition sets nothing: an embedded server needs the setting too. A size or time without a unit, or in per cent, is
+        /// known to be met only where `server.settings` says the same
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         CONDITIONS = conditions: Vec<Condition>,
             row(KeyKind::List(&KeyKind::Text), "none");
 
-        /// the case that reports compare the others with: `{server.version = "12"}` selects the first case with these
-        /// levels. Each case is compared with the one that differs from it only in these keys, and in what is zipped with
-        /// them; where there is none, or it has no number, with none. Labels of targets are keys, too: `{provider =
-        /// "aws"}`; then a case is compared with the one of this label that has its own levels of all factors but the
-        /// target, and shares most of its other labels (of several, the first), which the report names
+        /// the case that reports compare the others with: `{server.version = "12"}` selects the first case with these levels. Each case is
+        /// compared with the one that differs from it only in these keys and in what is zipped with them, if there is one with a number.
+        /// Labels of targets are keys, too: `{provider = "aws"}`; then a case is compared with the one of this label that has its levels of
+        /// all other factors and shares most of its other labels (of several, the first), which the report names
         #[serde(default, skip_serializing_if = "Option::is_none")]
         BASELINE = baseline: Option<Selector>,
             row(KeyKind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");

@@ -12,8 +12,8 @@ section! {
     /// `[os]`: values of the kernel, set before each run and restored after it. Absent keys are left alone.
     #[serde(deny_unknown_fields, default)]
     os: OsSection {
-        /// `on`: reserve as many as the server needs, of the size that its setting `huge_page_size` names, on the node of
-        /// its memory if `os.numa` binds it to one, and make the server insist on them; `off`: the server uses none
+        /// `on`: reserve as many as the server needs, of the size in its setting `huge_page_size`, on the node of its memory if `os.numa`
+        /// binds it to one, and make the server insist on them; `off`: the server uses none
         #[serde(skip_serializing_if = "Option::is_none")]
         HUGE_PAGES = huge_pages: Option<Levels<HugePages>>,
             of_place(KeyKind::Words(&["on", "off"]), "unchanged");
@@ -28,14 +28,12 @@ section! {
         TRANSPARENT_HUGE_PAGES_DEFRAG = transparent_huge_pages_defrag: Option<Levels<String>>,
             of_place(KeyKind::Words(&["always", "defer", "defer+madvise", "madvise", "never"]), "unchanged");
 
-        /// the kernel's `kernel.shmmax` (bytes) and `kernel.shmall` (pages): limits of System V shared memory, which before
-        /// PostgreSQL 9.3 holds shared buffers
+        /// the kernel's `kernel.shmmax` (bytes), a limit of System V shared memory, which before PostgreSQL 9.3 holds shared buffers
         #[serde(skip_serializing_if = "Option::is_none")]
         SHMMAX = shmmax: Option<Levels<u64>>,
             of_place(KeyKind::Whole(32 << 20, i64::MAX as u64), "unchanged");
 
-        /// the kernel's `kernel.shmmax` (bytes) and `kernel.shmall` (pages): limits of System V shared memory, which before
-        /// PostgreSQL 9.3 holds shared buffers
+        /// the kernel's `kernel.shmall` (pages), as `os.shmmax`
         #[serde(skip_serializing_if = "Option::is_none")]
         SHMALL = shmall: Option<Levels<u64>>,
             of_place(KeyKind::Whole(2 << 20, i64::MAX as u64), "unchanged");
@@ -75,15 +73,14 @@ section! {
         CPU_GOVERNOR = cpu_governor: Option<Levels<String>>,
             of_place(KeyKind::Text, "unchanged");
 
-        /// placement of the server's processes and memory: a NUMA node as the kernel names it (`node0`, `node1`, …), which
-        /// must have processors and memory; or `local` (the first node that has both), `remote` (its processors, memory of
-        /// another node) or `interleave` (all processors, memory of all nodes in turns). Restored files are read into
-        /// memory of the same nodes
+        /// placement of the server's processes and memory: a NUMA node as the kernel names it (`node0`, `node1`, …), which must have
+        /// processors and memory; `local` (the first node that has both), `remote` (its processors, memory of another node) or `interleave`
+        /// (all processors, memory of all nodes in turns). Restored files are read into memory of the same nodes
         #[serde(skip_serializing_if = "Option::is_none")]
         NUMA = numa: Option<Levels<Numa>>,
             of_place(KeyKind::Or(&[KeyKind::Words(&["local", "remote", "interleave"]), KeyKind::Pattern(NODE_PATTERN)]), "unchanged");
 
-        /// the number of processors that the server's processes may use: the first ones of those that pgdyno may use
+        /// number of processors that the server's processes may use: the first ones that pgdyno may use
         #[serde(skip_serializing_if = "Option::is_none")]
         PROCESSORS = processors: Option<Levels<u32>>,
             of_place(KeyKind::Whole(1, u32::MAX as u64), "all");
@@ -93,32 +90,32 @@ section! {
         CPU_QUOTA = cpu_quota: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
+        /// reads per second that a control group lets the server do on the device of its data
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_IOPS = data_read_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
+        /// writes per second that a control group lets the server do on the device of its data
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_IOPS = data_write_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that the server may read or write there, by a control group
+        /// MB (10^6 bytes) per second that a control group lets the server read from the device of its data
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_MB_S = data_read_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that the server may read or write there, by a control group
+        /// MB (10^6 bytes) per second that a control group lets the server write to the device of its data
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_MB_S = data_write_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// reads or writes per second that the server may do on the device of its data or WAL, by a control group
+        /// writes per second that a control group lets the server do on the device of its WAL
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_IOPS = wal_write_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that the server may read or write there, by a control group
+        /// MB (10^6 bytes) per second that a control group lets the server write to the device of its WAL
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_MB_S = wal_write_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");

@@ -50,7 +50,7 @@ section! {
         RESTORE_BY = restore_by: Levels<RestoreBy> = Levels::one(RestoreBy::Auto),
             row(KeyKind::Words(&RestoreBy::WORDS), "`auto`");
 
-        /// keep a snapshot of an embedded server's loaded data; without it, the data are loaded again before each run
+        /// keep a snapshot of an embedded server's loaded data; otherwise the data are loaded before each run
         #[serde(skip_serializing_if = "is_true")]
         SNAPSHOT = snapshot: bool = true,
             row(KeyKind::Flag, "`true`");
@@ -60,8 +60,7 @@ section! {
         SNAPSHOT_DIRECTORY = snapshot_directory: Option<PathBuf>,
             of_place(KeyKind::Text, "next to the data");
 
-        /// disk space to reserve for the WAL of an embedded server, such as `"10GB"`, instead of what `max_wal_size`
-        /// implies
+        /// disk space to reserve for the WAL of an embedded server, such as `"10GB"`
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_HEADROOM = wal_headroom: Option<String>,
             row(KeyKind::Text, "1.25 times the `max_wal_size` of `server.settings` (without one, of the `1GB` to which ours may be lowered), plus `wal_keep_size`");

@@ -16,24 +16,21 @@ section! {
     /// `[server]`: the server under test.
     #[serde(deny_unknown_fields, default)]
     server: ServerSection {
-        /// release series (`"18"`, `"9.6"`) or exact release (`"12.22"`) for pgdyno to run: as it is installed, if all
-        /// versions are, else fetched (`server.build`). 9.4 and 9.5, and exact releases that are not published as binaries,
-        /// are built from PostgreSQL's repository. With `server.source`, releases that are built from that repository by
-        /// their tags
+        /// release series (`"18"`, `"9.6"`) or exact release (`"12.22"`) for pgdyno to run, installed or fetched (`server.build`). 9.4, 9.5
+        /// and exact releases that are not published as binaries are built from PostgreSQL's repository; with `server.source`, all releases
+        /// from that one, by their tags
         #[serde(skip_serializing_if = "Option::is_none")]
         VERSION = version: Option<Levels<PgVersion>>,
             row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "the newest that is installed, else `\"18\"`, if no other server is given");
 
-        /// what a version means: `"installed"`, a server of the distribution, of PGDG or of `pg_config` (as root, only of
-        /// root's files), or `"fetched"`, the published builds, which are the same on every machine. Without it, and
-        /// without the environment variable `PGDYNO_SERVER_BUILD`, installed ones are used if all versions of the
-        /// experiment are installed, and in `compare` both sides
+        /// what a version means: `"installed"`, a server of the distribution, of PGDG or of `pg_config` (as root, only of root's files), or
+        /// `"fetched"`, the published builds, which are the same on every machine. Without it and the environment variable
+        /// `PGDYNO_SERVER_BUILD`, installed ones are used if all versions of the experiment are installed, and in `compare` both sides
         #[serde(skip_serializing_if = "Option::is_none")]
         BUILD = build: Option<Build>,
             row(KeyKind::Words(&Build::WORDS), "see there");
 
-        /// directory of your own PostgreSQL binaries; as root, it must belong to root or to the user that the server runs
-        /// as
+        /// directory of your own PostgreSQL binaries; as root, it must belong to root or to the server's user
         #[serde(skip_serializing_if = "Option::is_none")]
         BIN_DIR = bin_dir: Option<Levels<PathBuf>>,
             of_place(KeyKind::Text, "").whole();
@@ -53,14 +50,14 @@ section! {
         URL = url: Option<String>,
             of_place(KeyKind::Text, "");
 
-        /// the host of the server by URL, observed there (see *Hosts*): a table with `via`, `name`, `program` and `upload`
-        /// as of a driver; `--host ssh:db1` says the same
+        /// the host of the server by URL, observed there (see *Hosts*): a table with `via`, `name`, `program` and `upload` as of a driver;
+        /// also `--host ssh:db1`
         #[serde(skip_serializing_if = "Option::is_none")]
         HOST = host: Option<DriverSpec>,
             of_place(KeyKind::Machine, "not observed");
 
-        /// the command and its arguments that restart the server by URL, for settings that change at a restart: `["sudo",
-        /// "systemctl", "restart", "postgresql@16-main"]` (see *Settings by URL*); in a `[[target]]` it is `restart`
+        /// the command and its arguments that restart the server by URL, for settings that need it: `["sudo", "systemctl", "restart",
+        /// "postgresql@16-main"]` (see *Settings by URL*); in a `[[target]]` it is `restart`
         #[serde(skip_serializing_if = "Vec::is_empty")]
         RESTART = restart: Vec<String>,
             of_place(KeyKind::List(&KeyKind::Text), "none");
@@ -71,19 +68,18 @@ section! {
         LISTEN = listen: Option<String>,
             of_place(KeyKind::Text, "a unix socket only");
 
-        /// a setting (GUC), as text, number or boolean; on a server that pgdyno runs, `"25%"` of a memory size is a share
-        /// of the machine's memory; on a server by URL, see *Settings by URL*
+        /// a setting (GUC), as text, number or boolean; on a server that pgdyno runs, `"25%"` of a memory size is a share of the machine's
+        /// memory; on a server by URL, see *Settings by URL*
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         SETTINGS = settings: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "see *Settings*");
 
-        /// with `server.listen`: `on` encrypts all connections of the load, and drivers verify the server's certificate;
-        /// `off` encrypts none
+        /// with `server.listen`: `on` encrypts all connections of the load, and drivers verify the certificate; `off` encrypts none
         #[serde(skip_serializing_if = "Option::is_none")]
         TLS = tls: Option<Levels<Tls>>,
             row(KeyKind::Words(&Tls::WORDS), "`off`").whole();
 
-        /// directory for the WAL of an embedded server; owned by root or by you, and writable by nobody else
+        /// directory for the WAL of an embedded server, owned by root or by you and writable by nobody else
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_DIRECTORY = wal_directory: Option<Levels<PathBuf>>,
             of_place(KeyKind::Text, "in the data directory").whole();

@@ -27,15 +27,15 @@ section! {
     /// `[topology]`: the servers besides the primary.
     #[serde(deny_unknown_fields, default)]
     topology: TopologySection {
-        /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, each on this machine, started from the same
-        /// snapshot as the primary, and streaming from it before the load
+        /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, on this machine, started from the primary's
+        /// snapshot, and streaming before the load
         STANDBYS = standbys: Levels<u32> = Levels::one(0),
             row::row(KeyKind::Whole(0, STANDBYS_MAX as u64), "0")
                 .given_by(KeyOption::number("standbys", "N,...", "0,1", "Physical standbys of the server that pgdyno runs; several make a factor: 0,1,2").both("Physical standbys of both sides' servers"))
                 .carried(Differs::Question).whole();
 
-        /// which of them a commit waits for: `none`, `all`, `any 1`, `first 1`; pgdyno makes `synchronous_standby_names` of it for the standbys
-        /// that the case has, so that their number can vary
+        /// which standbys a commit waits for: `none`, `all`, `any 1`, `first 1`; pgdyno makes `synchronous_standby_names` of it for the
+        /// standbys of the case
         #[serde(skip_serializing_if = "Option::is_none")]
         SYNCHRONOUS = synchronous: Option<Levels<Synchronous>>,
             row::row(KeyKind::Pattern(SYNCHRONOUS_FORM), "`all` if `server.settings.synchronous_commit` is given, else `none`")
@@ -46,24 +46,25 @@ section! {
         STANDBY_SETTINGS = standby_settings: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "that of the primary").carried(Differs::Question);
 
-        /// the server that a standby streams from: `topology.from.s2 = "s1"` makes a cascade. It is `primary` or a standby of a lower number, and
-        /// commits wait only for standbys of the primary
+        /// the server that a standby streams from, `primary` or a standby of a lower number: `topology.from.s2 = "s1"` makes a cascade.
+        /// Commits wait only for standbys of the primary
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         FROM = from: BTreeMap<String, Levels<SettingValue>>,
             row(SETTING, "`primary`").carried(Differs::Question);
 
-        /// whether each standby has a replication slot; without one, `wal_keep_size` alone keeps the WAL that it needs
+        /// whether each standby has a replication slot; without one, only `wal_keep_size` keeps the WAL that it needs
         SLOTS = slots: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`").carried(Differs::Figures);
 
-        /// round trip that is added between each standby and its primary, up to `"10s"`: `"0.5ms"` for another building, `"30ms"` for another
-        /// region. A relay of pgdyno delays each direction by half of it. If one case has a relay, all with standbys have one, if need be of
-        /// `"0ms"`, since it costs a copy and two wake-ups itself
+        /// round trip that is added between each standby and its primary, up to `"10s"`: `"0.5ms"` for another building, `"30ms"` for
+        /// another region. A relay of pgdyno delays each direction by half of it. If one case has a relay (for a delay, a rate, or an
+        /// outage that cuts, slows or throttles the way), all with standbys have one, if need be of `"0ms"`: it costs a copy and two
+        /// wake-ups
         #[serde(skip_serializing_if = "Option::is_none")]
         DELAY = delay: Option<Levels<RoundTrip>>,
             row(KeyKind::Pattern(DELAY_FORM), "direct, without a relay").carried(Differs::Question);
 
-        /// bytes per second that pass each way between a standby and its primary, by the same relay, with units as in postgresql.conf: `"10MB/s"`
+        /// bytes per second that the relay of `topology.delay` lets pass each way, with units as in postgresql.conf: `"10MB/s"`
         #[serde(skip_serializing_if = "Option::is_none")]
         RATE = rate: Option<Levels<ByteRate>>,
             row(KeyKind::Pattern(RATE_FORM), "unlimited").carried(Differs::Question);

@@ -50,8 +50,8 @@ section! {
         DATA_SEED = data_seed: Option<u64>,
             row(KeyKind::Whole(0, 999_999_999_999_999), "1");
 
-        /// the files of workload directories, as results have them: a table for each directory of `workload.kind`, with the text of each file.
-        /// pgdyno writes it; what is here is not read again
+        /// the files of workload directories, as pgdyno writes them into results: a table for each directory of `workload.kind`, with the
+        /// text of each file. They are not read again
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         DIRECTORIES = directories: DirectoryTexts,
             of_place(KeyKind::Table, "");
@@ -72,13 +72,13 @@ section! {
             row(KeyKind::Whole(1, 100_000), "1")
                 .given_by(KeyOption::number("clients", "N,...", "1,16,64", "Numbers of clients; several make a factor: 1,8,32").short('c').both("Number of clients"));
 
-        /// number of threads of each driver, at most one for each of its clients; a case with more is refused
+        /// number of threads of each driver, at most one for each of its clients
         #[serde(skip_serializing_if = "Option::is_none")]
         THREADS = threads: Option<Levels<u32>>,
             row(KeyKind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
                 .given_by(KeyOption::number("threads", "N,...", "1,4", "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads")).whole();
 
-        /// how many of the drivers take part, the first ones of `[[driver]]`, or of the target's own
+        /// how many drivers take part: the first ones of `[[driver]]`, or of the target's own
         #[serde(skip_serializing_if = "Option::is_none")]
         DRIVERS = drivers: Option<Levels<u32>>,
             of_place(KeyKind::Whole(1, u32::MAX as u64), "all").whole();
@@ -88,37 +88,36 @@ section! {
         POLLER = poller: Levels<PollerChoice> = Levels::one(PollerChoice::Auto),
             row(KeyKind::Words(&PollerChoice::WORDS), "`auto`").whole();
 
-        /// how many microseconds a driver thread polls before it sleeps, and how long before a due time it is awake, 0 to
-        /// 1000000: more accurate latencies at the cost of a processor per thread
-        /// ([METHODOLOGY](METHODOLOGY.md#our-own-bias))
+        /// microseconds that a driver thread polls before it sleeps, and is awake before a due time, 0 to 1000000: more accurate latencies
+        /// at the cost of a processor per thread ([METHODOLOGY](METHODOLOGY.md#our-own-bias))
         BUSY_POLL_US = busy_poll_us: Levels<u32> = Levels::one(0),
             // One second: the driver reports every second.
             row(KeyKind::Whole(0, 1_000_000), "0").whole();
 
-        /// transactions per client. The run ends when they are done: there is no ramp-up, and `run.measure` is a time
-        /// limit; a run that reaches the limit is partial. Not in a duet, and not with `run.wal` on a server that pgdyno
-        /// runs
+        /// transactions per client, after which the run ends. There is no ramp-up, and `run.measure` is a time limit; a run that reaches it
+        /// is partial. Not in a duet, and not with `run.wal` on a server that pgdyno runs
         #[serde(skip_serializing_if = "Option::is_none")]
         TRANSACTIONS = transactions: Option<Levels<u64>>,
             row(KeyKind::Whole(1, i64::MAX as u64), "unlimited: time decides");
 
-        /// `closed`, `"2000/s"` (Poisson arrivals; also written `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose
-        /// report says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target
-        /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of the
-        /// rate that it was captured at, whose default is `"x1"`
+        /// `closed`, `"2000/s"` (Poisson arrivals; also `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose report
+        /// says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which
+        /// [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target (p50 to p99.9; us, ms, s) and needs
+        /// `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of the rate of
+        /// its source, with the default `"x1"`
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
             row(KeyKind::Text, "`closed`")
                 .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
 
-        /// whether the sessions of a workload directory begin with `default_transaction_read_only`: a copy or a standby is only read, and a
-        /// transaction that the server refuses to let write is left out, and counted, not failed
+        /// whether the sessions of a workload directory begin with `default_transaction_read_only`: a transaction that the server refuses
+        /// to let write is left out and counted, and has not failed
         #[serde(skip_serializing_if = "Option::is_none")]
         ONLY_READS = only_reads: Option<bool>,
             row(KeyKind::Flag, "`false`")
                 .given_by(KeyOption::switch("only-reads", true, "Sessions of the load only read: transactions of a workload directory that would write are left out and counted"));
 
-        /// how a captured workload is run: `modelled`, which draws its transactions, or `trace`, which runs each of them once in the sessions, in
-        /// the order and at the pace of the source; the directory needs a trace (`pgdyno capture log --trace`)
+        /// how a captured workload is run: `modelled`, which draws its transactions, or `trace`, which runs each of them once in the
+        /// sessions, in the order and at the pace of the source, and needs a trace (`pgdyno capture log --trace`)
         #[serde(skip_serializing_if = "Option::is_none")]
         REPLAY = replay: Option<Replay>,
             row(KeyKind::Words(&Replay::WORDS), "`modelled`")
@@ -130,7 +129,7 @@ section! {
             row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "1")
                 .given_by(KeyOption::quantity("speed", "N", "How many times as fast as the source a trace is replayed [default: 1]"));
 
-        /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
+        /// number of partitions of `pgbench_accounts`, 0 to 10000; 0: not partitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),
             // PostgreSQL's documentation advises a few thousand at most.
             row(KeyKind::Whole(0, 10_000), "0");
@@ -139,45 +138,43 @@ section! {
         PARTITION_METHOD = partition_method: Levels<PartitionMethod> = Levels::one(PartitionMethod::Range),
             row(KeyKind::Words(&PartitionMethod::WORDS), "`range`").whole();
 
-        /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a
-        /// crash of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
+        /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a crash
+        /// of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
         #[serde(skip_serializing_if = "Option::is_none")]
         UNLOGGED = unlogged: Option<Levels<bool>>,
             row(KeyKind::Flag, "`false`");
 
-        /// the longest message accepted from the server, and the most memory kept for the rows of one statement, 1 to 1024
-        /// MiB. Increase it for scripts that read larger rows
+        /// the longest message accepted from the server, and the most memory for the rows of one statement, 1 to 1024 MiB
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_MESSAGE_MIB = max_message_mib: Option<u32>,
             // PostgreSQL's own limit for a field.
             row(KeyKind::Whole(1, 1024), "16");
 
-        /// most tries of a transaction that fails with 40001 (serialization failure) or 40P01 (deadlock), as pgbench's
-        /// `--max-tries`: the whole script again, with the same random numbers; 0: no limit. Latency includes all tries.
-        /// Not for `tpcc` and `tproc-c`, which decide this themselves
+        /// most tries of a transaction that fails with 40001 (serialization failure) or 40P01 (deadlock), as pgbench's `--max-tries`: the
+        /// whole script again, with the same random numbers; 0: no limit. Latency includes all tries. Not for `tpcc` and `tproc-c`, which
+        /// decide this themselves
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_TRIES = max_tries: Option<u32>,
             row(KeyKind::Whole(0, u32::MAX as u64), "1")
                 .given_by(KeyOption::number("max-tries", "N", "5", "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
 
-        /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the
-        /// URL: at once if its session had committed something, otherwise after 25 to 75 ms, drawn from the seed, until a
-        /// transaction commits. Transactions that were lost count as failed or unknown, and the outage as time without a
-        /// connection
+        /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the URL: at once if
+        /// its session had committed something, otherwise after 25 to 75 ms, drawn from the seed, until a transaction commits. Lost
+        /// transactions count as failed or unknown, the outage as time without a connection
         #[serde(skip_serializing_if = "Option::is_none")]
         ON_DISCONNECT = on_disconnect: Option<OnLostConnection>,
             row(KeyKind::Words(&OnLostConnection::WORDS), "`abort`")
                 .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
 
-        /// where a load that only reads connects: `primary`, `standbys`, or `all`, the primary and its standbys
-        /// (`topology.standbys`); each connection to one of them by chance
+        /// where a load that only reads connects: `primary`, `standbys`, or `all`, the primary and its standbys; each connection to one of
+        /// them at random
         READS = reads: Levels<Reads> = Levels::one(Reads::Primary),
             row(KeyKind::Words(&Reads::WORDS), "`primary`").carried(Differs::Question).whole();
 
-        /// whether each transaction writes a token of its client and its number, by which the commits that an outage lost or doubled are
+        /// whether each transaction writes a token of its client and its number, by which commits that an outage lost or doubled are
         /// counted: `tpcb` and `tpcb-simple` into `pgbench_history.filler`, which pgbench leaves NULL; scripts with a transaction block
-        /// into a table `pgdyno_ledger`, right before its COMMIT. Other workloads have no ledger; a script that only reads needs none, but
-        /// one that calls functions other than PostgreSQL's usual ones may write. Without an outage it shows what tokens cost
+        /// into a table `pgdyno_ledger`, right before COMMIT. Other workloads have no ledger. A script that only reads needs none, but one
+        /// that calls functions other than PostgreSQL's usual ones may write. Without an outage it shows what tokens cost
         #[serde(skip_serializing_if = "Option::is_none")]
         LEDGER = ledger: Option<Levels<bool>>,
             row(KeyKind::Flag, "`true` with an outage, if the workload can; else `false`").carried(Differs::Figures);
@@ -188,15 +185,15 @@ section! {
             // The server's processors limit loading, not the number of sessions.
             row(KeyKind::Whole(1, 256), "one per partition, for `tpcc` and `tproc-c` 3; at most one per processor");
 
-        /// schema of the tables that pgdyno loads; every statement names it, and sessions of a workload directory begin with it as their search path.
-        /// Not available for your own data
+        /// schema of the tables that pgdyno loads: every statement names it, and sessions of a workload directory have it as their search
+        /// path. Not for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         SCHEMA = schema: Option<String>,
             row(KeyKind::Text, "the first schema of the search path that exists")
                 .given_by(KeyOption::text("schema", "NAME", "Schema to load the tables into [default: the first existing one of the search path]"));
 
-        /// tablespace of the tables and indexes that pgdyno loads, partitions included. It must exist on the server, which is one by
-        /// URL, and the user needs CREATE on it. Each level has data of its own. Not available for your own data
+        /// existing tablespace of the tables, partitions and indexes that pgdyno loads, on a server by URL; the user needs CREATE on it.
+        /// Each level has data of its own. Not for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         TABLESPACE = tablespace: Option<Levels<String>>,
             of_place(KeyKind::Text, "the server's `default_tablespace`").whole();
@@ -211,15 +208,15 @@ section! {
         DATA = data: Option<DataChoice>,
             of_place(KeyKind::Or(&[KeyKind::Words(&["tpcb", "none"]), KeyKind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");
 
-        /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a
-        /// server by URL, into an empty database that `--replace-database` names. As a superuser, also of a server that
-        /// pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload, `workload.scale` must be the number of branches or
-        /// warehouses in it. Not with a workload directory that makes its own data
+        /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a server by URL, it
+        /// is restored into an empty database that pgdyno made (`pgdyno init --create-database`) or that `--replace-database` names. As a
+        /// superuser, also of a server that pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload,
+        /// `workload.scale` must be the number of branches or warehouses in it. Not with a workload directory that makes its own data
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
             of_place(KeyKind::Or(&[KeyKind::Text, KeyKind::Table]), "");
 
-        /// SQL that runs after the restore of each run and before it is vacuumed and analyzed, as the owner of the data: an index, statistics,
+        /// SQL that runs after the restore of each run and before its vacuum and analyze, as the owner of the data: an index, statistics,
         /// `ALTER TABLE … SET`. The next restore undoes it, so that it can be what B changes. On a server by URL only CREATE INDEX and
         /// CREATE STATISTICS on tables that pgdyno loads
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -231,8 +228,8 @@ section! {
         SCRIPTS = scripts: Vec<ScriptEntry>,
             of_place(KeyKind::List(&KeyKind::Or(&[KeyKind::Text, KeyKind::Script])), "required for `scripts`");
 
-        /// for `tpcc` and `tproc-c`: `statements` (one round trip per statement; `tpcc` only), `functions`, or `procedures`
-        /// (one call per transaction; procedures need PostgreSQL 11)
+        /// for `tpcc` and `tproc-c`: `statements` (one round trip per statement; `tpcc` only), `functions`, or `procedures` (one call per
+        /// transaction; procedures need PostgreSQL 11)
         #[serde(skip_serializing_if = "Option::is_none")]
         CALLS = calls: Option<Levels<Calls>>,
             row(KeyKind::Words(&Calls::WORDS), "`tpcc`: `statements`; `tproc-c`: `functions`").whole();

@@ -55,15 +55,12 @@ const MANUALS: [(&str, &str); 12] = [
 
 fn key(row: &KeyRow) -> String {
     let schema = of_kind(&row.kind);
-    // Many descriptions are the list of the values.
-    let known = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_said = schema["enum"].is_array() && known.into_iter().all(|word| row.what().contains(word));
     let mut facts = Vec::new();
-    if !is_said {
+    if !says_values(row, &schema) {
         facts.push(format!("*Value:* {}.", words(&row.kind)));
     }
     if row.may_vary {
-        facts.push("A list makes it a factor.".to_string());
+        facts.push("Can be a factor.".to_string());
     }
     match row.default {
         "" => {}
@@ -71,6 +68,17 @@ fn key(row: &KeyRow) -> String {
         default => facts.push(format!("*Default:* {}.", linked(default))),
     }
     format!("### `{}`\n\n{}.\n\n{}\n\n", row.name, capital(&linked(row.what())), facts.join(" "))
+}
+
+/// Whether the description lists all values or has their bounds, or the default shows that they are `true` and `false`.
+fn says_values(row: &KeyRow, schema: &Value) -> bool {
+    match row.kind {
+        KeyKind::Flag => ["`true`", "`false`"].iter().any(|word| row.default.contains(word)),
+        KeyKind::Whole(least, most) => row.what().contains(&format!("{least} to {most}")),
+        _ => schema["enum"].as_array().is_some_and(|known| {
+            known.iter().filter_map(Value::as_str).all(|word| row.what().contains(word))
+        }),
+    }
 }
 
 /// Text of a key with the links of this page, and with links to the manuals that it names.
@@ -85,10 +93,8 @@ fn linked(text: &str) -> String {
 /// The values of a kind, in words.
 fn words(kind: &KeyKind) -> String {
     match kind {
-        KeyKind::Seconds(0) => "a duration in whole seconds: `\"30s\"`, `\"5min\"`".to_string(),
-        KeyKind::Seconds(least) => {
-            format!("a duration in whole seconds, at least `{least}s`: `\"30s\"`, `\"5min\"`")
-        }
+        KeyKind::Seconds(0) => "a duration in whole seconds".to_string(),
+        KeyKind::Seconds(least) => format!("a duration in whole seconds, at least `{least}s`"),
         KeyKind::Or(kinds) => kinds.iter().map(words).collect::<Vec<_>>().join(", or "),
         _ => values(&of_kind(kind)),
     }
@@ -145,8 +151,7 @@ fn capital(text: &str) -> String {
 #[test]
 fn values_and_links_are_those_of_the_page() {
     let values_of = |key: &str| words(&keys::find(key).unwrap().kind);
-    let seconds = "a duration in whole seconds, at least `2s`: `\"30s\"`, `\"5min\"`";
-    assert_eq!(values_of("run.measure"), seconds);
+    assert_eq!(values_of("run.measure"), "a duration in whole seconds, at least `2s`");
     assert_eq!(values_of("limits.data_iops"), "a number above 0");
     assert_eq!(values_of("workload.scale"), "a whole number from 1 to 1000000, or text");
     assert_eq!(values_of("os.huge_pages"), "`\"on\"`, `\"off\"`");
@@ -156,6 +161,12 @@ fn values_and_links_are_those_of_the_page() {
     );
     assert_eq!(linked("see [x](METHODOLOGY.md)"), "see [x](../../METHODOLOGY.md)");
     assert_eq!(capital("`a` b"), "`a` b");
+    let says = |key: &str| {
+        let row = keys::find(key).unwrap();
+        says_values(row, &of_kind(&row.kind))
+    };
+    let said = ["run.wal", "run.perf", "experiment.repeats", "experiment.seed", "server.source"].map(says);
+    assert_eq!(said, [true, true, true, false, false]);
     let texts = keys::all().flat_map(|row| [linked(row.what()), linked(row.default)]);
     assert_eq!(texts.filter(|text| text.contains("see *")).collect::<Vec<_>>(), Vec::<String>::new());
 }

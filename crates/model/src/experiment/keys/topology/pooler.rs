@@ -19,21 +19,21 @@ section! {
     #[serde(deny_unknown_fields, default)]
     pooler: PoolerSection {
         /// what stands between the load and a server that pgdyno runs: `none`, `pgbouncer`, which pgdyno configures and starts for each
-        /// run, or `command`, any other pooler, which `pooler.command` starts (see *Poolers*)
+        /// run, or `command`, any other pooler (see *Poolers*)
         KIND = kind: Levels<PoolerKind> = Levels::one(PoolerKind::None),
             row(KeyKind::Words(&PoolerKind::WORDS), "`none`")
                 .given_by(KeyOption::text("pooler", "KIND,...", "What stands between the load and the server that pgdyno runs: none, pgbouncer, or the pooler that pooler.command starts; several make a factor: none,pgbouncer").both("What stands between the load and both sides' servers: none, pgbouncer, command"))
                 .carried(Differs::Question).whole();
 
-        /// for how long a client has a connection of the pool (`pool_mode`): `transaction`, `session`, or `statement`
+        /// how long a client keeps a connection of the pool (`pool_mode`): `transaction`, `session`, or `statement`
         MODE = mode: Levels<PoolMode> = Levels::one(PoolMode::Transaction),
             row(KeyKind::Words(&PoolMode::WORDS), "`transaction`").carried(Differs::Question).whole();
 
-        /// connections of each of its processes to the server (`default_pool_size`)
+        /// connections of each pooler process to the server (`default_pool_size`)
         SIZE = size: Levels<u32> = Levels::one(POOL_SIZE),
             row(KeyKind::Whole(1, SIZE_MAX as u64), "20").carried(Differs::Question);
 
-        /// number of its processes; several share one port of 127.0.0.1 (`so_reuseport`), and one alone has a unix socket
+        /// number of pooler processes; several share one port of 127.0.0.1 (`so_reuseport`), one alone has a unix socket
         PROCESSES = processes: Levels<u32> = Levels::one(1),
             row(KeyKind::Whole(1, PROCESSES_MAX as u64), "1").carried(Differs::Question);
 
@@ -47,20 +47,18 @@ section! {
         PROGRAM = program: Option<Levels<PathBuf>>,
             of_place(KeyKind::Text, "`pgbouncer` in PATH, /usr/sbin or /usr/local/sbin").carried(Differs::Question).whole();
 
-        /// your own configuration of pgbouncer in place of the one that pgdyno writes: a file in which `{host}` and `{port}` (where the
-        /// server is), `{listen}` and `{listen_port}` (where the pooler is), `{dir}` (its directory) and `{name}` (the database) are
-        /// filled in
+        /// your own configuration of pgbouncer: a file in which `{host}` and `{port}` (of the server), `{listen}` and `{listen_port}` (of
+        /// the pooler), `{dir}` (its directory) and `{name}` (the database) are filled in
         #[serde(skip_serializing_if = "Option::is_none")]
         CONFIG = config: Option<PathBuf>,
             of_place(KeyKind::Text, "made by pgdyno").carried(Differs::Question);
 
-        /// with `kind = "command"`: the command and its arguments that start the pooler in the foreground, in which the same words are
-        /// filled in
+        /// with `kind = "command"`: the command and its arguments that start the pooler in the foreground, filled in as `pooler.config`
         #[serde(skip_serializing_if = "Vec::is_empty")]
         COMMAND = command: Vec<String>,
             of_place(KeyKind::List(&KeyKind::Text), "none").carried(Differs::Question);
 
-        /// how its queue is read: `pgbouncer` asks the console of that name (SHOW POOLS, SHOW STATS), `none` reads nothing
+        /// how the pooler's queue is read: `pgbouncer` by the console of that name (SHOW POOLS, SHOW STATS), `none` not at all
         #[serde(skip_serializing_if = "Option::is_none")]
         ADMIN = admin: Option<PoolerAdmin>,
             row(KeyKind::Words(&PoolerAdmin::WORDS), "`pgbouncer` of that kind, `none` of others").carried(Differs::Nothing);
