@@ -59,8 +59,8 @@ pub(crate) enum Command {
     /// Measure an experiment and write a report.
     #[command(disable_version_flag = true)]
     Run(RunArgs),
-    /// Show what `run` would do with the same options, without doing it; only a PostgreSQL that has to check settings is
-    /// fetched. Options for what is shown while measuring and afterwards have no effect.
+    /// Show what `run` would do with the same options, and do nothing but fetch a PostgreSQL that has to check settings. Options for what
+    /// is shown while measuring and afterwards have no effect.
     #[command(disable_version_flag = true)]
     Plan(RunArgs),
     /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.
@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Pack results into one compressed file to attach to an issue, and show the commands that it contains.
     Pack(PackArgs),
-    /// Store results in a PostgreSQL schema, for SQL, dashboards and change points; --store of other commands reads them back.
+    /// Store results in a PostgreSQL schema for SQL, dashboards and change points; --store of other commands reads them.
     Push(PushArgs),
     /// Unpack such a file, also one of a stranger.
     Unpack(UnpackArgs),
@@ -111,7 +111,7 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
-    /// List, show, write and check workloads: the built-in ones, and directories that say without a line of Rust what a workload is.
+    /// List, show, write and check workloads: built-in ones, and directories that describe one.
     #[command(subcommand)]
     Workload(WorkloadCommand),
     /// Make a workload of your own application from what its server logs and counts, and say how faithful its replay is.
@@ -124,8 +124,8 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Put back and remove what a killed pgdyno left behind: values of the operating system, settings of servers by URL,
-    /// sockets, incomplete clusters; and the copies of pgdyno that `--upload` left on this machine (~/.cache/pgdyno/drivers).
+    /// Put back and remove what a killed pgdyno left: values of the operating system, settings of servers by URL, sockets, incomplete
+    /// clusters; and the copies of pgdyno that `--upload` left on this machine (~/.cache/pgdyno/drivers).
     Clean(CleanArgs),
     /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]
@@ -186,8 +186,7 @@ pub(crate) enum Command {
 /// Name, title and note of the results.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ResultLabels {
-    /// Name of the experiment: part of the results directory's name, and what `history` looks for [default: made from
-    /// what varies].
+    /// Name of the experiment, for the results directory and `history` [default: made from what varies].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Title of the report.
@@ -204,19 +203,19 @@ pub(crate) struct ExperimentArgs {
     /// An experiment file, or the name of a built-in experiment [default: quick].
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: Option<String>,
-    /// Execute what results bring with them that this pgdyno did not make, if they are resumed or EXPERIMENT is their file: without
-    /// it, that is listed with a number, and nothing is done; with that number, exactly what was listed is allowed.
+    /// Execute what results that this pgdyno did not make bring with them, if they are resumed or EXPERIMENT is their file: without it,
+    /// that is listed with a number, and nothing is done; with that number, exactly what was listed is allowed.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) allow_commands: Option<AllowedCommands>,
     #[command(flatten)]
     pub(crate) labels: ResultLabels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
-    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
+    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; or all hosts of a file (@FILE), or pods
+    /// (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
     pub(crate) drivers: Vec<DriverSection>,
-    /// Agents at a NATS server that drive: those with these labels (`all`: any), in order of their names, COUNT of them.
+    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of their names.
     #[arg(long, value_name = "KEY=VALUE,...[*COUNT]")]
     pub(crate) agents: Option<AgentsWanted>,
     #[command(flatten)]
@@ -224,7 +223,7 @@ pub(crate) struct ExperimentArgs {
     /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
     #[arg(long)]
     pub(crate) upload: bool,
-    /// The host of the server by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    /// The host of the server by URL, observed there: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
@@ -260,7 +259,7 @@ pub(crate) struct ServerArgs {
     /// A running server: URL, key=value, database name, or "" for the PG* environment.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
-    /// PostgreSQL versions to run, as they are installed, or else fetched: 18, 9.6, 12.22.
+    /// PostgreSQL versions to run, installed or fetched: 18, 9.6, 12.22.
     #[arg(long = "version", value_name = "V,...", value_delimiter = ',')]
     pub(crate) versions: Vec<String>,
     /// Directory of your own PostgreSQL binaries to run.
@@ -287,15 +286,15 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept, the others are made.
-    /// Passwords that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
+    /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept. Passwords that its results do not hold come
+    /// from EXPERIMENT, -f, -D and --set, given as the first time.
     #[arg(long, value_name = "DIR", conflicts_with_all = what_is_asked())]
     pub(crate) resume: Option<PathBuf>,
-    /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
+    /// The address that a target of the resumed experiment has now. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
     pub(crate) moved: Vec<Moved>,
-    /// Poll an address (http://HOST/PATH) for the notice that this machine, the observed host or a driver's machine will be
-    /// taken away, each its own, and stop in time.
+    /// Poll an address (http://HOST/PATH) for the notice that this machine, the observed host or a driver's machine (each its own) will be
+    /// taken away, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
@@ -315,7 +314,7 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) live: LiveArgs,
-    /// Then prove what limited the case with the highest throughput, as `pgdyno why` does.
+    /// Then prove what limited the case with the highest throughput, as `pgdyno why`.
     #[arg(long)]
     pub(crate) why: bool,
     #[command(flatten)]

@@ -63,10 +63,13 @@ fn options<'a>(
     args: impl Iterator<Item = &'a Arg>,
     described: &mut BTreeMap<String, String>,
 ) -> String {
+    let args: Vec<(&Arg, String)> = args.map(|arg| (arg, option(arg))).collect();
+    if let Some(earlier) = having_all(&args, described) {
+        return format!("The options of `{earlier}`.\n");
+    }
     let mut lines = String::new();
     let mut named = BTreeMap::<String, Vec<String>>::new();
-    for arg in args {
-        let line = option(arg);
+    for (arg, line) in args {
         if let Some(earlier) = described.get(&line)
             && line.len() > FEW_WORDS_BYTES
         {
@@ -80,6 +83,15 @@ fn options<'a>(
         lines.push_str(&format!("- As in `{earlier}`: {}.\n", names.join(", ")));
     }
     lines
+}
+
+/// The earlier command that has these options and no others.
+fn having_all(args: &[(&Arg, String)], described: &BTreeMap<String, String>) -> Option<String> {
+    let (_, first) = args.first()?;
+    let earlier = described.get(first)?;
+    let is_same = args.iter().all(|(_, line)| described.get(line) == Some(earlier));
+    let n_described = described.values().filter(|path| *path == earlier).count();
+    (is_same && args.len() == n_described).then(|| earlier.clone())
 }
 
 /// One option or argument as an item of a list.
@@ -197,5 +209,13 @@ fn options_are_written_as_they_are_typed() {
     assert_eq!(spelled("fit"), "--fit[=TIME]");
     assert_eq!(spelled("strict"), "--strict");
     assert_eq!(spelled("experiment"), "EXPERIMENT");
+    let mut described = BTreeMap::new();
+    let own = |name: &str| {
+        let command = cli.find_subcommand(name).unwrap();
+        command.get_arguments().filter(|arg| !arg.is_hide_set()).collect::<Vec<_>>().into_iter()
+    };
+    assert!(options("pgdyno run", own("run"), &mut described).contains("`--strict`"));
+    assert_eq!(options("pgdyno plan", own("plan"), &mut described), "The options of `pgdyno run`.\n");
+    assert!(options("pgdyno report", own("report"), &mut described).contains("As in `pgdyno run`: "));
     assert_eq!(inline("a `b*` <c>\n  d_e"), "a `b*` \\<c> d\\_e");
 }

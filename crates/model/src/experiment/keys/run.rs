@@ -66,7 +66,7 @@ section! {
         PRECISION = precision: Option<Share>,
             row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "`5%`")
                 .carried(Differs::Nothing)
-                .given_by(KeyOption::share("precision", "How far off a figure may be to be precise enough: 5%, 5, or 0.05; beyond four times that it is called rough").not_of_both());
+                .given_by(KeyOption::share("precision", "How far off a figure may be: 5%, 5, or 0.05; beyond four times that it is called rough").not_of_both());
 
         /// which checkpoints a run contains: `as-is`, `no-checkpoint`, `two-checkpoints` (see *Checkpoints*)
         WAL = wal: Levels<WalPolicy> = Levels::one(WalPolicy::AsIs),

@@ -18,7 +18,7 @@ pub(crate) struct CalibrateArgs {
     /// Directory on the device of the WAL, if that is another one.
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
-    /// Longest time of each part, of which a directory has 12, a machine 4 and a way 3.
+    /// Longest time of each part; a directory has 12, a machine 4 and a way 3.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) part: Span,
     /// Show what was measured before, with its age, and measure nothing.

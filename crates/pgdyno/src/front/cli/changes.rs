@@ -11,17 +11,16 @@ use crate::front::shell;
 /// Consent to changes of settings of servers by URL.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ChangeArgs {
-    /// Change settings of servers by URL (server.settings) by ALTER SYSTEM, restart them with the command that the
-    /// experiment names (server.restart), and put the settings back at the end. Covers those that only take resources.
-    /// --resume needs it again.
+    /// Change settings of servers by URL (server.settings) by ALTER SYSTEM, restart them with the experiment's command (server.restart),
+    /// and put the settings back at the end. Covers those that only take resources. --resume needs it again.
     #[arg(long)]
     pub(crate) allow_changes: bool,
-    /// Change this setting too, which concerns more than resources: what other people's statements mean, replication, logs,
-    /// an extension. `pgdyno plan` says which need it, and why. Repeatable.
+    /// Change this setting too, which concerns more than resources: what other people's statements mean, replication, logs, an extension.
+    /// `pgdyno plan` lists those that need it. Repeatable.
     #[arg(long = "allow-setting", value_name = "NAME", requires = "allow_changes")]
     pub(crate) allow_settings: Vec<String>,
-    /// Let the commands of an outage (outage.run) harm this server by URL: its target's name, or its first host as the URL
-    /// writes it. --yes does not replace it. Repeatable.
+    /// Let the commands of an outage (outage.run) harm this server by URL: its target's name, or its first host as in the URL. --yes does
+    /// not replace it. Repeatable.
     #[arg(long = "allow-outages", value_name = "NAME")]
     pub(crate) allow_outages: Vec<String>,
 }
@@ -58,23 +57,22 @@ pub(crate) struct LeaveArgs {
 /// Consent to effects of loading beyond the tables.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct RiskArgs {
-    /// Load into a database or schema of a server by URL of which a publication publishes all tables: a subscriber without the
-    /// workload's tables stops, and its slot keeps WAL.
+    /// Load where a publication publishes all tables of the database or schema: a subscriber without the workload's tables stops, and its
+    /// slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
-    /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond the database that it
-    /// restores into: whoever wrote the archive gets its rights.
+    /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond its database: whoever
+    /// wrote the archive gets its rights.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
-    /// Run a captured workload on a server that may be the one that it was captured from: a physical copy has its system identifier.
+    /// Run a captured workload on a server that may be its source: a physical copy has the source's system identifier.
     #[arg(long)]
     pub(crate) this_is_a_copy: bool,
-    /// Run the SQL of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL has,
-    /// in whatever database. The refusal names the hash; it is that of the files, so a change takes the trust away.
+    /// Run the SQL of the workload directory that has this hash with whatever rights the role on a server by URL has, in whatever database.
+    /// The refusal names the hash, which changes with the files.
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
-    /// Go on with results at an address where another cluster answers than the one that they were measured on: what is left is
-    /// loaded and executed there.
+    /// Go on with results where another cluster answers than the one that they were measured on: what is left is loaded and executed there.
     #[arg(long)]
     pub(crate) allow_another_server: bool,
 }

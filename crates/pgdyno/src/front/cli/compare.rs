@@ -59,7 +59,7 @@ pub(crate) struct CompareArgs {
     /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
     #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
     pub(crate) results: Vec<String>,
-    /// Take these results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    /// Take these results from a PostgreSQL database that `pgdyno push` filled, into `results`.
     // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) store: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct CompareArgs {
     /// What B changes in the experiment. Repeatable.
     #[arg(long = "b", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with_all = ["results", "aa"])]
     pub(crate) b: Vec<String>,
-    /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
+    /// Measure A against itself, to learn the smallest difference this host can show; later comparisons use it.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
     /// Print what would be measured, as `pgdyno plan` does: pairs, time, disk and memory, and what would make it fail.
@@ -105,7 +105,7 @@ pub(crate) struct CompareArgs {
     /// The experiment that both sides change: a file, or a built-in one [default: quick].
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
     pub(crate) experiment: Option<String>,
-    /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
+    /// Execute what the file of results brings with it, as for `run`.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
     pub(crate) allow_commands: Option<AllowedCommands>,
     /// A pgbench script of your own and its weight. Repeatable.
@@ -117,19 +117,19 @@ pub(crate) struct CompareArgs {
         conflicts_with = "results"
     )]
     pub(crate) scripts: Vec<String>,
-    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
-    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
+    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; or all hosts of a file (@FILE), or pods
+    /// (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) drivers: Vec<DriverSection>,
     /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
     #[arg(long, conflicts_with = "results")]
     pub(crate) upload: bool,
-    /// Agents at a NATS server that drive: those with these labels (`all`: any), in order of their names, COUNT of them.
+    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of their names.
     #[arg(long, value_name = "KEY=VALUE,...[*COUNT]", conflicts_with = "results")]
     pub(crate) agents: Option<AgentsWanted>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// The host of the servers by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    /// The host of the servers by URL, observed there: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) host: Option<DriverSpec>,
     /// A variable of your scripts, for both sides. Repeatable.
@@ -138,7 +138,7 @@ pub(crate) struct CompareArgs {
     /// Any key of the experiment file, for both sides. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with = "results")]
     pub(crate) set: Vec<String>,
-    /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
+    /// Exactly this many pairs, 6 to 500 [default: as many as --precision needs within --time].
     #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus: 1%, 1, or 0.01.
@@ -162,8 +162,8 @@ pub(crate) struct CompareArgs {
     /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
     pub(crate) output: Option<PathBuf>,
-    /// Where to write the page of a comparison of stored results: a directory (report.html, report.md and
-    /// compared.csv), or a file that ends in .html, .md or .csv. A comparison measured now has its page with its results.
+    /// Where to write the page of a comparison of stored results: a directory (report.html, report.md and compared.csv), or a .html, .md or
+    /// .csv file. A comparison measured now has its page with its results.
     // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,

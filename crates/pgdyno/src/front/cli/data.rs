@@ -47,15 +47,15 @@ pub(crate) struct InitArgs {
     /// Drop tables and routines of the same names in that schema that pgdyno did not create.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Load into a database or schema of a server by URL of which a publication publishes all tables: a subscriber without the
-    /// workload's tables stops, and its slot keeps WAL.
+    /// Load where a publication publishes all tables of the database or schema: a subscriber without the workload's tables stops, and its
+    /// slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
-    /// Run the SQL of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL has,
-    /// in whatever database: the refusal names it.
+    /// Run the SQL of the workload directory that has this hash with whatever rights the role on a server by URL has, in whatever database:
+    /// the refusal names it.
     #[arg(long, value_name = "HASH", requires = "server")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
-    /// Create the database that --server names, as one that `run` may replace by a copy of itself before each run.
+    /// Create the database that --server names, which `run` may then replace by a copy of itself before each run.
     #[arg(long, requires = "server")]
     pub(crate) create_database: bool,
 }
@@ -80,8 +80,8 @@ pub(crate) struct CheckArgs {
     /// subscriber lacks.
     #[arg(long, requires = "acid")]
     pub(crate) allow_published: bool,
-    /// Run the checks of the workload directory with this hash, which is not built in, with whatever rights the role on a server by URL
-    /// has: the refusal names it.
+    /// Run the checks of the workload directory that has this hash with whatever rights the role on a server by URL has: the refusal names
+    /// it.
     #[arg(long, value_name = "HASH", requires = "server")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.

@@ -16,14 +16,14 @@ pub(crate) struct DoctorArgs {
     /// The same, as `run` takes it.
     #[arg(long, value_name = "TARGET", conflicts_with = "target")]
     pub(crate) server: Option<String>,
-    /// The server's host, to be looked at there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    /// The server's host: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
     /// Put a copy of this program on the machine of --host where it is missing or another build.
     #[arg(long, requires = "host")]
     pub(crate) upload: bool,
-    /// Set the values of this machine's operating system that rows want and pgdyno knows, or those of some rows
-    /// (--apply=thp,swappiness), until --undo, `pgdyno clean` or a reboot restores the previous ones.
+    /// Set the values of this machine's operating system that rows want and pgdyno knows, or those of some rows (--apply=thp,swappiness),
+    /// until --undo, `pgdyno clean` or a reboot restores the previous ones.
     #[arg(long, value_name = "ROW,...", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "host")]
     pub(crate) apply: Option<String>,
     /// Restore the values that --apply has set; look at nothing.

@@ -13,8 +13,8 @@ pub(crate) struct CleanArgs {
     /// With --server: give up after this time.
     #[arg(long, value_name = "TIME", default_value = "1h", requires = "server")]
     pub(crate) timeout: model::text::units::Span,
-    /// Instead, restore the values of the operating system that a killed pgdyno left on this host: ssh:HOST or
-    /// ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    /// Instead, restore the values of the operating system that a killed pgdyno left on this host: ssh:[USER@]HOST[:PORT], with =PATH of
+    /// pgdyno there.
     #[arg(long, value_name = "HOST", conflicts_with = "server")]
     pub(crate) host: Option<DriverSpec>,
 }

@@ -9,8 +9,7 @@ use crate::front::cli::serve::LISTEN;
 /// Whether to serve a page while measuring.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LiveArgs {
-    /// Serve a web page that shows each second what is measured, and print its address; it ends with the command. See
-    /// `pgdyno serve`.
+    /// Serve a web page that shows each second what is measured, until the command ends, and print its address.
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true, default_missing_value = LISTEN)]
     pub(crate) live: Option<SocketAddr>,
     /// With --live: open the page in a browser.

@@ -21,7 +21,7 @@ pub(crate) struct PackArgs {
     /// The new file [default: the directory's name with .tar.gz, in the working directory].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Also pack the servers' logs, the verbatim output of exporters and the histograms of statements per second, which no report needs.
+    /// Also pack what no report needs: the servers' logs, the output of exporters and the histograms of statements per second.
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct PackArgs {
 /// Most bytes of an archive's files that are accepted.
 #[derive(Debug, Args)]
 pub(crate) struct SizeLimit {
-    /// Most bytes that are unpacked, in all: 500MB, 20GB [default: a hundred times those of the file and 32MB, at most 4GB].
+    /// Most bytes that are unpacked: 500MB, 20GB [default: a hundred times those of the file and 32MB, at most 4GB].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size_limit: Option<u64>,
 }
@@ -75,8 +75,8 @@ pub(crate) struct RepeatArgs {
     /// Of a merged study, the origin whose runs are measured again.
     #[arg(long, value_name = "NAME")]
     pub(crate) origin: Option<String>,
-    /// The server to measure, where theirs was one by URL: URL, key=value pairs, or a database name. Given again for each further
-    /// one, in the order of the cases.
+    /// The server to measure, where theirs was one by URL: URL, key=value pairs, or a database name. Once for each, in the order of the
+    /// cases.
     #[arg(long = "server", value_name = "TARGET")]
     pub(crate) servers: Vec<String>,
     /// The server that a target of the experiment is here. Repeatable.

@@ -17,23 +17,22 @@ pub(crate) struct ServeArgs {
     /// Directory of results, or of one result.
     #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
-    /// Show the directory of another machine, where the same build of pgdyno answers over a pipe: ssh:HOST or
-    /// ssh:USER@HOST:PORT, with =PATH of pgdyno there, or the words of any command that leads a pipe to it, such as
-    /// "kubectl exec -i db-0 --". DIR is a directory there.
+    /// Show the directory DIR of another machine, where the same build of pgdyno answers over a pipe: ssh:[USER@]HOST[:PORT], with =PATH of
+    /// pgdyno there, or the words of a command that leads a pipe to it, such as "kubectl exec -i db-0 --".
     #[arg(long, value_name = "ssh:HOST", value_parser = via, conflicts_with = "companion")]
     pub(crate) via: Option<DriverSpec>,
     /// With --via: put a copy of this program there if it is missing or another build.
     #[arg(long, requires = "via")]
     pub(crate) upload: bool,
-    /// Where to listen. Anything but a loopback address can be reached from other machines, without encryption, and asks
-    /// readers for a token, which is printed.
+    /// Where to listen. Anything but a loopback address can be reached from other machines, without encryption, and asks readers for a
+    /// token, which is printed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
     pub(crate) listen: SocketAddr,
     /// A name under which browsers reach the server, if it is not this machine's own. Repeatable.
     #[arg(long = "name", value_name = "HOST")]
     pub(crate) names: Vec<String>,
-    /// Ask readers for a token even where only this machine can reach the server. Without one it answers there only to the user
-    /// who starts it, to who called that user by sudo, and to root.
+    /// Ask readers for a token even on a loopback address. Without it, the server answers there only to the user who starts it, to who
+    /// called that user by sudo, and to root.
     #[arg(long)]
     pub(crate) token: bool,
     /// Let pages stop what is measured here, and measure an experiment of these results again. Readers need a token.

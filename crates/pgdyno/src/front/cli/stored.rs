@@ -32,16 +32,16 @@ pub(crate) struct ReportArgs {
     /// Results directories; with --store, names of results there.
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    /// Take the results from a PostgreSQL database that `pgdyno push` filled, into `results`.
     #[arg(long, value_name = "TARGET")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) form: FormArgs,
-    /// Report only the cases with this level of a factor or label of a target: provider=aws, clients=16,64. Repeatable; written
-    /// to files of their own.
+    /// Report, in files of their own, only the cases with this level of a factor or label of a target: provider=aws, clients=16,64.
+    /// Repeatable.
     #[arg(long = "where", value_name = "KEY=LEVEL")]
     pub(crate) conditions: Vec<String>,
-    /// How far off a figure may be to be precise enough, instead of what the experiment says: 5%, 5, or 0.05.
+    /// How far off a figure may be, instead of what the experiment says: 5%, 5, or 0.05.
     #[arg(long, value_name = "PERCENT", value_parser = share_of_figure, allow_hyphen_values = true)]
     pub(crate) precision: Option<Share>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct MergeArgs {
     /// Directory of the merged study; new or empty.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Keep the cases of each directory apart: where they were measured is a factor, `origin`.
+    /// Keep the cases of each directory apart by a factor `origin`.
     #[arg(long)]
     pub(crate) by_origin: bool,
 }
@@ -113,7 +113,7 @@ pub(crate) struct HistoryArgs {
     /// The same directory as an option.
     #[arg(long, value_name = "DIR", conflicts_with = "place")]
     pub(crate) dir: Option<PathBuf>,
-    /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    /// Take the results from a PostgreSQL database that `pgdyno push` filled, into `results`.
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["place", "dir"])]
     pub(crate) store: Option<String>,
     /// Exit with 4 if the last change of level is downwards (slower), if there is one either way (different), or if transactions cost more

@@ -24,8 +24,7 @@ pub(crate) struct WhyArgs {
     /// Length of the measurement window of each run.
     #[arg(long, value_name = "TIME", default_value = "6s", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) measure: Span,
-    /// Execute what results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and nothing
-    /// is done.
+    /// Execute what results that this pgdyno did not make bring with them, as for `repeat`.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) allow_commands: Option<AllowedCommands>,
     #[command(flatten)]

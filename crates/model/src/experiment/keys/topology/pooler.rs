@@ -22,7 +22,7 @@ section! {
         /// run, or `command`, any other pooler (see *Poolers*)
         KIND = kind: Levels<PoolerKind> = Levels::one(PoolerKind::None),
             row(KeyKind::Words(&PoolerKind::WORDS), "`none`")
-                .given_by(KeyOption::text("pooler", "KIND,...", "What stands between the load and the server that pgdyno runs: none, pgbouncer, or the pooler that pooler.command starts; several make a factor: none,pgbouncer").both("What stands between the load and both sides' servers: none, pgbouncer, command"))
+                .given_by(KeyOption::text("pooler", "KIND,...", "What stands between the load and the server that pgdyno runs: none, pgbouncer, or command (pooler.command)").both("What stands between the load and both sides' servers: none, pgbouncer, command"))
                 .carried(Differs::Question).whole();
 
         /// how long a client keeps a connection of the pool (`pool_mode`): `transaction`, `session`, or `statement`

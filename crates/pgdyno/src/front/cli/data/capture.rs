@@ -23,8 +23,8 @@ pub(crate) enum CaptureCommand {
     Stats(CaptureStatsArgs),
     /// Make a workload directory of a server's logs: transactions as they were, with their values, rates, and what is left out.
     Log(CaptureLogArgs),
-    /// Make a workload directory of counters alone, without a log: each statement as a transaction of its own, with values as pg_stats
-    /// describes them. Approximate at best.
+    /// Make a workload directory of counters alone, without a log: each statement is a transaction, with values as pg_stats describes them.
+    /// Approximate at best.
     Statements(CaptureStatementsArgs),
     /// Show what a captured workload directory has: transactions, rates, roles of values, what is left out, what is personal.
     Show(CaptureShowArgs),

@@ -55,7 +55,7 @@ pub(crate) struct ChosenArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) chosen: ChosenArgs,
-    /// Instead, copy a built-in workload directory into this one, which must not exist, or be empty, to change it there.
+    /// Instead, copy a built-in workload directory into this one, which must not exist, or be empty.
     #[arg(long, value_name = "DIR", conflicts_with = "json")]
     pub(crate) to: Option<PathBuf>,
     /// Print as JSON.
@@ -76,8 +76,8 @@ pub(crate) struct ProofArgs {
     /// Schema of the tables on the server [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME", conflicts_with = "offline")]
     pub(crate) schema: Option<String>,
-    /// Ask in this database of a server by URL although it holds what pgdyno did not make: the SQL of the directory runs there, in a
-    /// transaction that is rolled back. Repeatable.
+    /// Ask in this database of a server by URL although it holds what pgdyno did not make: the directory's SQL runs there in a transaction
+    /// that is rolled back. Repeatable.
     #[arg(long = "replace-database", value_name = "NAME", requires = "server")]
     pub(crate) replace_databases: Vec<String>,
     /// Run the SQL of the directory with this hash with whatever rights the role has, in whatever database: the refusal names it.

@@ -38,18 +38,17 @@ pub(crate) struct CaptureLogArgs {
     /// Take sessions of this role alone. Repeatable [default: all].
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Vec<String>,
-    /// Take sessions with this application_name alone: csvlog and jsonlog have it, a text if its prefix has %a. Repeatable
-    /// [default: all].
+    /// Take sessions with this application_name alone: in csvlog, jsonlog, and text with %a in its prefix. Repeatable [default: all].
     #[arg(long, value_name = "NAME")]
     pub(crate) application: Vec<String>,
     /// How much of the values is written. Hashed values find no rows in a real copy of the data.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) privacy: PrivacyChoice,
-    /// A copy of the source to ask for types, columns and ranges of keys: URL, key=value, database name, or "" for the PG*
-    /// environment. Nothing is executed or changed there.
+    /// A copy of the source to ask for types, columns and ranges of keys: URL, key=value, database name, or "" for the PG* environment.
+    /// Nothing is executed or changed there.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
-    /// Also keep each transaction by itself, with its session, its instant and its values, for `pgdyno run --replay trace`.
+    /// Also keep each transaction with its session, instant and values, for `pgdyno run --replay trace`.
     #[arg(long)]
     pub(crate) trace: bool,
     /// The workload directory, which must not exist, or be empty.

@@ -23,7 +23,7 @@ pub(crate) struct CaptureStatsArgs {
     /// New file to write.
     #[arg(short, long, value_name = "FILE", default_value = "stats.jsonl.zst")]
     pub(crate) output: PathBuf,
-    /// Also read pg_stats, which has values of the tables' rows (the most common ones, and bounds of histograms).
+    /// Also read pg_stats, which has values of rows (the most common ones, and bounds of histograms).
     #[arg(long)]
     pub(crate) with_values: bool,
 }
