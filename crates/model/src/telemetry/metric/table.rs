@@ -27,20 +27,15 @@ const OF_ONE_SERVER: &[Metric] = &[
     counter("host.cpu.iowait", "cpu", "s", "idle with I/O outstanding (/proc/stat)"),
     counter("host.cpu.steal", "cpu", "s", "runnable while the hypervisor ran others (/proc/stat)"),
     counter("host.cpu.idle", "cpu", "s", "idle (/proc/stat)"),
-    counter(
-        "host.psi.cpu.some",
-        "",
-        "s",
-        "time in which some task waited for a processor (/proc/pressure/cpu)",
-    ),
+    counter("host.psi.cpu.some", "", "s", "time that some task waited for a processor (/proc/pressure/cpu)"),
     gauge(
         "host.cpu.frequency",
         "cpu",
         "Hz",
         "current frequency (/sys/devices/system/cpu/*/cpufreq/scaling_cur_freq)",
     ),
-    counter("host.psi.io.some", "", "s", "time in which some task waited for I/O (/proc/pressure/io)"),
-    counter("host.psi.io.full", "", "s", "time in which all tasks waited for I/O (/proc/pressure/io)"),
+    counter("host.psi.io.some", "", "s", "time that some task waited for I/O (/proc/pressure/io)"),
+    counter("host.psi.io.full", "", "s", "time that all tasks waited for I/O (/proc/pressure/io)"),
     counter("host.psi.memory.some", "", "s", "time some task waited for memory (/proc/pressure/memory)"),
     counter("host.psi.memory.full", "", "s", "time all tasks waited for memory (/proc/pressure/memory)"),
     counter("host.context_switches", "", "1", "context switches (/proc/stat)"),
@@ -48,7 +43,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "host.clock_offset",
         "",
         "s",
-        "how far the wall clock has been set since the observation began (CLOCK_REALTIME, CLOCK_MONOTONIC)",
+        "how far the wall clock has been set since the start (CLOCK_REALTIME, CLOCK_MONOTONIC)",
     ),
     gauge("host.runnable", "", "1", "tasks running or ready to run (/proc/stat)"),
     gauge("host.blocked", "", "1", "tasks waiting for I/O to complete (/proc/stat)"),
@@ -60,7 +55,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "host.memory.huge_pages_free",
         "size",
         "1",
-        "free huge pages of each size that the kernel has: `2048kB` (/sys/kernel/mm/hugepages, else /proc/meminfo)",
+        "free huge pages by size: `2048kB` (/sys/kernel/mm/hugepages, else /proc/meminfo)",
     ),
     counter("disk.reads", "device", "1", "reads completed (/proc/diskstats)"),
     counter("disk.writes", "device", "1", "writes completed (/proc/diskstats)"),
@@ -76,16 +71,16 @@ const OF_ONE_SERVER: &[Metric] = &[
         "disk.over_limit_time",
         "device:limit",
         "s",
-        "time for which more was asked of a volume of EBS than it (`volume-iops`, `volume-throughput`) or its instance \
-         (`instance-iops`, `instance-throughput`) is provisioned for (NVMe log page 0xD0)",
+        "time above the limits of a volume of EBS (`volume-iops`, `volume-throughput`) or its instance (`instance-iops`, \
+         `instance-throughput`) (NVMe log page 0xD0)",
     ),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
     counter(
         "net.received_bytes",
         "interface",
         "bytes",
-        "bytes received (/proc/net/dev), of devices and of bonds as a whole, so that no byte counts twice: not of bridges, VLANs and \
-         virtual cables; where there is no device, as in a container, of each interface that is not above others",
+        "bytes received (/proc/net/dev), of devices and of bonds as a whole, not of bridges, VLANs and virtual cables; without a device, \
+         as in a container, of each interface that is not above others",
     ),
     counter(
         "net.held_back_packets",
@@ -164,8 +159,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.run_delay",
         "",
         "s",
-        "summed time that the server's processes could have run and did not, throttling by a quota included \
-         (/proc/PID/schedstat)",
+        "summed time that the server's processes could run and did not, throttling included (/proc/PID/schedstat)",
     ),
     gauge(
         "server.states",
@@ -191,13 +185,13 @@ const OF_ONE_SERVER: &[Metric] = &[
         "cgroup.throttled_periods",
         "party:path",
         "1",
-        "periods in which the group had used up its quota and had to wait (cpu.stat)",
+        "periods in which the group had used up its quota (cpu.stat)",
     ),
     counter(
         "cgroup.throttled_time",
         "party:path",
         "s",
-        "time for which the group's processes were throttled, summed over processors (cpu.stat)",
+        "time that the group was throttled, summed over processors (cpu.stat)",
     ),
     // Of the server's processes, those that have ended included, with `run.counters` (perf_event_open). Of an event that shared a
     // counter with others, the count is extended to all of its time.
@@ -232,7 +226,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.wal_directory_bytes",
         "",
         "bytes",
-        "size of the files of WAL that the server keeps, recycled ones included (pg_ls_waldir, 10 and later; before that pg_stat_file)",
+        "size of WAL files, recycled ones included (pg_ls_waldir, 10 and later; before that pg_stat_file)",
     ),
     counter("server.slru.reads", "cache", "1", "blocks read (pg_stat_slru, 13 and later); absent is 0"),
     counter("server.slru.writes", "cache", "1", "blocks written (pg_stat_slru); absent is 0"),
@@ -284,7 +278,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.bgwriter_halts",
         "",
         "1",
-        "background writer stopped because it had written enough (maxwritten_clean)",
+        "background writer had written enough and stopped (maxwritten_clean)",
     ),
     counter("server.backend_fsyncs", "", "1", "syncs that a backend had to do itself"),
     counter(
@@ -364,26 +358,25 @@ const OF_ONE_SERVER: &[Metric] = &[
         "waits.processes",
         "class/state",
         "1",
-        "processes, summed over samples, by class (`client`, `walwriter`, …) and wait event, `CPU`, `idle` or `idle in \
-         transaction`; `Kernel:…` is I/O without a wait event, as `waits.kernel` has it; idle background processes are left out; absent is 0",
+        "processes, summed over samples, by class (`client`, `walwriter`, …) and wait event, `CPU`, `idle` or `idle in transaction`; \
+         `Kernel:…` is I/O without a wait event (`waits.kernel`); without idle background processes; absent is 0",
     ),
     gauge(
         "waits.kernel",
         "place",
         "1",
-        "processes without a wait event, summed over samples, by where the kernel had them a moment later: `running` (or waiting \
-         for a processor); in I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, `temporary-file`, `slru`, `page-fault`, \
-         `journal`, `io`; `socket`, `semaphore`, `pipe`, `log-write`, `timer`, `other`; only of a server on this machine; absent is 0 \
-         (/proc/PID/stat, syscall, fd, wchan)",
+        "processes without a wait event, summed over samples, by where the kernel had them: `running` (or waiting for a processor); in \
+         I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, `temporary-file`, `slru`, `page-fault`, `journal`, `io`; `socket`, \
+         `semaphore`, `pipe`, `log-write`, `timer`, `other`; only of a server on this machine; absent is 0 (/proc/PID/stat, syscall, fd, \
+         wchan)",
     ),
     gauge("waits.instants", "type:event", "1", "samples with at least one process in this wait; absent is 0"),
     gauge(
         "waits.stages",
         "stage",
         "1",
-        "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, `data-write`, \
-         `spill`, `slru`, `standby`, `lock`; absent: nobody could have been seen in it, as before 10 where the kernel was not \
-         looked at",
+        "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, `data-write`, `spill`, `slru`, \
+         `standby`, `lock`; absent: it could not be seen, as before 10 without the kernel's states",
     ),
     gauge(
         "waits.roots",
@@ -399,13 +392,13 @@ const OF_ONE_SERVER: &[Metric] = &[
         "1",
         "the same by lock (`advisory`, …) and whose the root is: `load`, `pgdyno`, `other:psql`, `autovacuum`, `prepared`, `unknown`; absent is 0",
     ),
-    gauge("statements.samples", "", "1", "those of the samples that say which statement each session is in"),
+    gauge("statements.samples", "", "1", "samples that say which statement each session is in"),
     gauge(
         "statements.sessions",
         "statement/state",
         "1",
-        "client sessions in a statement (an identifier of `statements` in run.json; `other` beyond the 30 of a tick), summed \
-         over these samples, by wait event or `CPU` (pg_stat_activity); absent is 0",
+        "client sessions in a statement (an identifier of `statements` in run.json; `other` beyond 30 in a tick), summed over these \
+         samples, by wait event or `CPU` (pg_stat_activity); absent is 0",
     ),
     gauge("statements.span", "", "s", "time since the previous reading of pg_stat_statements"),
     counter(
@@ -457,14 +450,14 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.foreign_working",
         "",
         "1",
-        "those of them, with their parallel workers, that are active and wait for neither a lock nor a client nor time \
-         (pg_stat_activity); absent if this role cannot see the state of all",
+        "those, with their parallel workers, that are active and wait for neither a lock nor a client nor time (pg_stat_activity); absent \
+         if this role cannot see the state of all",
     ),
     gauge(
         "server.load_workers",
         "",
         "1",
-        "parallel workers of pgdyno's sessions (pg_stat_activity); before 13, which does not say whose they are, of all",
+        "parallel workers of pgdyno's sessions, before 13 of all (pg_stat_activity)",
     ),
     gauge(
         "server.clock_offset",
@@ -482,9 +475,9 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.slow_span",
         "metric",
         "s",
-        "time since the previous reading of what takes the server more than 10 ms and is read once a minute: \
-         database.hot_updates, database.autovacuums with database.autoanalyzes, or statements.calls with the other counters \
-         of statements. Their increase in this tick covers this time; absent where each tick has them",
+        "time since the previous reading, which this tick's increase covers, of what takes the server more than 10 ms and is read once a \
+         minute: database.hot_updates, database.autovacuums with database.autoanalyzes, or statements.calls with the other counters of \
+         statements; absent where each tick has them",
     ),
     gauge("server.autovacuum_workers", "", "1", "autovacuum workers at work (pg_stat_activity)"),
     gauge(
@@ -556,16 +549,15 @@ const OF_ONE_SERVER: &[Metric] = &[
         "host.process_cpu",
         "process",
         "s",
-        "CPU time of processes that belong neither to the server nor to pgdyno, its driver or a pooler, by name: the five with the most, \
-         each above 1 % of a processor, as far as /proc shows them. The time of one that has ended belongs to whoever waited for it \
-         (/proc/PID/stat)",
+        "CPU time of processes other than the server, pgdyno, its driver and a pooler, by name: the five with the most, each above 1 % of \
+         a processor. The time of one that has ended belongs to whoever waited for it (/proc/PID/stat)",
     ),
     counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
     counter(
         "driver.run_delay",
         "",
         "s",
-        "summed time that the driver's threads were runnable but not running (/proc/PID/task/TID/schedstat)",
+        "summed time that the driver's threads could run and did not (/proc/PID/task/TID/schedstat)",
     ),
     counter("driver.cpu.user", "", "s", "user time of the driver (getrusage)"),
     counter("driver.cpu.system", "", "s", "kernel time of the driver (getrusage)"),
@@ -582,7 +574,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "driver.server_transactions",
         "",
         "1",
-        "transactions that the server reported as ended to the driver (ReadyForQuery outside of a transaction)",
+        "transactions that the server reported as ended (ReadyForQuery outside of a transaction)",
     ),
     gauge("driver.in_flight", "", "1", "transactions in flight"),
     gauge("driver.connected", "", "1", "clients with a connection"),

@@ -21,8 +21,8 @@ pub(super) const OF_NODES: &[Metric] = &[
         "standby.receive_lag",
         "standby",
         "s",
-        "age of the oldest WAL of the primary that a standby which pgdyno runs has not yet received and made durable: the primary's \
-         position, noted each 0.1 s, against the standby's (pg_current_wal_lsn, pg_last_wal_receive_lsn)",
+        "age of the oldest WAL of the primary that a standby which pgdyno runs has not yet received and made durable: the primary's position, \
+         noted each 0.1 s, against the standby's (pg_current_wal_lsn, pg_last_wal_receive_lsn)",
     ),
     gauge(
         "standby.replay_lag",
@@ -47,7 +47,7 @@ pub(super) const OF_NODES: &[Metric] = &[
         "standby.replay_stall",
         "standby",
         "s",
-        "longest time in the tick for which it had replayed nothing while WAL that it had received waited, looked at each 0.1 s",
+        "longest time in the tick, looked at each 0.1 s, that it replayed nothing while received WAL waited",
     ),
     gauge("standby.replay_paused", "standby", "1", "1 if its replay is paused (pg_is_wal_replay_paused)"),
     counter(
@@ -66,8 +66,8 @@ pub(super) const OF_NODES: &[Metric] = &[
         "reads.stale",
         "standby",
         "s",
-        "longest time, in the tick, since the primary's highest ended transaction had the number that a standby that the load reads from \
-         shows, looked at each 0.1 s (txid_snapshot_xmax on both ends)",
+        "longest time in the tick, looked at each 0.1 s, since the primary's highest ended transaction had the number that a standby \
+         that the load reads from shows (txid_snapshot_xmax on both ends)",
     ),
     gauge(
         "reads.stale_commits",
@@ -79,7 +79,7 @@ pub(super) const OF_NODES: &[Metric] = &[
         "standby.queries",
         "",
         "1",
-        "statements in which the primary was asked for its position, each a transaction",
+        "statements that asked the primary for its position, each a transaction",
     ),
     counter(
         "standby.cpu",
@@ -92,7 +92,7 @@ pub(super) const OF_NODES: &[Metric] = &[
         "pooler.cpu.user",
         "",
         "s",
-        "user time of the process on the observed machine that holds the other end of the load's connections, a pooler or a proxy (/proc/PID/stat)",
+        "user time of a pooler or proxy, which holds the other end of the load's connections on the observed machine (/proc/PID/stat)",
     ),
     counter("pooler.cpu.system", "", "s", "kernel time of that process (/proc/PID/stat)"),
     counter("server.archived", "", "1", "segments of WAL archived (pg_stat_archiver)"),
@@ -103,10 +103,5 @@ pub(super) const OF_NODES: &[Metric] = &[
         "1",
         "segments of WAL that wait to be archived; absent with archive_mode off (pg_ls_archive_statusdir, before 12 pg_ls_dir)",
     ),
-    gauge(
-        "archive.oldest_ready",
-        "",
-        "s",
-        "time for which the oldest of them has waited; absent where none waits",
-    ),
+    gauge("archive.oldest_ready", "", "s", "how long the oldest of them has waited; absent if none waits"),
 ];
