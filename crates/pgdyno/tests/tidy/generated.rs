@@ -76,24 +76,41 @@ fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
 
 /// The metrics as a table.
 fn metrics_table(metrics: &[Metric]) -> String {
-    let mut table = "| metric | instance | kind | unit | what |\n|---|---|---|---|---|\n".to_string();
+    let mut table = "| metric | kind (unit) | what |\n|---|---|---|\n".to_string();
     for metric in metrics {
         let kind = match metric.kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
         };
-        let cells = [metric.instance, kind, metric.unit, metric.what].map(cell).join(" | ");
-        table.push_str(&format!("| `{}` | {cells} |\n", metric.name));
+        let name = with_instance(metric.name, metric.instance);
+        let unit = in_brackets(metric.unit);
+        table.push_str(&format!("| `{name}` | {kind}{unit} | {} |\n", cell(metric.what)));
     }
     table
 }
 
+/// A name as records have it, with what its instances are in brackets.
+fn with_instance(name: &str, instance: &str) -> String {
+    match instance {
+        "" => name.to_string(),
+        instance => format!("{name}[{instance}]"),
+    }
+}
+
+/// A unit after a word; nothing for numbers without one.
+fn in_brackets(unit: &str) -> String {
+    match unit {
+        "1" => String::new(),
+        unit => format!(" ({unit})"),
+    }
+}
+
 /// The ceilings as a table.
 fn ceilings_table(ceilings: &[Ceiling]) -> String {
-    let mut table = "| ceiling | instance | unit | what |\n|---|---|---|---|\n".to_string();
+    let mut table = "| ceiling | unit | what |\n|---|---|---|\n".to_string();
     for ceiling in ceilings {
-        let cells = [ceiling.instance, ceiling.unit, ceiling.what].map(cell).join(" | ");
-        table.push_str(&format!("| `{}` | {cells} |\n", ceiling.name));
+        let cells = [ceiling.unit, ceiling.what].map(cell).join(" | ");
+        table.push_str(&format!("| `{}` | {cells} |\n", with_instance(ceiling.name, ceiling.instance)));
     }
     table
 }
@@ -287,6 +304,17 @@ fn the_table_of_metrics_is_that_of_the_code() {
 #[test]
 fn the_table_of_ceilings_is_that_of_the_code() {
     check("FORMAT.md", "ceilings", &ceilings_table(CEILINGS));
+}
+
+#[test]
+fn metrics_are_named_with_their_instances_and_units() {
+    let row = |name: &str| {
+        let metric = *METRICS.iter().find(|metric| metric.name == name).unwrap();
+        let table = metrics_table(&[metric]);
+        table.lines().nth(2).unwrap().split(" | ").take(2).collect::<Vec<_>>().join(" | ")
+    };
+    assert_eq!(row("host.cpu.user"), "| `host.cpu.user[cpu]` | counter (s)");
+    assert_eq!(row("host.runnable"), "| `host.runnable` | gauge");
 }
 
 #[test]
