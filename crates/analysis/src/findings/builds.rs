@@ -28,8 +28,8 @@ fn assertions_on(context: &RunContext) -> Option<Finding> {
 pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     id: "build-not-optimized",
     title: "The server was not compiled for speed",
-    severity: "Doubt when the compiler did not optimize (-O0); Note when it optimized for something else, or less than \
-               PostgreSQL's configure asks for (-Os, -Oz, -Og, -O1)",
+    severity: "Doubt when the compiler did not optimize (-O0); Note when it optimized less than PostgreSQL's configure asks for, or for \
+               something else (-Os, -Oz, -Og, -O1)",
     source: BUILDS_DIFFER.source,
     advice: "Compare such a build only with similar ones, or measure the binaries that you use (server.bin_dir), or a build by \
              pgdyno with -O2 (server.source).",

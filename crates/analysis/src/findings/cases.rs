@@ -112,8 +112,8 @@ pub(super) const SPREAD: Rule = Rule {
     title: "The runs do not agree",
     severity: "Note when the coefficient of variation of three or more runs exceeds 2 %, or two runs differ by more than \
                5.5 % of their mean",
-    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, by less than 2 % on a quiet one; ISO 5725-6:1994, \
-             critical range: at 2 %, two runs differ by more than 2.8 times that in 5 of 100 cases",
+    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, by less than 2 % on a quiet one; at 2 %, two runs differ \
+             by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994)",
     advice: "Measure longer or repeat more often, remove what the runs' findings name, and ignore differences smaller than the spread.",
     evidence: "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
     why: "Differences between cases that are smaller than the spread within one mean nothing.",
@@ -157,8 +157,8 @@ fn spread(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_ORIGIN: Rule = Rule {
     id: "spread-origin",
     title: "Where the spread comes from",
-    severity: "Note with the note about the spread of three or more runs, if each has 20 seconds or more and slow swings within them do \
-               not look like differences between runs",
+    severity: "Note next to the note `spread` of three or more runs, if each has 20 seconds or more and slow swings within them do not \
+               look like differences between runs",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
     evidence: "The variance of the runs' means against that of batch means within the runs.",
@@ -188,7 +188,7 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
     title: "A run lies far from the others",
     severity: "Note for a run further from the median of five or more than 14.8 median absolute deviations",
     source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard deviations)",
-    advice: "See its findings and marks; it is shown and counted, since it hardly affects the median.",
+    advice: "See its findings and marks; it counts, since it hardly affects the median.",
     evidence: "Each run's distance from the median in units of the median absolute deviation.",
     why: "A single disturbed run dominates a mean; silently leaving it out would bias it too.",
     tested: ON_RECORDS,

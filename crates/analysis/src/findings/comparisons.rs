@@ -14,13 +14,13 @@ use crate::summary::RunSummary;
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "The sides differ in more than was asked for",
-    severity: "Void when the load, the scale of the data, durability (also of a table), unique indexes, checksums on one server, \
-               assertions or the machine differ, or only one side is a standby; Doubt for checksums of different servers, lengths of a \
-               run, preparation, driver threads, polling, other settings, other definitions of tables, the size of the data on one \
-               server, builds, releases, kernels, devices and the way to the server; Note for data whose size differs between servers. \
-               Defaults of the servers that are compared are part of them",
+    severity: "Void when the load, the scale, durability (also of a table), unique indexes, checksums on one server, assertions or the \
+               machine differ, or only one side is a standby; Doubt for checksums of different servers, lengths of a run, preparation, \
+               driver threads, polling, other settings, other definitions of tables, the size of the data on one server, builds, releases, \
+               kernels, devices and the way to the server; Note for its size on different servers. Defaults of the compared servers are \
+               part of them",
     source: "Raasveldt et al. 2018; what voids is our convention",
-    advice: "Make both sides equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
+    advice: "Make both sides equal except for what you compare, or vary it as a factor (server.settings.NAME, server.data_checksums); \
              --force shows the comparison anyway.",
     evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of both sides, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
@@ -164,9 +164,9 @@ fn too_few_rounds(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a run that was started does not count, and with it its pair, or its round of a duet; Doubt when a run \
-               counts and has no throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when \
-               runs of a side were started and none of them counts",
+    severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt when a run counts and has no \
+               throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when no started run of a side \
+               counts",
     source: "design",
     advice: "See the findings of these runs.",
     evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \

@@ -39,8 +39,8 @@ const THREAD_BUSY_LAGGING: f64 = 0.80;
 pub(super) const FOREIGN_CPU: Rule = Rule {
     id: "foreign-cpu",
     title: "Something else used the processors",
-    severity: "Doubt when CPU time that belongs neither to the server nor to pgdyno exceeds 2 % of all processors (and \
-               a tenth of one processor) on average, or 10 % in any 5 s",
+    severity: "Doubt when processes of neither the server nor pgdyno use more than 2 % of all processors (and a tenth of one) on average, \
+               or 10 % in any 5 s",
     source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
     evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \
@@ -220,8 +220,8 @@ fn steal(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_SATURATED: Rule = Rule {
     id: "driver-saturated",
     title: "The driver was at its limit",
-    severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or for more than 80 % in an open \
-               loop whose 99th percentile of lag exceeds a tenth of that of latency",
+    severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or 80 % in an open loop whose 99th percentile of \
+               lag exceeds a tenth of that of latency",
     source: "wrk2; thresholds are our convention",
     advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
     evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
@@ -248,7 +248,7 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     title: "The driver had to wait for a processor",
     severity: "Note when its threads were runnable but not running for more than 10 % of their time",
     source: "Linux schedstat, run delay; 10 % is our convention",
-    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait for a processor.",
+    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait.",
     evidence: "The run delay of the driver's threads (schedstat).",
     why: "The time in which the driver was ready and did not run is part of each latency.",
     tested: "By hand: a compiler next to a run.",

@@ -22,7 +22,7 @@ pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     title: "Memory was short",
     severity: "Doubt when some task waited for memory in more than 5 % of the measurement (PSI)",
     source: "kernel documentation, PSI; 5 % is our convention",
-    advice: "Lower shared_buffers, work_mem or the number of clients, or stop what else uses memory, and repeat.",
+    advice: "Lower shared_buffers, work_mem or the number of clients, or stop other users of memory, and repeat.",
     evidence: "Pressure stall information of memory, mean over the measurement.",
     why: "Tasks that wait for pages to be freed or read back make latency depend on what else occupies memory.",
     tested: ON_RECORDS,
@@ -46,8 +46,7 @@ pub(super) const CPU_QUOTA: Rule = Rule {
     severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its periods, unless the case asks \
                for its quota; Note when one has a quota at all",
     source: "the kernel's sched-bwc documentation; at 1 % of the periods, pauses reach the 99th percentile",
-    advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number, which is that \
-             of the quota.",
+    advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number.",
     evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
                groups above them, each second; those above a container are invisible.",
     why: "The processors look idle while the server cannot use them: the number is that of the quota.",
@@ -112,12 +111,11 @@ fn cpu_quota(context: &RunContext) -> Option<Finding> {
 pub(super) const CLOCK_CHANGED: Rule = Rule {
     id: "clock-changed",
     title: "A clock was set or ran differently",
-    severity: "Doubt when the server's clock gained or lost more than 0.1 s plus 0.1 % of the load against the driver's \
-               monotonic clock, beyond the error of comparing them; Note when only the wall clock of the driver's machine \
-               was set by more than 0.1 s",
+    severity: "Doubt when the server's clock gained or lost more than 0.1 s plus 0.1 % of the load against the driver's monotonic clock, \
+               beyond the error of comparing them; Note when only the driver's wall clock was set, by more than 0.1 s",
     source: "adjtimex(2): a synchronized clock is corrected by at most 0.05 %; 0.1 s is our convention",
-    advice: "Synchronize the clocks before the run and let the daemon correct only their rate; if the rates differ, find \
-             out which clock is wrong: throughput is off by as much.",
+    advice: "Synchronize the clocks before the run and let the daemon correct only their rate; if the rates differ, throughput is off by \
+             as much: find out which clock is wrong.",
     evidence: "clock_timestamp() of the server against the driver's monotonic clock, and that against the wall clock, each \
                second.",
     why: "A step begins or delays what the server does by the wall clock, such as checkpoints and autovacuum; a wrong rate is a \

@@ -93,7 +93,7 @@ pub(super) const RECORDS_DAMAGED: Rule = Rule {
     id: "records-damaged",
     title: "Records could not be read",
     severity: "Doubt when a line or a histogram cannot be read (except the torn last line of a run that was cut off), a second of the \
-               window is missing, or the histograms of a completed run hold other numbers of times than its seconds say",
+               window is missing, or the histograms of a completed run hold other numbers of times than its seconds",
     source: "design: each time is counted in its second and in a histogram",
     advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
     evidence: "Lines and histograms that could not be read, seconds of the window without an interval, and the number of times in each histogram against its second.",

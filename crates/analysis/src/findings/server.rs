@@ -273,7 +273,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
                full_page_writes as off, workload.unlogged asks for UNLOGGED tables, or the workload does not write",
     source: "PostgreSQL documentation, runtime-config-wal and wal-reliability; mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless you want to \
-             measure this: such numbers cannot be compared with those of a server that keeps its data.",
+             measure this: such numbers cannot be compared with durable ones.",
     evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
                the file systems of data and WAL, and whether the catalog says that tables of the load are UNLOGGED.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
@@ -387,9 +387,9 @@ const OWN_TRANSACTIONS: f64 = 30.0;
 pub(super) const FOREIGN_SESSIONS: Rule = Rule {
     id: "foreign-sessions",
     title: "Other sessions worked on the server",
-    severity: "Doubt when client sessions that are not pgdyno's use more than 2 % of all processors on average, or \
-               more than 0.1 of them are at work on average (and in two ticks or more), or their transactions exceed \
-               2 % of the load's and 10/s (more where autovacuum_naptime is a few seconds)",
+    severity: "Doubt when client sessions that are not pgdyno's use more than 2 % of all processors on average, more than 0.1 of them are \
+               at work on average (and in two ticks or more), or their transactions exceed 2 % of the load's and 10/s (more where \
+               autovacuum_naptime is a few seconds)",
     source: "the threshold of foreign-cpu; the others are our convention",
     advice: "Stop other users of the server, or measure a copy of it that is only yours, and repeat.",
     evidence: "Process ids that the server gave to the load's connections against the client backends of pg_stat_activity, the processor \

@@ -122,8 +122,8 @@ fn layout_difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity,
 pub(super) const DATABASE_CHANGED: Rule = Rule {
     id: "database-changed",
     title: "Somebody else changed the database between runs",
-    severity: "Note when a database by URL contains changes that no load explains, so that its tables were loaded \
-               again instead of replacing the whole database by a copy",
+    severity: "Note when a database by URL has changes that no load explains, so that its tables were loaded again and the database was \
+               not replaced by a copy",
     source: "design: pgdyno drops only what it can prove that it made",
     advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
              it runs.",
@@ -173,8 +173,7 @@ pub(super) const WAL_POLICY: Rule = Rule {
                two whole ones; Note when WAL requested one in the measurement of another",
     source: "PostgreSQL's xlog.c: a checkpoint is requested when max_wal_size / (1 + checkpoint_completion_target) is \
              written",
-    advice: "Set max_wal_size, or the length of the measurement, as the evidence says, or let run.wal do it on a server that \
-             pgdyno runs.",
+    advice: "Set max_wal_size or the length of the measurement as the evidence says, or let run.wal do it on a server that pgdyno runs.",
     evidence: "The rate of WAL in the ramp-up and the checkpoints of the measurement, against what run.wal asks for.",
     why: "A run that should have had no checkpoint, or two complete ones, but had another number answers another question.",
     tested: ON_RECORDS,

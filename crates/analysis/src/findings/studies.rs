@@ -273,7 +273,7 @@ fn sequential(context: &StudyContext) -> Option<Finding> {
 pub(super) const SERVERS_IN_TURN: Rule = Rule {
     id: "servers-in-turn",
     title: "Servers were measured one after the other",
-    severity: "Doubt when `experiment.order` is `by-server`, or `run.servers_at_a_time` kept the runs of each server together",
+    severity: "Doubt when `experiment.order` is `by-server`, or `run.servers_at_a_time` kept each server's runs together",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009",
     advice: "Provide disk space for all servers at once (pgdyno plan says how much) and leave experiment.order at randomized, or \
              repeat the experiment and compare servers over the repetitions.",
@@ -312,7 +312,7 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     title: "Closed loop: latency excludes waiting",
     severity: "Note, once, when any case that is not analytical has the pace `closed`",
     source: "G. Tene, coordinated omission; wrk2",
-    advice: "For latency as users would see it, repeat with an open pace at 50 to 90 % of the measured throughput.",
+    advice: "For latency as users would see it, use an open pace at 50 to 90 % of the measured throughput.",
     evidence: "The pace of each case.",
     why: "A client that waits sends nothing, so waiting is under-counted: users would see worse.",
     tested: "A closed loop on a server that pgdyno runs.",

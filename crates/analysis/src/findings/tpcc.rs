@@ -9,8 +9,8 @@ pub(super) const TPCC_INPUTS: Rule = Rule {
     id: "tpcc-inputs",
     title: "The transactions are not those of TPC-C",
     severity: "Void when a share of inputs (rollbacks, remote lines and payments, customers by name) or the mean of lines per order is \
-               further than four standard deviations from the specification's, when a share of the mix is that far below its minimum, \
-               or when more than 1 % of deliveries were skipped",
+               more than four standard deviations from the specification's, a share of the mix is that far below its minimum, or more than \
+               1 % of deliveries were skipped",
     source: "TPC-C 2.4.1, 2.5.1, 2.6.1, 2.7.4.2, 5.2.3, counted by the driver",
     advice: "If deliveries were skipped, load the data again; otherwise this is a bug in pgdyno: please report it.",
     evidence: "Shares of inputs as the driver counted them, against the specification's within four standard deviations; of skipped \
@@ -64,7 +64,7 @@ fn tpcc_response(context: &RunContext) -> Option<Finding> {
 pub(super) const TPCC_LIKE: Rule = Rule {
     id: "tpcc-like",
     title: "TPC-C-like: not a TPC-C result, and no tpmC",
-    severity: "Note for each TPC-C and TPROC-C case, with the conditions of the specification that are not met",
+    severity: "Note for each TPC-C and TPROC-C case, with the unmet conditions of the specification",
     source: "TPC-C 5.11 and the TPC's fair use policy",
     advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
     evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",

@@ -16,10 +16,10 @@ const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     id: "one-sided",
     title: "Only one side's runs have a finding",
-    severity: "When the share of runs with a finding differs by more than one half between the sides: Void when only one side is not \
-               durable; otherwise the finding's severity in the runs, and so Note where the budget of the uncertainty bounds it: the \
-               interval of the ratio then contains it; Note when the comparison varies the settings that cause it (durability, logging), \
-               or its sides ask for different tables and those of one are UNLOGGED",
+    severity: "When the shares of runs with a finding differ by more than one half between the sides: Void when only one side is not \
+               durable; otherwise the finding's severity in the runs (Note where the uncertainty's budget bounds it: the ratio's interval \
+               then contains it); Note when the comparison varies the settings that cause it (durability, logging), or its sides ask for \
+               different tables and those of one are UNLOGGED",
     source: "Raasveldt et al. 2018; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
     evidence: "The findings of the runs that count: in how many of each side.",

@@ -20,8 +20,8 @@ const SKEWED: [&str; 3] = ["random_zipfian", "random_exponential", "random_gauss
 pub(in crate::findings) const FEW_PAGES: Rule = Rule {
     id: "few-pages",
     title: "Scripts change a corner of the data",
-    severity: "Doubt when scripts that draw evenly (random()) update and delete rows on fewer than a quarter of the pages that as many \
-               evenly spread rows would lie on, if these are 1000 or more; Note when they draw with a preference, or not at all",
+    severity: "Doubt when scripts that draw evenly (random()) update and delete rows on fewer than a quarter of the pages on which evenly \
+               spread rows would lie, if these are 1000 or more; Note when they draw with a preference, or not at all",
     source: "PostgreSQL documentation, full_page_writes and pg_stat_wal; occupancy of n balls in P bins, P(1 - exp(-n/P)); a quarter is \
              our convention",
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale); if the preference is meant, state it with the number.",

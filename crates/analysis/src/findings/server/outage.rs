@@ -182,7 +182,7 @@ fn loss_unknown(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
     id: "two-primaries",
     title: "Two servers took commits at a time",
-    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that is there alone; Note if the former \
+    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that it alone has; Note if the former \
                primary could not be read, or if a command of yours may have led to another one",
     source: "PostgreSQL documentation, failover (STONITH)",
     advice: "Fence the old primary before another is promoted: what it acknowledged since is lost with it.",

@@ -12,8 +12,8 @@ use crate::findings::{ComparisonContext, Rule, RuleCheck, RunContext};
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     id: "in-between",
     title: "A pooler or a proxy answers before the server",
-    severity: "Note when the process that serves a session is not the one that opened it (a pooler), or the server accepted the \
-               connection at another address than the one that was connected to (a proxy, or translated addresses)",
+    severity: "Note when another process serves a session than the one that opened it (a pooler), or the server accepted the connection at \
+               another address than the one connected to (a proxy, or translated addresses)",
     source: "PostgreSQL's protocol, BackendKeyData; pg_backend_pid(), inet_server_addr(), inet_server_port()",
     advice: "Connect to the server directly, or report the pooler or proxy with the number if it is part of what you measure.",
     evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \

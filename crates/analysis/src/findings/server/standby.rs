@@ -45,8 +45,8 @@ fn waits_for_standby(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     id: "standby-falls-behind",
     title: "A standby fell behind",
-    severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or needed more than 1 s and more than 2 % of the load's time to \
-               replay what had been written by then; never after an outage",
+    severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or then needed more than 1 s and more than 2 % \
+               of the load's time to replay the rest; never after an outage",
     source: "design; 1 s and 2 % are our convention",
     advice: "Offer no more than the sustainable rate, or give the standby more: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
@@ -89,8 +89,8 @@ fn behind(context: &RunContext, node: &NodeRecord) -> Option<String> {
 pub(in crate::findings) const STALE_READS: Rule = Rule {
     id: "stale-reads",
     title: "Reads on standbys were stale",
-    severity: "Note when a standby that the load reads from lacked a transaction of the primary for 0.1 s or more, in at least half of the seconds of the \
-               measurement",
+    severity: "Note when a standby that the load reads from lacked a transaction of the primary for 0.1 s or more in at least half of the \
+               measured seconds",
     source: "PostgreSQL documentation, hot standby; 0.1 s, the time between two looks, is our convention",
     advice: "State it with the number; to read what was just committed, ask the primary, or commit with synchronous_commit = remote_apply.",
     evidence: "Numbers of the highest transaction that had ended, on the primary and as the standby shows it, looked at ten times a second (reads.stale, reads.stale_commits).",
@@ -190,7 +190,7 @@ const DELAY: &str = "recovery_min_apply_delay";
 pub(in crate::findings) const REPLAY_STALLED: Rule = Rule {
     id: "replay-stalled",
     title: "A standby stopped replaying",
-    severity: "Doubt when a standby replayed nothing for 1 s or longer while WAL that it had received waited, unless it delays replay on purpose",
+    severity: "Doubt when a standby replayed nothing for 1 s or longer while received WAL waited, unless it delays replay on purpose",
     source: "PostgreSQL documentation, hot standby, handling query conflicts; 1 s is our convention",
     advice: "Look for a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused replay, or a disk or processor \
              that the standby did not get.",

@@ -14,9 +14,9 @@ use crate::findings::{Rule, RuleCheck, RunContext};
 pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     id: "tables-altered",
     title: "Tables are not those that pgdyno init makes",
-    severity: "Doubt when a table of a dataset is UNLOGGED (or is not, where workload.unlogged asks for it) or lacks its primary key, or has further indexes, foreign keys, checks, \
-               triggers, rules, policies or publications; Void when a primary key is missing and the workload is built in; \
-               Note for a fill factor and other storage parameters",
+    severity: "Doubt when a table of a dataset is UNLOGGED (or is not, where workload.unlogged asks for it), lacks its primary key (Void \
+               in a built-in workload), or has further indexes, foreign keys, checks, triggers, rules, policies or publications; Note for \
+               a fill factor and other storage parameters",
     source: "pgbench documentation, initialization; TPC-C 1.3 and 1.4",
     advice: "Load the tables again (pgdyno init --replace), or report with the number how they differ.",
     evidence: "The catalog before the load: definitions of tables, columns, constraints, indexes, triggers, rules, policies and \
