@@ -34,8 +34,7 @@ pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     advice: "Compare such a build only with similar ones, or measure the binaries that you use (server.bin_dir), or a build by \
              pgdyno with -O2 (server.source).",
     evidence: "The optimization level in the server's CFLAGS, from the view pg_config.",
-    why: "Code optimized for size or debugging differs in speed from the packages that servers run from, in each code path by \
-         a different amount.",
+    why: "Code optimized for size or debugging differs in speed from the usual packages, by another amount in each code path.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(build_not_optimized),
 };

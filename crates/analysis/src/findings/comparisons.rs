@@ -52,7 +52,8 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
     severity: "Doubt when the sides are of two experiments, or one was measured after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
-    evidence: "Whether the runs of both sides are of one experiment, and whether all runs of one come before those of the other; the time between their first runs.",
+    evidence: "Whether the runs of both sides are of one experiment, whether all runs of one come before those of the other, and the time \
+               between their first runs.",
     why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
     tested: "A result and its copy, by URL.",
     check: RuleCheck::Comparison(not_interleaved),
@@ -143,7 +144,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     source: "duets of a server with itself; Kalibera and Jones 2013, 6: the interval comes from the highest level that varies",
     advice: "Measure six or more rounds (--rounds), which may be shorter.",
     evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
-    why: "How processes and memory are placed is decided at the start and favours one side until the next start: slices do not show it.",
+    why: "How processes and memory are placed is decided at the start and favours one side until the next start.",
     tested: "A duet of two rounds on servers that pgdyno runs.",
     check: RuleCheck::Comparison(too_few_rounds),
 };
@@ -169,8 +170,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
                counts",
     source: "design",
     advice: "See the findings of these runs.",
-    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \
-               a duet.",
+    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their pairs or rounds of a duet.",
     why: "If one side fails more often than the other, that is a result too.",
     tested: "A script without statements on one side of a comparison by URL.",
     check: RuleCheck::Comparison(pairs_excluded),

@@ -44,7 +44,7 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
     evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \
-               processes that used most of it, as far as /proc shows them.",
+               processes that used most of it.",
     why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
     tested: "By hand: a compiler next to a run.",
     check: RuleCheck::Run(foreign_cpu),
@@ -318,8 +318,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",
-    tested: "pgdyno standing still for a while next to a server that it runs, and eyes on a server's host that are \
-             killed.",
+    tested: "pgdyno stopped for a while next to a server that it runs, and eyes on a server's host that are killed.",
     check: RuleCheck::Run(telemetry_missing),
 };
 

@@ -58,7 +58,8 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     source: "fault study; 1 % and 10 % are our convention",
     advice: "See the errors by SQLSTATE in report.html: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
-    why: "A failing transaction often costs less than one that commits, so the measured load is not the requested one; without one of its scripts it is a different load.",
+    why: "A failing transaction often costs less than one that commits, so the load is not the requested one; without one of its scripts \
+          it is a different load.",
     tested: "SELECT 1/0 by URL; a function that fails in one of 40 calls, on one side of a comparison.",
     check: RuleCheck::Run(transactions_failed),
 };

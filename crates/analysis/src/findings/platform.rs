@@ -118,8 +118,8 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
              as much: find out which clock is wrong.",
     evidence: "clock_timestamp() of the server against the driver's monotonic clock, and that against the wall clock, each \
                second.",
-    why: "A step begins or delays what the server does by the wall clock, such as checkpoints and autovacuum; a wrong rate is a \
-          wrong second, and so a wrong number.",
+    why: "A step begins or delays what follows the wall clock, such as checkpoints and autovacuum; a wrong rate is a wrong second, and so \
+          a wrong number.",
     tested: "The wall clock of pgdyno, set back by an hour, next to a server that it runs. By hand: the server's, by URL.",
     check: RuleCheck::Run(clock_changed),
 };

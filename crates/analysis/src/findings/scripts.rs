@@ -111,8 +111,8 @@ pub(super) const COLUMNS_UNKNOWN: Rule = Rule {
     advice: "If clients were aborted, look for a name that the statement does not return; give \\gset a prefix, so that the check covers \
              all other names.",
     evidence: "The server's answer to Parse and Describe of each such statement, in a transaction that was rolled back.",
-    why: "Which variables such a statement sets shows only when it runs: a mistyped name with its prefix ends clients during the load, and \
-          not the experiment before it.",
+    why: "Such a statement sets its variables only when it runs: a mistyped name ends clients during the load, not the experiment before \
+          it.",
     tested: "A script that fetches from a table of its own, by URL.",
     check: RuleCheck::Run(columns_unknown),
 };

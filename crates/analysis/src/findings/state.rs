@@ -127,10 +127,8 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
     source: "design: pgdyno drops only what it can prove that it made",
     advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
              it runs.",
-    evidence: "The contents of the catalogs of a database by URL, and properties of the database itself, against those when the \
-         data was loaded.",
-    why: "Replacing the database by a copy would have dropped what somebody else created there; tables that are loaded again have \
-         a different layout on disk from a copy.",
+    evidence: "The catalogs of a database by URL, and properties of the database itself, against those when the data was loaded.",
+    why: "A copy would have dropped what somebody else created there; tables that are loaded again have another layout on disk.",
     tested: "Tables, views and functions that another session creates in a database by URL between two runs.",
     check: RuleCheck::Run(database_changed),
 };

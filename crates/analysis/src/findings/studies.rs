@@ -108,7 +108,8 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
     source: "design: what is not a factor must not vary",
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, not a branch or a directory \
              that changes.",
-    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the server's machine, if it is another one and observed, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
+    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first; the server's machine, if \
+               it is another one and observed, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
     why: "A difference between machines would look like a difference between cases.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(machine_changed),

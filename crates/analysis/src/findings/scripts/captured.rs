@@ -21,7 +21,7 @@ pub(in crate::findings) const DRAWS_REUSED: Rule = Rule {
     source: "design",
     advice: "Make the run shorter or slower, or capture for longer.",
     evidence: "The fact `reused_draws` of each script.",
-    why: "A row that was deleted or changed once is not there, or is as it will be: the statement finds nothing, and costs less.",
+    why: "A row that was deleted or changed once is gone or changed already: the statement finds nothing, and costs less.",
     tested: "A captured workload with six rows that are dealt once, by URL.",
     check: RuleCheck::Run(draws_reused),
 };

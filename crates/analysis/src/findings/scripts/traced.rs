@@ -17,7 +17,8 @@ pub(in crate::findings) const TRACE_DIVERGED: Rule = Rule {
     severity: "Doubt when more than 1 % of the statements ended in another way than at the source, or were not sent, Note for any",
     source: "design; the bound is that of the grade approximate",
     advice: "Restore the data as it was when the log began; sequences may give other numbers, which only `modelled` replaces.",
-    evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those that were not sent: after one that failed, of a client that was lost, or when the load was over.",
+    evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those not sent: after a failed one, of \
+               a lost client, or when the load was over.",
     why: "What follows in the trace expects what the source had.",
     tested: "A trace of pgbench on a table that takes no rows, by URL.",
     check: RuleCheck::Run(diverged),

@@ -103,7 +103,7 @@ pub(in crate::findings) const LOST_IN_SPITE_OF_SYNC: Rule = Rule {
     advice: "Keep the run directory, and trust neither the server nor its settings before the cause is known: a standby that was not yet \
              synchronous, a session with another synchronous_commit, storage that lies, or a defect.",
     evidence: "Lost tokens as of commits-lost; synchronous_commit as the sessions had it, synchronous_standby_names, and which standbys were waited for before the load.",
-    why: "This is what synchronous replication and the write-ahead log are for: a server that does it is broken, or is not set as everybody believes.",
+    why: "Synchronous replication and the write-ahead log exist to prevent this: the server is broken, or not set as everybody believes.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(lost_in_spite_of_sync),
 };

@@ -16,8 +16,8 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
                another address than the one connected to (a proxy, or translated addresses)",
     source: "PostgreSQL's protocol, BackendKeyData; pg_backend_pid(), inet_server_addr(), inet_server_port()",
     advice: "Connect to the server directly, or report the pooler or proxy with the number if it is part of what you measure.",
-    evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \
-               ids of both; the processor time of the process that listens at that address, if it is on the observed machine.",
+    evidence: "The address connected to, the address at which the server says it accepted the connection, and the process ids of both; the \
+               processor time of the process that listens there, if it is on the observed machine.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, by URL and on one side of a comparison.",
     check: RuleCheck::Run(in_between),
@@ -55,8 +55,8 @@ pub(in crate::findings) const BEHIND_POOLER: Rule = Rule {
     severity: "Note in each run of a case that has `pooler.kind`",
     source: "PgBouncer's console (SHOW STATS): total_wait_time, total_xact_count; /proc of its processes",
     advice: "Compare poolers by transactions per second and processor, too: one process cannot use more than one.",
-    evidence: "The pooler, the processors that its processes used, transactions per second for each processor, and for how long a \
-               transaction waited for a connection, on average.",
+    evidence: "The pooler, the processors that its processes used, transactions per second for each, and a transaction's mean wait for a \
+               connection.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "PgBouncer with 5 connections and 50 clients whose transactions take 10 ms.",
     check: RuleCheck::Run(behind_pooler),
@@ -111,8 +111,8 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
     advice: "Read throughput and latency as those of all hosts, and what is said about the server as that of the one named; to compare \
              hosts, measure one at a time.",
-    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Prewarmed, checkpointed \
-               and checked for free connections was each host (the facts of these phases name it).",
+    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host was prewarmed, \
+               checkpointed and checked for free connections.",
     why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",
     check: RuleCheck::Run(spread_load),
@@ -140,8 +140,7 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
     evidence: "System identifier, start of the postmaster and name of the database on both sides.",
     why: "A difference between a server and itself is chance.",
-    tested: "Two databases of one server by unix socket and by TCP, and two results of one database under two names. Within one \
-             experiment, that is refused before it is measured.",
+    tested: "Two databases of one server by unix socket and by TCP, and two results of one database under two names.",
     check: RuleCheck::Comparison(same_server),
 };
 

@@ -93,7 +93,8 @@ pub(in crate::findings) const STALE_READS: Rule = Rule {
                measured seconds",
     source: "PostgreSQL documentation, hot standby; 0.1 s, the time between two looks, is our convention",
     advice: "State it with the number; to read what was just committed, ask the primary, or commit with synchronous_commit = remote_apply.",
-    evidence: "Numbers of the highest transaction that had ended, on the primary and as the standby shows it, looked at ten times a second (reads.stale, reads.stale_commits).",
+    evidence: "Numbers of the highest ended transaction, on the primary and as the standby shows it, ten times a second (reads.stale, \
+               reads.stale_commits).",
     why: "These reads show an older state than the primary has, which is another service than reads of the primary.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(stale_reads),
@@ -167,7 +168,8 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     source: "design",
     advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
     evidence: "The standbys in run.json.",
-    why: "Throughput is lower than with a standby elsewhere, because the standby takes processors and writes to the primary's device, and a commit waits for less, because no network is between.",
+    why: "The standby takes processors and a device from the primary, which lowers throughput, and a commit crosses no network, which \
+          raises it.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(same_machine),
 };
