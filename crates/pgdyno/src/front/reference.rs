@@ -73,7 +73,7 @@ fn options<'a>(
         if let Some(earlier) = described.get(&line)
             && line.len() > FEW_WORDS_BYTES
         {
-            named.entry(earlier.clone()).or_default().push(format!("`{}`", spelling(arg)));
+            named.entry(earlier.clone()).or_default().push(format!("`{}`", name(arg)));
         } else {
             lines.push_str(&line);
             described.entry(line).or_insert_with(|| path.to_string());
@@ -104,7 +104,8 @@ fn option(arg: &Arg) -> String {
         .filter(|value| !value.is_hide_set())
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
-    if !words.is_empty() && arg.get_action().takes_values() && !arg.is_hide_possible_values_set() {
+    let is_said = words.iter().all(|word| help.contains(word.trim_matches('`')));
+    if !is_said && arg.get_action().takes_values() && !arg.is_hide_possible_values_set() {
         more.push(format!("One of {}.", words.join(", ")));
     }
     let defaults: Vec<String> =
@@ -123,6 +124,11 @@ fn option(arg: &Arg) -> String {
         if more.is_empty() { "" } else { " " },
         more.join(" ")
     )
+}
+
+/// What an option or argument is called where another command describes it.
+fn name(arg: &Arg) -> String {
+    arg.get_long().map_or_else(|| spelling(arg), |long| format!("--{long}"))
 }
 
 /// An option as it is typed.
@@ -209,6 +215,8 @@ fn options_are_written_as_they_are_typed() {
     assert_eq!(spelled("fit"), "--fit[=TIME]");
     assert_eq!(spelled("strict"), "--strict");
     assert_eq!(spelled("experiment"), "EXPERIMENT");
+    let named = |id: &str| name(run.get_arguments().find(|arg| arg.get_id() == id).unwrap());
+    assert_eq!([named("scripts"), named("experiment")], ["--script", "EXPERIMENT"]);
     let mut described = BTreeMap::new();
     let own = |name: &str| {
         let command = cli.find_subcommand(name).unwrap();
