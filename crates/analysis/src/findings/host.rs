@@ -39,8 +39,8 @@ const THREAD_BUSY_LAGGING: f64 = 0.80;
 pub(super) const FOREIGN_CPU: Rule = Rule {
     id: "foreign-cpu",
     title: "Something else used the processors",
-    severity: "Doubt when processes of neither the server nor pgdyno use more than 2 % of all processors (and a tenth of one) on average, \
-               or 10 % in any 5 s",
+    severity: "Doubt when processes other than the server's and pgdyno's use more than 2 % of all processors (and a tenth of one) on \
+               average, or 10 % in any 5 s",
     source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
     evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \

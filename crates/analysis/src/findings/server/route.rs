@@ -109,8 +109,8 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     title: "The load went to several servers",
     severity: "Note when the load's connections went to the hosts of the URL in random order (load_balance_hosts=random)",
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
-    advice: "Read throughput and latency as those of all hosts, and what is said about the server as that of the one named; to compare \
-             hosts, measure one at a time.",
+    advice: "Throughput and latency are those of all hosts, everything about the server is that of the one named; to compare hosts, \
+             measure one at a time.",
     evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host was prewarmed, \
                checkpointed and checked for free connections.",
     why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",

@@ -48,7 +48,7 @@ pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or then needed more than 1 s and more than 2 % \
                of the load's time to replay the rest; never after an outage",
     source: "design; 1 s and 2 % are our convention",
-    advice: "Offer no more than the sustainable rate, or give the standby more: one process replays.",
+    advice: "Offer no more than the sustainable rate, or give the standby a faster processor or disk: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
     why: "In a longer load the standby would fall behind further, so that a failover takes longer and reads on it grow stale.",
     tested: ON_RECORDS,
