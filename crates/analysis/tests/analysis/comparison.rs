@@ -417,6 +417,13 @@ fn defaults_that_a_version_brings_are_part_of_it() {
     assert_eq!(by_url, (concurrency, checksums, Grade::Doubtful), "who ran initdb there is not known");
     let (_, undeclared, grade) = brought(|data| each_b(data, |run| setting(run, "fsync", "off")));
     assert_eq!((undeclared.as_str(), grade), ("setting fsync", Grade::Void), "what a commit promises");
+    let (_, undeclared, _) = brought(|data| {
+        each_b(data, |run| {
+            let server = run.record.server.as_mut().unwrap();
+            server.database_bytes += server.database_bytes / 10;
+        });
+    });
+    assert_eq!(undeclared, "", "releases store the same rows in other sizes");
 }
 
 #[test]
