@@ -18,7 +18,7 @@ pub struct Residency {
 pub struct InMemory {
     /// Size of all of them.
     pub total_bytes: u64,
-    /// In the server's shared buffers, if `pg_buffercache` can be asked.
+    /// In the server's shared buffers, if `pg_buffercache` can be asked and not all is in the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers_bytes: Option<u64>,
     /// In the kernel's page cache, if the server's files are on this machine.
@@ -34,6 +34,11 @@ impl Residency {
 }
 
 impl InMemory {
+    /// Whether the page cache has all of them.
+    pub fn is_in_page_cache(&self) -> bool {
+        self.page_cache_bytes.is_some_and(|bytes| bytes >= self.total_bytes)
+    }
+
     /// The least that is in memory, as far as was seen: the larger place, since both may have the same pages.
     pub fn least_bytes(&self) -> Option<u64> {
         self.buffers_bytes.max(self.page_cache_bytes).map(|bytes| bytes.min(self.total_bytes))
@@ -52,5 +57,7 @@ mod tests {
         assert_eq!(of(Some(60), None).least_bytes(), Some(60));
         assert_eq!(of(None, Some(120)).least_bytes(), Some(100), "a file may have grown");
         assert_eq!(of(None, None).least_bytes(), None);
+        assert!(of(None, Some(100)).is_in_page_cache());
+        assert!(!of(Some(100), Some(99)).is_in_page_cache() && !of(Some(100), None).is_in_page_cache());
     }
 }

@@ -235,8 +235,11 @@ fn in_memory(found: InMemory) -> String {
         Some(found) => format!("{name} {}", bytes(found)),
         None => format!("{name} not visible"),
     };
-    let places = [place("shared buffers", found.buffers_bytes), place("page cache", found.page_cache_bytes)]
-        .join(", ");
+    let buffers = match found.buffers_bytes {
+        None if found.is_in_page_cache() => String::new(),
+        buffers => format!("{}, ", place("shared buffers", buffers)),
+    };
+    let places = format!("{buffers}{}", place("page cache", found.page_cache_bytes));
     match found.least_bytes() {
         Some(least) => format!("{} of {} ({places})", bytes(least), bytes(found.total_bytes)),
         None => format!("of {} ({places})", bytes(found.total_bytes)),

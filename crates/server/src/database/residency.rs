@@ -1,5 +1,8 @@
-//! Looks how much of tables and indexes is in memory: in shared buffers by the extension `pg_buffercache`, in the kernel's page cache
-//! by asking the kernel about the files.
+//! Looks how much of tables and indexes is in memory: in the kernel's page cache by asking the kernel about the files, and if that does
+//! not have all of them, in shared buffers by the extension `pg_buffercache`.
+//!
+//! The extension visits each of the server's buffers and spills what it finds to a file: 0.4 s for 6 GiB of shared buffers on PostgreSQL
+//! 15, and 80 bytes for each buffer. Where all is in the page cache, the answer would change nothing.
 
 mod page_cache;
 
@@ -28,10 +31,15 @@ pub fn residency(
 ) -> Result<InMemory> {
     let relations = relations(session, tables)?;
     let total_bytes = relations.iter().map(|relation| relation.bytes).sum();
-    let buffers_bytes = in_buffers(session, &relations, may_create)?;
     let files = relations.iter().map(|relation| relation.path.as_str());
     let page_cache_bytes = data_dir.and_then(|dir| page_cache::cached_bytes(dir, files));
-    Ok(InMemory { total_bytes, buffers_bytes, page_cache_bytes })
+
+    let of_page_cache = InMemory { total_bytes, buffers_bytes: None, page_cache_bytes };
+    if of_page_cache.is_in_page_cache() {
+        return Ok(of_page_cache);
+    }
+    let buffers_bytes = in_buffers(session, &relations, may_create)?;
+    Ok(InMemory { buffers_bytes, ..of_page_cache })
 }
 
 struct Relation {

@@ -116,6 +116,10 @@ fn toast_is_read_and_counted(admin: &mut Session, method: &str) {
         "{warmed:?}, {expected}"
     );
     assert_eq!(residency(admin, &["wide"], None, false).unwrap().total_bytes.to_string(), expected);
+    let has_extension = "select count(*) from pg_available_extensions where name = 'pg_buffercache'";
+    let has_extension = ask(admin, has_extension) == "1";
+    let in_buffers = residency(admin, &["wide"], None, true).unwrap().buffers_bytes;
+    assert_eq!(in_buffers.is_some_and(|bytes| bytes > 0), has_extension, "{in_buffers:?}");
 }
 
 fn works_on(binaries: &Binaries) {
