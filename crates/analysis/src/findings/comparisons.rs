@@ -168,7 +168,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt when a run counts and has no \
                throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when no started run of a side \
                counts",
-    source: "design",
+    source: "our own rule",
     advice: "See the findings of these runs.",
     evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their pairs or rounds of a duet.",
     why: "If one side fails more often than the other, that is a result too.",

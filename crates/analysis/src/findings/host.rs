@@ -314,7 +314,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
     title: "Some telemetry is missing",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
-    source: "design",
+    source: "our own rule",
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",

@@ -17,7 +17,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
     title: "The run did not reach its planned end",
     severity: "Void for any run that is not completed",
-    source: "design",
+    source: "our own rule",
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
     why: "A run that ended early measured a different period; its mean is not comparable with the others.",

@@ -144,7 +144,7 @@ pub(super) const PAGE_CACHE_LOST: Rule = Rule {
     title: "The page cache shrank before the run",
     severity: "Doubt when the page cache lost 1 MiB or more while huge pages were reserved, and neither a second restore nor prewarming \
                read the data again",
-    source: "design",
+    source: "our own rule",
     advice: "Turn on prepare.prewarm, or prepare.restore with prepare.snapshot, or reserve huge pages at boot, while memory is whole.",
     evidence: "The size of the page cache before and after huge pages were reserved, and what read the data after that.",
     why: "The run reads from disk what other runs of its case find in memory.",

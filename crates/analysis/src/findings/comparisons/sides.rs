@@ -50,7 +50,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     id: "doubtful-runs",
     title: "The compared runs are doubtful themselves",
     severity: "Doubt when at least half of the runs of a side have the same doubt; Note when fewer have it",
-    source: "design; one half is our convention",
+    source: "our own rule; one half is our convention",
     advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
     evidence: "The doubts about the runs that count: in how many of each side.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",

@@ -19,7 +19,7 @@ pub(in super::super) const SIDE_BY_SIDE: Rule = Rule {
     severity: "Note when targets on other hosts were measured while the load ran (`run.parallel_targets`); Doubt when its server or a \
                driver was on the machine of pgdyno, which spent more than 2 % of all processors (and a tenth of one) on average on \
                conducting",
-    source: "design; the threshold is that of foreign-cpu",
+    source: "our own rule; the threshold is that of foreign-cpu",
     advice: "Give each target a driver near its server and pgdyno a machine of its own; leave run.parallel_targets out if targets share a \
              network link, a storage system or a provider's quota.",
     evidence: "`concurrent` in run.json, and the CPU time of pgdyno's own process, without its driver.",

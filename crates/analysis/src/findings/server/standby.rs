@@ -47,7 +47,7 @@ pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     title: "A standby fell behind",
     severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or then needed more than 1 s and more than 2 % \
                of the load's time to replay the rest; never after an outage",
-    source: "design; 1 s and 2 % are our convention",
+    source: "our own rule; 1 s and 2 % are our convention",
     advice: "Offer no more than the sustainable rate, or give the standby a faster processor or disk: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
     why: "In a longer load the standby would fall behind further, so that a failover takes longer and reads on it grow stale.",
@@ -165,7 +165,7 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     id: "same-machine",
     title: "Standbys share the machine of their primary",
     severity: "Doubt for any standby that pgdyno runs next to its primary",
-    source: "design",
+    source: "our own rule",
     advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
     evidence: "The standbys in run.json.",
     why: "The standby takes processors and a device from the primary, which lowers throughput, and a commit crosses no network, which \
