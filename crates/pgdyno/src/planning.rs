@@ -96,6 +96,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
         versions: origin::versions(&experiment).with_context(|| name.to_string())?,
+        is_side: !args.side.option.is_empty(),
         ..place(&experiment, None, conninfo.as_ref())?
     };
     let mut all_here = site.memory_bytes.is_some();

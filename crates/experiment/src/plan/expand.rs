@@ -69,6 +69,8 @@ pub struct PlanResources {
     pub now_unix_ns: u64,
     /// Seed for an experiment that gives none.
     pub fresh_seed: u64,
+    /// The plan is of one side of a comparison: what has no effect there may have one on the other side.
+    pub is_side: bool,
 }
 
 /// What versions mean on a machine; by default, which reads no machine, all are fetched.
@@ -118,10 +120,10 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
-    creation::check(&cases, problems);
-    setting::check(&cases, problems);
     topology::give_relays(&mut cases);
-    topology::check_use(&cases, problems);
+    if !site.is_side {
+        check_effects(&cases, problems);
+    }
     for case in &cases {
         topology::check(case, problems);
         archive::check(case, problems);
@@ -163,6 +165,23 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
         baseline_factors: labels.baseline_factors(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
+}
+
+/// Says what has no effect in any of the cases that are measured together.
+fn check_effects(cases: &[Case], problems: &mut Problems) {
+    creation::check(cases, problems);
+    setting::check(cases, problems);
+    topology::check_use(cases, problems);
+}
+
+/// The same for both sides of a comparison.
+///
+/// # Errors
+/// In words, one problem a line.
+pub(super) fn expect_effects(sides: &[Case]) -> Result<(), String> {
+    let mut problems = Problems::default();
+    check_effects(sides, &mut problems);
+    problems.end(Some(()))
 }
 
 /// The combinations of levels that become cases; after a problem, as many as check every level.

@@ -7,7 +7,7 @@ use model::experiment::keys;
 use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use workload::Prng;
 
-use crate::plan::expand::topology;
+use crate::plan::expand::{self, topology};
 use crate::plan::question;
 
 /// Number of pairs.
@@ -57,6 +57,7 @@ pub fn plan(a: (Plan, SideValues), b: (Plan, SideValues), pairs: Pairs) -> Resul
     }
     let mut cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
     topology::give_relays(&mut cases);
+    expand::expect_effects(&cases)?;
     expect_effect(&cases, [&a.1, &b.1])?;
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     fn side(text: &str, changes: &[(&str, &str)]) -> (Plan, SideValues) {
-        let plan = crate::plan::sample::plan(text);
+        let plan = crate::plan::sample::side(text);
         (plan, changes.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect())
     }
 
@@ -188,6 +189,20 @@ mod tests {
         );
         assert!(plan(with("18"), with("18"), pairs).is_err());
         plan(with("17"), with("18"), pairs).unwrap();
+    }
+
+    #[test]
+    fn what_has_an_effect_on_one_side_may_be_said_of_both() {
+        let pairs = Pairs { n_max: 6, precision: None };
+        let with = |standbys: &str| {
+            let text = format!(
+                "[topology]\nstandbys = {standbys}\nsynchronous = \"all\"\n[workload]\nclients = 1\n"
+            );
+            side(&text, &[("topology.standbys", standbys)])
+        };
+        plan(with("0"), with("1"), pairs).unwrap();
+        let error = plan(with("0"), with("0"), pairs).unwrap_err();
+        assert!(error.contains("topology.synchronous: no case has a standby"), "{error}");
     }
 
     #[test]

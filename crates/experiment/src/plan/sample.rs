@@ -7,8 +7,17 @@ use crate::plan::expand::{self, PlanResources};
 
 /// The plan of an experiment file without its `[experiment]`, on a machine with two processors and 24 GB of memory.
 pub(crate) fn plan(text: &str) -> Plan {
+    plan_at(text, PlanResources::default())
+}
+
+/// The same of one side of a comparison.
+pub(crate) fn side(text: &str) -> Plan {
+    plan_at(text, PlanResources { is_side: true, ..PlanResources::default() })
+}
+
+fn plan_at(text: &str, site: PlanResources) -> Plan {
     let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
-    let site = PlanResources { memory_bytes: Some(24 << 30), n_cpus: 2, ..PlanResources::default() };
+    let site = PlanResources { memory_bytes: Some(24 << 30), n_cpus: 2, ..site };
     expand::plan(&crate::plan::file::parse("x.toml", &text, &[]).unwrap(), &site).unwrap()
 }
 

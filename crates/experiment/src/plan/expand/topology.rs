@@ -7,7 +7,7 @@ use model::experiment::keys;
 use model::experiment::topology::outage::PRIMARY;
 use model::experiment::topology::pooler::PoolerSpec;
 use model::experiment::topology::{REPLAYED_S_MAX, Reads};
-use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, direct_standbys, has_relay};
+use model::experiment::topology::{RoundTrip, SYNCHRONOUS_NAMES, Synchronous, direct_standbys, has_relay};
 use model::experiment::topology::{n_standbys, standby_name, synchronous};
 use model::text::prose::plural;
 use model::text::units::Span;
@@ -38,7 +38,11 @@ pub(super) fn check_use(cases: &[Case], problems: &mut Problems) {
     let is_given = |case: &Case| {
         let (delay, rate) = (keys::topology::DELAY, keys::topology::RATE);
         let (from, settings) = (keys::topology::FROM, keys::topology::STANDBY_SETTINGS);
+        let (synchronous, slots) = (keys::topology::SYNCHRONOUS, keys::topology::SLOTS);
+        let waits = case.get(synchronous).is_some_and(|of| of != Synchronous::None);
         let names = [
+            (waits, synchronous.name),
+            (!case.get(slots), slots.name),
             (case.get(delay).is_some(), delay.name),
             (case.get(rate).is_some(), rate.name),
             (!case.get(from).is_empty(), from.name),
@@ -243,6 +247,8 @@ mod tests {
     fn keys_about_standbys_that_no_case_has_are_refused() {
         let setting = "standby_settings.hot_standby_feedback = \"on\"";
         for (key, text) in [
+            ("topology.synchronous", "synchronous = \"all\""),
+            ("topology.slots", "slots = false"),
             ("topology.delay", "delay = \"5ms\""),
             ("topology.rate", "rate = \"1MB/s\""),
             ("topology.from", "from.s2 = \"s1\""),
@@ -250,6 +256,9 @@ mod tests {
         ] {
             let found = refusal(text);
             assert!(found.contains(&format!("{key}: no case has a standby")), "{text}: {found}");
+        }
+        for about_none in ["synchronous = \"none\"", "slots = true"] {
+            assert_eq!(refusal(about_none), "", "{about_none}");
         }
         assert_eq!(refusal(&format!("standbys = [0, 1]\n{setting}")), "", "one case has one");
     }
