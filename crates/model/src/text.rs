@@ -1,6 +1,7 @@
 //! How people write numbers and words, and how text from others is displayed.
 
 pub mod columns;
+pub mod encoding;
 pub mod mark;
 pub mod nearest;
 pub mod process_title;

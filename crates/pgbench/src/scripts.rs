@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use model::release::pgbench;
+use model::text::encoding::not_text;
 use workload::script::SCRIPT_BYTES_MAX;
 use workload::tpcb::TpcbScript;
 use workload::{Program, ScriptError};
@@ -79,8 +80,8 @@ pub(crate) fn read_file(name: &str) -> Result<String, Complaint> {
     let bytes = read.map_err(|error| unreadable(name, &error))?;
     // C strings end at the first zero byte.
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-    String::from_utf8(bytes[..end].to_vec())
-        .map_err(|_| Complaint::new(format!("script file \"{name}\" is not UTF-8 text; convert it")))
+    let whole = |_| Complaint::new(format!("script file \"{name}\" {}", not_text(&bytes)));
+    String::from_utf8(bytes[..end].to_vec()).map_err(whole)
 }
 
 /// The error in pgbench's words, which distinguish a directory and an endless file from one that cannot be opened.

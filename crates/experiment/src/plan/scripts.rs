@@ -21,6 +21,7 @@ use model::experiment::script::{
 use model::experiment::topology::outage::Outages;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
+use model::text::encoding::not_text;
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::SCRIPT_BYTES_MAX;
@@ -178,19 +179,6 @@ fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Resu
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("`{}` {}", path.display(), not_text(error.as_bytes())))?;
     Ok(unmarked(text))
-}
-
-/// What a file is that has these bytes and is not text, and what to do.
-fn not_text(bytes: &[u8]) -> &'static str {
-    const GZIP: &[u8] = &[0x1f, 0x8b];
-    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-    if bytes.starts_with(GZIP) {
-        "is compressed by gzip; unpack it with gunzip, and name the unpacked file"
-    } else if bytes.starts_with(ZSTD) {
-        "is compressed by zstd; unpack it with unzstd, and name the unpacked file"
-    } else {
-        "is not UTF-8 text; convert it"
-    }
 }
 
 /// The text of a data file.
@@ -463,10 +451,6 @@ mod tests {
             (
                 &b"\x1f\x8b\x08\x00\xff"[..],
                 "`a.sql` is compressed by gzip; unpack it with gunzip, and name the unpacked file",
-            ),
-            (
-                b"\x28\xb5\x2f\xfd\x24",
-                "`a.sql` is compressed by zstd; unpack it with unzstd, and name the unpacked file",
             ),
             (b"select '\xe4';", "`a.sql` is not UTF-8 text; convert it"),
         ] {
