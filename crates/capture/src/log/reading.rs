@@ -2,7 +2,7 @@
 
 mod lack;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 pub use self::lack::Lack;
 
@@ -284,7 +284,7 @@ impl LogReading {
         self.all_skipped().filter(|(reason, _)| !OF_LINES.contains(reason)).map(|(_, n)| n).sum()
     }
 
-    /// An error for a log that is in reverse order, or has no statement at all.
+    /// An error for a log that is in reverse order, or has no statement or no time at all.
     pub(crate) fn expect_statements(&self) -> Result<()> {
         if self.earlier_lines > 10 && self.earlier_lines > 2 * self.later_lines {
             bail!(
@@ -293,6 +293,10 @@ impl LogReading {
             );
         }
         if self.statements > 0 {
+            ensure!(
+                self.first_us.is_some(),
+                "no line of the log has a time, so that neither rates nor order are known: set log_line_prefix with %m, and log again"
+            );
             return Ok(());
         }
         if self.skipped(SkipReason::OtherLanguage) > 0 {

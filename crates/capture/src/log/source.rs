@@ -1,4 +1,7 @@
-//! The bytes of one file: decompressed by their first bytes, and cut into lines or records without copying them.
+//! The bytes of one file: decompressed by their first bytes, without what a container engine has wrapped around the lines, and cut into
+//! lines or records without copying them.
+
+mod container;
 
 use std::io::{Chain, Cursor, Read};
 use std::ops::Range;
@@ -75,10 +78,9 @@ impl LogSource {
             }
             _ => Box::new(whole),
         };
-        let name = name.to_string();
         let mut source = LogSource {
-            name,
-            input,
+            name: name.to_string(),
+            input: container::unwrapped(input, name)?,
             buffer: Vec::new(),
             left: 0..0,
             is_at_end: false,

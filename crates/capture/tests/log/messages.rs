@@ -212,7 +212,10 @@ fn what_a_log_lacks_is_said_with_the_setting() {
         rds.contains("1 of 1 statements with parameters have no values: set log_parameter_max_length"),
         "{rds}"
     );
-    let without_process = lacks("LOG:  duration: 0.100 ms  statement: select 1\n");
+    let options = ReadOptions { prefix: Some("%m ".to_string()), ..ReadOptions::default() };
+    let line = "2020-03-11 20:40:43.123 CET LOG:  duration: 0.100 ms  statement: select 1\n";
+    let (_, reading) = read_files(vec![file("a", line)], &options).unwrap();
+    let without_process: String = reading.lacks().iter().map(|lack| format!("{lack}\n")).collect();
     assert!(without_process.contains("no session or process in any line"), "{without_process}");
 }
 
@@ -222,6 +225,9 @@ fn a_log_without_statements_is_an_error_that_names_the_setting() {
         let error = read_files(vec![file("a", log(messages))], &ReadOptions::default()).unwrap_err();
         assert!(error.contains(expected), "{error}");
     };
+    let without_times = vec![file("a", "LOG:  duration: 0.100 ms  statement: select 1\n".to_string())];
+    let error = read_files(without_times, &ReadOptions::default()).unwrap_err();
+    assert!(error.contains("no line of the log has a time"), "{error}");
     check(&["LOG:  checkpoint starting: time"], "set log_min_duration_statement = 0");
     check(&["LOG:  duration: 0.100 ms", "LOG:  duration: 0.100 ms"], "log_duration writes no texts");
     check(&["LOG:  AUDIT: SESSION,1,1,READ,SELECT,,,select 1,<none>"], "records of pgaudit");
