@@ -24,6 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
+use model::experiment::case::encryption::are_alike_but_for_encryption;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use model::experiment::topology::outage::PRIMARY;
@@ -169,7 +170,7 @@ impl Stage {
             (Stage::Embedded(stage), ResolvedServer::Embedded(_, key)) => stage.key == *key,
             // Its data is loaded again at any scale.
             (Stage::Adopted(stage), ResolvedServer::Adopted(conninfo)) => {
-                stage.conninfo.differs_in_encryption_alone(conninfo)
+                are_alike_but_for_encryption(&stage.conninfo.keywords(), &conninfo.keywords())
             }
             _ => false,
         }

@@ -207,22 +207,6 @@ pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
-/// Keywords of libpq that say how a connection is encrypted and how both ends prove who they are.
-const ENCRYPTION: &[&str] = &[
-    "sslmode",
-    "sslnegotiation",
-    "sslrootcert",
-    "sslcrl",
-    "sslcert",
-    "sslkey",
-    "sslsni",
-    "ssl_min_protocol_version",
-    "ssl_max_protocol_version",
-    "channel_binding",
-    "gssencmode",
-    "require_auth",
-];
-
 impl Conninfo {
     /// Resolves a URL, a key=value string, a bare database name, or `""` (environment only) as libpq would in this
     /// process: string first, then service file, environment, password file, defaults.
@@ -338,17 +322,6 @@ impl Conninfo {
         map.extend(self.newer_keywords().map(|(key, value)| (key.to_owned(), value.to_owned())));
         map.extend(self.session_settings.clone());
         map
-    }
-
-    /// Whether another connection reaches the same database as the same user with the same settings, and differs at most in how it is
-    /// encrypted and proved.
-    pub fn differs_in_encryption_alone(&self, other: &Conninfo) -> bool {
-        let rest = |conninfo: &Conninfo| {
-            let mut keywords = conninfo.keywords();
-            keywords.retain(|key, _| !ENCRYPTION.contains(&key.as_str()));
-            keywords
-        };
-        rest(self) == rest(other)
     }
 
     /// Keywords with other values than their defaults, of those that are rare or that libpq has only known since 16:

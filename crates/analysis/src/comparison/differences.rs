@@ -349,7 +349,8 @@ impl List {
         if let (Some(a), Some(b)) = (wording::build_profile(a), wording::build_profile(b)) {
             self.note(self.is_repeat, Severity::Doubt, "build profile of the driver", a, b);
         }
-        let is_asked = a.case.server.tls != b.case.server.tls;
+        let (server, other) = (&a.case.server, &b.case.server);
+        let is_asked = server.tls != other.tls || server.source.differs_in_encryption_alone(&other.source);
         if let (Some(a), Some(b)) = (&a.ready, &b.ready) {
             self.note(is_asked, Severity::Doubt, "TLS", a.encryption(), b.encryption());
         }

@@ -1,6 +1,7 @@
 //! One combination of factor levels with every value resolved: what a run measures.
 
 pub mod carried;
+pub mod encryption;
 pub mod setting;
 pub mod workload;
 
@@ -171,7 +172,7 @@ impl Case {
             "transactions" => format!("{level} transactions"),
             "target" => level.to_string(),
             // The level is the whole connection string.
-            "url" => self.server.source.to_string(),
+            "url" => self.server.source.with_sslmode(),
             name => format!("{name} {level}"),
         };
         levels.map(part).collect::<Vec<_>>().join(", ")

@@ -37,7 +37,7 @@ impl Residency {
 }
 
 impl InMemory {
-    /// Whether the page cache has all of them, but for pages that the server may not have written yet.
+    /// Whether the page cache has all of them, but for pages that the server has perhaps not written yet.
     pub fn is_in_page_cache(&self) -> bool {
         self.page_cache_bytes.is_some_and(|bytes| bytes as f64 >= ALL * self.total_bytes as f64)
     }

@@ -362,6 +362,7 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
     let case = &json(&place.start(command).wait())["comparisons"][0];
     let found = words(&case["findings"]);
     assert!(found.iter().all(|text| !text.starts_with("undeclared-difference")), "{found:#?}");
+    assert!(case["b"].as_str().unwrap().ends_with("?sslmode=require"), "{case:#}");
     assert!(case["n_pairs"].as_u64().unwrap() >= 1, "{case:#}");
     let by_tcp = format!("postgres://bench@127.0.0.1:{}/{one}?sslmode=require", pg.port);
     let mut command =
