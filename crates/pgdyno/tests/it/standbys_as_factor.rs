@@ -77,7 +77,8 @@ fn a_standby_of_a_standby_follows_it_and_no_commit_waits_for_it() {
 #[test]
 fn a_standby_that_never_streams_says_where_both_servers_are() {
     let (place, bin_dir) = (Place::new(), bin_dir().display().to_string());
-    let none = ["--standbys", "1", "--set", "server.settings.max_wal_senders=0", "--measure", "2s"];
+    // The plan refuses 0. It does not read hexadecimal numbers, which the server takes.
+    let none = ["--standbys", "1", "--set", "server.settings.max_wal_senders=\"0x0\"", "--measure", "2s"];
     let more = ["--set", "run.phase_timeout=12s", "-o", "out"];
     let said = place.run(&args(&bin_dir, &[&none[..], &more].concat())).stderr;
     let text = said.split_whitespace().collect::<Vec<&str>>().join(" ");
@@ -108,6 +109,7 @@ fn what_no_server_could_do_is_refused_when_it_is_planned() {
         ),
         (&["--set", "prepare.snapshot=false"], "but prepare.snapshot is off; leave it on"),
         (&["--set", "server.settings.wal_level=minimal"], "it writes too little WAL for standbys"),
+        (&["--set", "server.settings.max_wal_senders=0"], "max_wal_senders = 0: the primary needs 1"),
         (&["--set", "server.settings.synchronous_standby_names=s1"], "pgdyno names the standbys itself"),
         (&["--set", "topology.standby_settings.primary_conninfo=x"], "pgdyno gives each standby its own"),
         (&["--server", "postgresql://127.0.0.1:1/x"], "only of a server that it runs itself"),

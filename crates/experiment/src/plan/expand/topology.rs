@@ -70,7 +70,14 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
         ));
     }
 
-    let all = [of_data(case), of_settings(case), of_delayed_replay(case), of_upstreams(case), of_names(case)];
+    let all = [
+        of_data(case),
+        of_settings(case),
+        of_senders(case),
+        of_delayed_replay(case),
+        of_upstreams(case),
+        of_names(case),
+    ];
     all.into_iter().flatten().for_each(|problem| problems.say(problem));
 }
 
@@ -154,6 +161,22 @@ fn of_settings(case: &Case) -> Option<String> {
         "{}.{decided}: pgdyno gives each standby its own; leave it out",
         keys::topology::STANDBY_SETTINGS
     ))
+}
+
+/// Each standby that streams from the primary has a sender of it, and a slot unless slots are off.
+fn of_senders(case: &Case) -> Option<String> {
+    let n = direct_standbys(case).len() as u64;
+    let needed = [("max_wal_senders", true), ("max_replication_slots", case.get(keys::topology::SLOTS))];
+    needed.into_iter().filter(|(_, is_needed)| *is_needed).find_map(|(name, _)| {
+        let (name, value) = setting::find(&case.server.settings, name)?;
+        let given: u64 = value.trim().parse().ok()?;
+        (given < n).then(|| {
+            format!(
+                "server.settings.{name} = {value}: the primary needs {n}, for the standbys that stream from it; give at least as many, or \
+                 leave it out"
+            )
+        })
+    })
 }
 
 /// Before each load, all WAL of the primary is replayed on each standby.
@@ -261,6 +284,20 @@ mod tests {
             assert_eq!(refusal(about_none), "", "{about_none}");
         }
         assert_eq!(refusal(&format!("standbys = [0, 1]\n{setting}")), "", "one case has one");
+    }
+
+    #[test]
+    fn a_primary_with_too_few_senders_or_slots_is_refused() {
+        for (standbys, setting, is_refused) in [
+            ("standbys = 1", "max_wal_senders = 0", true),
+            ("standbys = 2", "max_wal_senders = 2", false),
+            ("standbys = 2", "max_replication_slots = 1", true),
+            ("standbys = 2\nfrom.s2 = \"s1\"", "max_replication_slots = 1", false),
+            ("standbys = 2\nslots = false", "max_replication_slots = 0", false),
+        ] {
+            let found = refusal(&format!("{standbys}\n[server]\nsettings.{setting}"));
+            assert_eq!(found.contains("the primary needs"), is_refused, "{standbys}, {setting}: {found}");
+        }
     }
 
     #[test]
