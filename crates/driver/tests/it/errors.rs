@@ -124,6 +124,8 @@ fn a_client_lost_between_transactions_fails_none() {
         let mut driving = Driving::start(load);
         driving.go();
         let first = driving.wait_for_interval();
+        // An interval ends when a transaction is due: the next one is due 250 ms later.
+        std::thread::sleep(std::time::Duration::from_millis(100));
         terminate(&pg, &database, "%idle one%", "idle");
         let story = driving.story(vec![first]);
         assert_eq!(story.done.clients_lost, 1);

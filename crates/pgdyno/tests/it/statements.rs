@@ -7,7 +7,7 @@ use crate::tool::{Place, SMALL};
 
 const SCHEMA: &str = "\
 create table items (id int primary key, category int not null, kind int not null, price int not null, note text);
-insert into items select i, i % 1000, i * 7 % 1000, i % 97, repeat('x', 60) from generate_series(1, 40000) i;
+insert into items select i, i % 1000, i * 7 % 1000, i % 97, repeat('x', 60) from generate_series(1, 20000) i;
 create index items_category on items (category);
 create index items_kind on items (kind);
 create table counters (id int primary key, n bigint not null);
@@ -17,7 +17,7 @@ create function slow(n int) returns int language plpgsql as $$ begin perform pg_
 
 /// Seven statements, of which four become worse. They pause, so that a machine with other work to do runs each at once.
 const SHOP: &str = "\
-\\set id random(1, 40000)
+\\set id random(1, 20000)
 \\set counter random(1, 100)
 \\set group random(0, 999)
 \\set r random(1, 100)
@@ -82,7 +82,7 @@ fn planted_regressions_are_found_and_named_and_no_other() {
                 --pairs 8 --margin 20% --set run.telemetry=false --set prepare.settle=false --set prepare.prewarm=false --set prepare.checkpoint=false \
                 --set server.settings.synchronous_commit=off --set run.max_failed=50% -o out -y -q \
                 --a workload.defines.work=20000 --b workload.defines.work=30000 --a workload.defines.least=1 --b workload.defines.least=5 \
-                --b server.settings.random_page_cost=200 --json --fail-on statement-slower=20%";
+                --b server.settings.random_page_cost=100 --json --fail-on statement-slower=20%";
     let apply = "workload.apply=DROP INDEX items_category";
     let args: Vec<&str> = args.split_whitespace().chain(["--set", SMALL, "--b", apply]).collect();
     let ended = place.run(&args).expect(4);
