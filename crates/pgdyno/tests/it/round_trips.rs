@@ -346,7 +346,7 @@ fn counters_alone_give_an_approximation_of_what_each_statement_does() {
     let readme = fs::read_to_string(source.place.path("captured/README.md")).unwrap();
     assert!(readme.contains("This is no capture of transactions"), "{readme}");
 
-    let (run, fidelity) = source.replayed("3s");
+    let (run, fidelity) = source.replayed("6s");
     expect_sound(&run);
     for measure in fidelity["measures"].as_array().unwrap() {
         // Memory and time depend on what the load has done before, and on what else the machine does.

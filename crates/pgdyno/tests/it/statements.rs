@@ -79,7 +79,7 @@ fn planted_regressions_are_found_and_named_and_no_other() {
     place.write("schema.sql", SCHEMA);
     place.write("shop.sql", SHOP);
     let args = "compare -f shop.sql --set server.version=18 --set workload.data={files=[\"schema.sql\"]} -c 8 --pace=40/s --measure 3s --ramp-up 0s \
-                --pairs 8 --margin 20% --set run.telemetry=false --set prepare.settle=false --set prepare.prewarm=false --set prepare.checkpoint=false \
+                --pairs 10 --margin 20% --set run.telemetry=false --set prepare.settle=false --set prepare.prewarm=false --set prepare.checkpoint=false \
                 --set server.settings.synchronous_commit=off --set run.max_failed=50% -o out -y -q \
                 --a workload.defines.work=20000 --b workload.defines.work=30000 --a workload.defines.least=1 --b workload.defines.least=5 \
                 --b server.settings.random_page_cost=100 --json --fail-on statement-slower=20%";
