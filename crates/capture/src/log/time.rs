@@ -106,7 +106,7 @@ fn zone_length(bytes: &[u8], is_iso: bool) -> usize {
 }
 
 /// A date and time: microseconds as if in UTC, whether without fraction, and its length.
-fn without_zone(bytes: &[u8]) -> Option<(i64, bool, usize)> {
+pub(crate) fn without_zone(bytes: &[u8]) -> Option<(i64, bool, usize)> {
     let fixed = bytes.get(..19)?;
     let is_shaped = fixed[4] == b'-'
         && fixed[7] == b'-'

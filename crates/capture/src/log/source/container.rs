@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::READ_BYTES;
 use crate::log::LINE_BYTES_MAX;
 use crate::log::format::syslog;
+use crate::log::time;
 
 /// Bytes and lines that are looked at to find out how lines are wrapped.
 const LOOKED_AT_BYTES: u64 = 64 << 10;
@@ -92,11 +93,10 @@ impl Wrapping {
             return Ok(Some(Wrapping::Printed { container, has_time }));
         }
 
-        let digits: Vec<usize> = lines
-            .iter()
-            .filter(|line| !is_of_syslog(line))
-            .filter_map(|line| Some(timed_line(line)?.0))
-            .collect();
+        let is_of_syslog =
+            |line: &&&[u8]| syslog::header(line, 0).is_some_and(|header| header.envelope.pid.is_some());
+        let others = lines.iter().filter(|line| !is_of_syslog(line));
+        let digits: Vec<usize> = others.filter_map(|line| Some(timed_line(line)?.0)).collect();
         let n_of_engine = digits.iter().filter(|n| **n >= ENGINE_DIGITS).count();
         let is_timed = are_most(digits.len()) && 2 * n_of_engine >= digits.len();
         Ok(is_timed.then_some(Wrapping::Printed { container: None, has_time: true }))
@@ -239,24 +239,15 @@ fn named_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     is_apart.then(|| (&line[..n], text.strip_prefix(b" ").unwrap_or(text)))
 }
 
-/// Whether a line with a time in RFC 3339 is one that a server wrote to syslog.
-fn is_of_syslog(line: &[u8]) -> bool {
-    timed_line(line).is_some() && syslog::header(line, 0).is_some_and(|header| header.envelope.pid.is_some())
-}
-
 /// Digits of the fraction of a time in RFC 3339 before a line, and the line.
 fn timed_line(line: &[u8]) -> Option<(usize, &[u8])> {
-    const FORM: &[u8] = b"dddd-dd-ddTdd:dd:dd";
-    let is_like = |(byte, form): (&u8, &u8)| if *form == b'd' { byte.is_ascii_digit() } else { byte == form };
-    if line.len() < FORM.len() || !line.iter().zip(FORM).all(is_like) {
+    let (_, _, n) = time::without_zone(line)?;
+    if line[10] != b'T' {
         return None;
     }
 
-    let rest = &line[FORM.len()..];
-    let fraction = rest.strip_prefix(b".").unwrap_or_default();
-    let n_digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let rest = if n_digits > 0 { &fraction[n_digits..] } else { rest };
-
+    let rest = &line[n..];
+    let n_digits = n.saturating_sub("2026-11-30T10:00:00.".len());
     let zone = memchr::memchr(b' ', rest).unwrap_or(rest.len());
     let is_zone = match &rest[..zone] {
         b"Z" => true,
