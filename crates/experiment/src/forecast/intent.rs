@@ -61,14 +61,16 @@ pub fn of_plan(
     let mut intents = Vec::new();
     for case in &plan.cases {
         let source = &case.server.source;
-        if seen.contains(&source) {
+        // Cases that differ in encryption alone use one database.
+        if seen.iter().any(|known| known.is_alike_but_for_encryption(source)) {
             continue;
         }
         seen.push(source);
         let ServerSource::Url(keywords) = source else { continue };
         let conninfo = crate::site::conninfo(servers, keywords)?;
         let of_runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
-        let runs: Vec<&Case> = of_runs.filter(|case| case.server.source == *source).collect();
+        let runs: Vec<&Case> =
+            of_runs.filter(|case| case.server.source.is_alike_but_for_encryption(source)).collect();
         intents.push(limit::within(
             "examine the server",
             crate::site::phase_limit::of_questions(case),

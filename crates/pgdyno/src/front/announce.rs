@@ -1,6 +1,5 @@
 //! Announces what will be done to a server by URL, and asks for confirmation if its database holds other objects.
 
-use std::collections::BTreeSet;
 use std::io::{IsTerminal, stderr, stdin};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -50,12 +49,7 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: AgreedSteps) 
     }
     expect_named(plan, consent.allowed)?;
     let intents = intents(plan, servers, consent)?;
-    let mut said: BTreeSet<String> = BTreeSet::new();
     for Intent { line, others, changes, .. } in intents {
-        // Cases that differ in encryption alone use one database.
-        if !said.insert(line.clone()) {
-            continue;
-        }
         say(&line);
         changes.iter().for_each(|line| say(line));
         if others.n > 0 && !consent.yes {

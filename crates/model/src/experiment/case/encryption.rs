@@ -35,12 +35,17 @@ pub fn are_alike_but_for_encryption(a: &BTreeMap<String, String>, b: &BTreeMap<S
 }
 
 impl ServerSource {
+    /// Whether both are the same, as far as their connections are not encrypted otherwise.
+    pub fn is_alike_but_for_encryption(&self, other: &ServerSource) -> bool {
+        match (self, other) {
+            (ServerSource::Url(a), ServerSource::Url(b)) => are_alike_but_for_encryption(a, b),
+            _ => self == other,
+        }
+    }
+
     /// Whether both are one database by URL, with connections that are encrypted otherwise.
     pub fn differs_in_encryption_alone(&self, other: &ServerSource) -> bool {
-        match (self, other) {
-            (ServerSource::Url(a), ServerSource::Url(b)) => a != b && are_alike_but_for_encryption(a, b),
-            _ => false,
-        }
+        self != other && self.is_alike_but_for_encryption(other)
     }
 
     /// Who connects to what, and by which `sslmode` if it is not the default: what distinguishes two URLs of one database.
@@ -66,7 +71,9 @@ mod tests {
         };
         let (plain, encrypted) = (url(&[("sslmode", "disable")]), url(&[("sslmode", "require")]));
         assert!(plain.differs_in_encryption_alone(&encrypted));
-        assert!(!plain.differs_in_encryption_alone(&plain));
+        assert!(!plain.differs_in_encryption_alone(&plain) && plain.is_alike_but_for_encryption(&plain));
+        let own = ServerSource::Version("18".parse().unwrap());
+        assert!(own.is_alike_but_for_encryption(&own) && !own.is_alike_but_for_encryption(&plain));
         let other = url(&[("sslmode", "require"), ("options", "-c jit=off")]);
         assert!(!plain.differs_in_encryption_alone(&other));
         assert_eq!(encrypted.with_sslmode(), "u@h:5432/d?sslmode=require");
