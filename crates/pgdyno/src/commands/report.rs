@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use analysis::comparison::CaseComparison;
 use analysis::finding::Grade;
 use analysis::summary::{CaseSummary, Study};
 use anyhow::{Context, Result};
@@ -94,15 +95,20 @@ fn file_name(conditions: &[String]) -> String {
 /// # Errors
 /// When they cannot be written, as on a full device or in an archive. The measured data is unaffected.
 pub(crate) fn write_reports(dir: &Path, explained: &Explained) -> Result<PathBuf> {
-    write_all(dir, explained).with_context(|| {
-        let dir = dir.display();
-        format!(
-            "the results are in `{dir}`, but the report could not be written; `pgdyno report {dir}` writes it later"
-        )
-    })
+    let comparisons = compare::page::own_comparisons(dir, explained);
+    let written = comparisons.and_then(|comparisons| write_all(dir, explained, &comparisons));
+    written.with_context(|| unwritten(dir))
 }
 
-fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
+/// That the report is missing, and what writes it.
+fn unwritten(dir: &Path) -> String {
+    let dir = dir.display();
+    format!(
+        "the results are in `{dir}`, but the report could not be written; `pgdyno report {dir}` writes it later"
+    )
+}
+
+fn write_all(dir: &Path, explained: &Explained, comparisons: &[CaseComparison]) -> Result<PathBuf> {
     let Explained { data, study } = explained;
     let html = dir.join(HTML);
     store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
@@ -110,10 +116,10 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     if let Some(scripts) = report::scripts_csv(study) {
         store::write_report(&dir.join("scripts.csv"), scripts.as_bytes())?;
     }
-    let answer = serde_json::to_string_pretty(&ShortAnswer::new(dir, explained)?)?;
+    let answer = serde_json::to_string_pretty(&ShortAnswer::new(explained, comparisons))?;
     store::write_report(&dir.join(ANSWER), secret::hide_json(&answer).as_bytes())?;
     if data.plan.is_comparison {
-        compare::page::write_own(dir, explained)?;
+        compare::page::write_own(dir, explained, comparisons)?;
         return Ok(html);
     }
     let commands = [run_again(dir)];
@@ -133,15 +139,18 @@ pub(crate) fn run_again(dir: &Path) -> String {
 /// `precision` is what counts as precise enough, if that is not what the experiment says.
 pub(crate) fn explain(dir: &Path, form: PrintForm, precision: Option<Share>) -> Result<Study> {
     let explained = Explained::read(dir, form.series())?.with_precision(precision);
-    let comparisons = compare::page::own_comparisons(dir, &explained)?;
-    let is_comparison = form.is_text() && !comparisons.is_empty();
-    if is_comparison {
-        compare::print(&comparisons, &explained.data)?;
-    }
-    if !is_comparison || form == PrintForm::Full {
+    let is_comparison = form.is_text() && explained.data.plan.is_comparison;
+    if !is_comparison {
         show(&explained.study, form)?;
     }
-    let html = write_reports(dir, &explained)?;
+    let comparisons = compare::page::own_comparisons(dir, &explained).with_context(|| unwritten(dir))?;
+    if is_comparison {
+        compare::print(&comparisons, &explained.data)?;
+        if form == PrintForm::Full {
+            show(&explained.study, form)?;
+        }
+    }
+    let html = write_all(dir, &explained, &comparisons).with_context(|| unwritten(dir))?;
     say(&format!("report: {}", html.display()));
     Ok(explained.study)
 }

@@ -55,8 +55,8 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
 }
 
 /// Writes the page of a measured comparison into its directory.
-pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
-    let pages = with_own(dir, explained, &own_comparisons(dir, explained)?, Pages::from_input)?;
+pub(crate) fn write_own(dir: &Path, explained: &Explained, comparisons: &[CaseComparison]) -> Result<()> {
+    let pages = with_own(dir, explained, comparisons, Pages::from_input)?;
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     store::write_report(&dir.join(COMPARED), pages.csv.as_bytes())?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use analysis::comparison::CaseComparison;
 use anyhow::Result;
 use model::experiment::plan::RunState;
 use model::run::ExperimentData;
@@ -70,18 +71,15 @@ pub(crate) struct ShortAnswer {
 }
 
 impl ShortAnswer {
-    /// The answer of an explained experiment.
-    ///
-    /// # Errors
-    /// When the request of a comparison cannot be read.
-    pub(crate) fn new(dir: &Path, explained: &Explained) -> Result<ShortAnswer> {
+    /// The answer of an explained experiment, and of the comparison that it was measured for.
+    pub(crate) fn new(explained: &Explained, comparisons: &[CaseComparison]) -> ShortAnswer {
         let Explained { data, study } = explained;
-        let (headline, grade) = match page::own_comparisons(dir, explained)?.as_slice() {
+        let (headline, grade) = match comparisons {
             [first, ..] => (report::comparison_headline(first), first.grade),
             [] => report::headline_and_grade(study),
         };
         let best = if data.plan.is_comparison { None } else { report::best_throughput(study) };
-        Ok(ShortAnswer {
+        ShortAnswer {
             throughput: best.map_or(String::new(), |(tps, range)| report::throughput_words(tps, range)),
             range: best.map(|(_, range)| range),
             title: data.plan.title.clone(),
@@ -100,7 +98,7 @@ impl ShortAnswer {
                 study.cases.iter().filter_map(|case| Some(case.limiter.as_ref()?.name.as_str().to_string())),
             ),
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
-        })
+        }
     }
 
     /// The answer of an experiment that is being measured: what its runs say so far is none.
@@ -122,7 +120,10 @@ impl ShortAnswer {
         let stored = stored.and_then(|bytes| store::parse_record::<ShortAnswer>(&bytes).ok());
         match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
             Some(answer) => Ok(answer),
-            None => ShortAnswer::new(dir, &Explained::read(dir, KeptTelemetry::No)?),
+            None => {
+                let explained = Explained::read(dir, KeptTelemetry::No)?;
+                Ok(ShortAnswer::new(&explained, &page::own_comparisons(dir, &explained)?))
+            }
         }
     }
 }
