@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::{env, io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::release::Release;
@@ -154,18 +154,27 @@ fn output_once_closed(command: impl Fn() -> Command) -> io::Result<Output> {
 
 fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {
     let path = bin_dir.join(name);
-    let Ok(facts) = fs::metadata(&path) else {
+    if fs::metadata(&path).is_err() {
         bail!(
             "`{}` has no `{name}`; give the directory that holds `postgres` and `initdb`",
             bin_dir.display()
         );
-    };
-    ensure!(
-        facts.is_file() && facts.permissions().mode() & 0o111 != 0,
-        "`{}` is not executable",
-        path.display()
-    );
+    }
+    ensure!(is_executable(&path), "`{}` is not executable", path.display());
     Ok(())
+}
+
+/// Whether a program is here: by its path, or below a directory of PATH.
+pub fn is_program(name: &str) -> bool {
+    if name.contains('/') {
+        return is_executable(Path::new(name));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| is_executable(&dir.join(name)))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 /// As root, refuses programs that a third user could change: that user would gain the rights of the server's user, who
@@ -339,5 +348,22 @@ mod tests {
         std::os::unix::fs::lchown(&link, Some(54_321), None).unwrap();
         let refused = format!("{:#}", Binaries::from_bin_dir(&link).unwrap_err());
         assert!(refused.contains("who could redirect it"), "{refused}");
+    }
+
+    #[test]
+    fn programs_are_found_by_their_path_or_below_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plain");
+        fs::write(&file, "").unwrap();
+        for (name, is_found) in [
+            ("sh", true),
+            ("/bin/sh", true),
+            ("no-such-program-of-pgdyno", false),
+            ("./no-such-program-of-pgdyno", false),
+            (dir.path().to_str().unwrap(), false),
+            (file.to_str().unwrap(), false),
+        ] {
+            assert_eq!(is_program(name), is_found, "{name}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Finds what would make a run of a plan fail, before anything is begun.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +10,7 @@ use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use server::alter_system::AllowedChange;
 use server::binaries::build::SourceTree;
-use server::binaries::installed;
+use server::binaries::{installed, is_program};
 use server::cluster::workspace::Workspace;
 use server::running::{archive as restore, restorer};
 use server::{Account, Binaries, BinariesOrigin};
@@ -127,18 +126,6 @@ fn missing_programs(case: &Case) -> Vec<String> {
         format!("outage \"{}\": there is no program `{program}` that can be executed", outage.name)
     };
     missing.into_iter().map(words).collect()
-}
-
-/// Whether a file can be executed: by its path, or below a directory of PATH.
-fn is_program(name: &str) -> bool {
-    let can_be_executed = |path: &Path| {
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return can_be_executed(Path::new(name));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| can_be_executed(&dir.join(name)))
 }
 
 /// Why settings of servers by URL cannot be changed as a plan asks.
@@ -372,27 +359,5 @@ fn binaries(
             })
         }
         ServerSource::Url(_) => Ok(None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_found_by_their_path_or_below_path() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("plain");
-        std::fs::write(&file, "").unwrap();
-        for (name, is_found) in [
-            ("sh", true),
-            ("/bin/sh", true),
-            ("no-such-program-of-pgdyno", false),
-            ("./no-such-program-of-pgdyno", false),
-            (dir.path().to_str().unwrap(), false),
-            (file.to_str().unwrap(), false),
-        ] {
-            assert_eq!(is_program(name), is_found, "{name}");
-        }
     }
 }

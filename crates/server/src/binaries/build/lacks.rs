@@ -1,6 +1,5 @@
 //! Which builds of a source are kept, and what is missing here to build one, before anything is begun.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,6 +11,7 @@ use super::maker::Maker;
 use super::origin::is_hash;
 use super::{BuildPlace, Recipe, SourceTree, TREE, compiler, configure_options, label_of};
 use crate::binaries::fetch::Cache;
+use crate::binaries::is_program;
 use crate::process::spawn::output_of;
 
 /// Programs that every build calls.
@@ -32,7 +32,7 @@ pub fn lacks(cache: &Cache, source: &SourceTree) -> Option<String> {
         Some(_) if is_kept(cache, source) => vec![GIT],
         Some(_) => [&TOOLS[..], &REPOSITORY_TOOLS[..]].concat(),
     };
-    let missing: Vec<&str> = tools.into_iter().filter(|tool| !is_on_path(tool)).collect();
+    let missing: Vec<&str> = tools.into_iter().filter(|tool| !is_program(tool)).collect();
     let is_here = Path::new(source.tree).exists() || has_mirror(&builds, source.tree);
     let is_asked = !is_here && source.revision.is_some() && !missing.contains(&GIT);
     let asked = is_asked.then(|| ask(source.tree, source.revision.unwrap_or(HEAD)));
@@ -89,11 +89,6 @@ fn ask(address: &str, revision: &str) -> Result<Output> {
         command.current_dir(home);
     }
     output_of(command).context("cannot run `git`")
-}
-
-fn is_on_path(tool: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|dir| dir.join(tool).is_file())
 }
 
 /// Whether a build of the source is kept, as it would be made now. Whether a branch or a directory has changed since then shows only
@@ -153,6 +148,8 @@ fn entries(dir: &Path, start: &str) -> impl Iterator<Item = PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+
     use super::*;
     use crate::binaries::build::FACTS_FILE;
     use crate::binaries::tree::TreeListing;
