@@ -13,6 +13,8 @@ const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// Keys that name, describe or bundle; what they say is in other rows.
 const WORDS: [&str; 5] =
     ["experiment.name", "experiment.title", "experiment.description", "experiment.zip", "experiment.exclude"];
+/// A study, and the one of which its table repeats no row.
+const REFERS_TO: (&str, &str) = ("numa-hugepages", "low-variation");
 
 #[derive(Deserialize)]
 struct Paper {
@@ -25,7 +27,7 @@ struct Paper {
 }
 
 /// The value of a key in the file, and what the paper states of it.
-#[derive(Deserialize)]
+#[derive(Deserialize, PartialEq)]
 struct Row {
     key: String,
     file: String,
@@ -177,19 +179,20 @@ fn scale_follows_each_servers_own_memory() {
     assert!((ratio - 61.0 / 64.0).abs() < 0.01, "{ratio}: 61 GB and 64 GB");
 }
 
-/// The tables of a study for docs/studies.md.
-fn tables(paper: &Paper) -> String {
-    let mut page = "| key | file | study | where |\n|---|---|---|---|\n".to_string();
-    for row in &paper.rows {
-        page.push_str(&format!("| `{}` | {} | {} | {} |\n", row.key, row.file, row.paper, row.place));
+/// The tables of a study for docs/studies.md, without the rows that another table has.
+fn tables(paper: &Paper, of_another: &[Row]) -> String {
+    let mut page = "| key | file | study |\n|---|---|---|\n".to_string();
+    for row in paper.rows.iter().filter(|row| !of_another.contains(row)) {
+        let stated = if row.paper == row.file { "=" } else { &row.paper };
+        page.push_str(&format!("| `{}` | {} | {stated} |\n", row.key, row.file));
     }
-    page.push_str(&format!("| driver | | {} | {} |\n", paper.driver.paper, paper.driver.place));
+    page.push_str(&format!("| driver | | {} |\n", paper.driver.paper));
     if paper.targets.iter().any(|target| target.vcpu.is_some()) {
-        page.push_str("\n| target | machine | vCPU | memory | disk | clients | where |\n|---|---|---|---|---|---|---|\n");
+        page.push_str("\n| target | machine | vCPU | memory | disk | clients |\n|---|---|---|---|---|---|\n");
         for target in &paper.targets {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             page.push_str(&format!(
-                "| {} | {} | {} | {} | {}: {}, {} | {} | {} |\n",
+                "| {} | {} | {} | {} | {}: {}, {} | {} |\n",
                 target.name,
                 target.instance,
                 text(&target.vcpu),
@@ -197,8 +200,7 @@ fn tables(paper: &Paper) -> String {
                 text(&target.disk),
                 text(&target.disk_type),
                 text(&target.disk_size),
-                target.clients.unwrap_or_default(),
-                target.place
+                target.clients.unwrap_or_default()
             ));
         }
     }
@@ -210,11 +212,13 @@ fn tables(paper: &Paper) -> String {
 fn documents_have_the_tables_and_results_of_the_papers() {
     let path = format!("{DOCUMENTS}/studies.md");
     let mut page = std::fs::read_to_string(&path).unwrap();
-    for (study, paper) in &papers() {
+    let papers = papers();
+    for (study, paper) in &papers {
         let (start, end) = (format!("<!-- {study} -->\n"), format!("<!-- end of {study} -->"));
         let (head, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no `{start}` in {path}"));
         let (_, tail) = rest.split_once(&end).unwrap();
-        let made = format!("{head}{start}{}{end}{tail}", tables(paper));
+        let of_another: &[Row] = if study == REFERS_TO.0 { &papers[REFERS_TO.1].rows } else { &[] };
+        let made = format!("{head}{start}{}{end}{tail}", tables(paper, of_another));
         assert!(page.contains(&paper.about), "{study}: {}", paper.about);
         if std::env::var_os("PGDYNO_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
