@@ -179,32 +179,65 @@ fn scale_follows_each_servers_own_memory() {
     assert!((ratio - 61.0 / 64.0).abs() < 0.01, "{ratio}: 61 GB and 64 GB");
 }
 
-/// The tables of a study for docs/studies.md, without the rows that another table has.
+fn is_same(row: &Row) -> bool {
+    row.paper == row.file
+}
+
+fn is_chosen(row: &Row) -> bool {
+    row.paper == "-"
+}
+
+/// The values of some rows in one line, after what they have in common.
+fn line(what: &str, rows: &[&Row], is_one: fn(&Row) -> bool) -> String {
+    let some = rows.iter().filter(|row| is_one(row));
+    let values: Vec<String> = some.map(|row| format!("`{}` {}", row.key, row.file)).collect();
+    if values.is_empty() {
+        String::new()
+    } else {
+        format!("\n{what}: {}.\n", values.join("; "))
+    }
+}
+
+/// The tables of a study for docs/studies.md, without the rows that another one has.
 fn tables(paper: &Paper, of_another: &[Row]) -> String {
+    let rows: Vec<&Row> = paper.rows.iter().filter(|row| !of_another.contains(row)).collect();
     let mut page = "| key | file | study |\n|---|---|---|\n".to_string();
-    for row in paper.rows.iter().filter(|row| !of_another.contains(row)) {
-        let stated = if row.paper == row.file { "=" } else { &row.paper };
-        page.push_str(&format!("| `{}` | {} | {stated} |\n", row.key, row.file));
+    for row in rows.iter().filter(|row| !is_same(row) && !is_chosen(row)) {
+        page.push_str(&format!("| `{}` | {} | {} |\n", row.key, row.file, row.paper));
     }
     page.push_str(&format!("| driver | | {} |\n", paper.driver.paper));
+    page.push_str(&line("As in the study", &rows, is_same));
+    page.push_str(&line("Not stated there", &rows, is_chosen));
     if paper.targets.iter().any(|target| target.vcpu.is_some()) {
-        page.push_str("\n| target | machine | vCPU | memory | disk | clients |\n|---|---|---|---|---|---|\n");
-        for target in &paper.targets {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            page.push_str(&format!(
-                "| {} | {} | {} | {} | {}: {}, {} | {} |\n",
-                target.name,
-                target.instance,
-                text(&target.vcpu),
-                text(&target.memory),
-                text(&target.disk),
-                text(&target.disk_type),
-                text(&target.disk_size),
-                target.clients.unwrap_or_default()
-            ));
+        page.push_str("\n| targets | machine | vCPU | memory | disk | clients |\n|---|---|---|---|---|---|\n");
+        for (names, machine) in machines(&paper.targets) {
+            page.push_str(&format!("| {} | {machine} |\n", names.join(", ")));
         }
     }
     page
+}
+
+/// What the machines of targets are, each with the names of its targets.
+fn machines(targets: &[Target]) -> Vec<(Vec<&str>, String)> {
+    let mut found: Vec<(Vec<&str>, String)> = Vec::new();
+    for target in targets {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let machine = format!(
+            "{} | {} | {} | {}: {}, {} | {}",
+            target.instance,
+            text(&target.vcpu),
+            text(&target.memory),
+            text(&target.disk),
+            text(&target.disk_type),
+            text(&target.disk_size),
+            target.clients.unwrap_or_default()
+        );
+        match found.iter().position(|(_, known)| *known == machine) {
+            Some(at) => found[at].0.push(&target.name),
+            None => found.push((vec![&target.name], machine)),
+        }
+    }
+    found
 }
 
 /// Generates the tables of docs/studies.md if PGDYNO_BLESS is set; otherwise expects them as they would be generated.
