@@ -15,7 +15,7 @@ pub(super) const ASSERTIONS_ON: Rule = Rule {
     source: "PostgreSQL documentation, --enable-cassert",
     advice: "Measure a build without --enable-cassert.",
     evidence: "The server's setting debug_assertions.",
-    why: "Assertions add checks that a release build does not have, and slow some code paths down much more than others.",
+    why: "They slow some code paths down much more than others.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(assertions_on),
 };
@@ -28,13 +28,14 @@ fn assertions_on(context: &RunContext) -> Option<Finding> {
 pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     id: "build-not-optimized",
     title: "The server was not compiled for speed",
-    severity: "Doubt when the compiler did not optimize (-O0); Note when it optimized less than PostgreSQL's configure asks for, or for \
-               something else (-Os, -Oz, -Og, -O1)",
+    severity: "Doubt without optimization (-O0); Note for less than PostgreSQL's configure asks for, or \
+               another aim (-Os, -Oz, -Og, -O1)",
     source: BUILDS_DIFFER.source,
-    advice: "Compare such a build only with similar ones, or measure the binaries that you use (server.bin_dir), or a build by \
-             pgdyno with -O2 (server.source).",
+    advice: "Compare it only with builds like it, or measure the binaries that you use (server.bin_dir), or \
+             a build by pgdyno with -O2 (server.source).",
     evidence: "The optimization level in the server's CFLAGS, from the view pg_config.",
-    why: "Code optimized for size or debugging differs in speed from the usual packages, by another amount in each code path.",
+    why: "Code optimized for size or debugging differs in speed from packages, by another amount in each \
+          code path.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(build_not_optimized),
 };
@@ -54,12 +55,12 @@ fn build_not_optimized(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_NOT_OPTIMIZED: Rule = Rule {
     id: "driver-not-optimized",
     title: "pgdyno was not built for measuring",
-    severity: "Doubt when the driver's code was not optimized (level 0); Note when it was built with the profile `dev`",
+    severity: "Doubt when the driver was not optimized (level 0); Note for the profile `dev`",
     source: "decision 102",
     advice: "Measure with a package, or build with `--release`, or with `--profile dist` to compare drivers.",
     evidence: "The build profile and the optimization level of the driver, in ready of run.json.",
-    why: "A driver built for its developers needs more processor time per transaction: latencies contain it, and a server on the same \
-          machine lacks it.",
+    why: "Such a driver needs more processor time per transaction: latencies contain it, and a server on the \
+          same machine lacks it.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(driver_not_optimized),
 };
@@ -80,10 +81,10 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
     title: "The servers were not built alike",
     severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
     source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12: -17 to +18 % processor time",
-    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or attribute \
-             differences below 20 % to the builds.",
+    advice: "Have pgdyno build each version alike (server.source, server.revision), or attribute differences \
+             below 20 % to the builds.",
     evidence: "Compiler, its flags and assertions of each server, from version() and pg_config.",
-    why: "A package optimized for size, or another compiler, changes the processor time of the same release by up to 18 %.",
+    why: "Another compiler or optimization changes the processor time of the same release by up to 18 %.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(builds_differ),
 };

@@ -8,11 +8,12 @@ use crate::summary::capacity::{ProbeVerdict, SearchOutcome};
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     id: crate::summary::UNREACHABLE,
     title: "No rate met the latency target",
-    severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
+    severity: "Void when the search ends below its lowest rate, 2 % of the closed loop's throughput",
     source: "our own rule",
-    advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions slow.",
-    evidence: "The probes of a search for the highest rate: share of transactions later than the target's limit at each rate.",
-    why: "There is no number: any load at all has more late transactions than the target allows.",
+    advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions \
+             slow.",
+    evidence: "The share of transactions beyond the limit at each rate that the search tried.",
+    why: "There is no number: at any rate, more transactions are late than the target allows.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(target_unreachable),
 };
@@ -31,10 +32,10 @@ fn target_unreachable(context: &RunContext) -> Option<Finding> {
 pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     id: "target-not-limiting",
     title: "Throughput is the limit, not the latency target",
-    severity: "Note when the rate that was found is 97 % or more of the closed loop's throughput",
+    severity: "Note when the rate is 97 % or more of the closed loop's throughput",
     source: "our own rule",
     advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
-    evidence: "The rate that was found, and the throughput of the closed loop before the first probe.",
+    evidence: "The rate that was found, and the closed loop's throughput before the first probe.",
     why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(target_not_limiting),
@@ -58,11 +59,11 @@ const UNSURE_SHARE: f64 = 0.1;
 pub(super) const CAPACITY_UNSURE: Rule = Rule {
     id: "capacity-unsure",
     title: "The highest rate is uncertain",
-    severity: "Doubt when half of its interval is more than 10 % of it, or the probe that was to confirm it missed the \
-               target beyond chance",
+    severity: "Doubt when half of its interval exceeds 10 % of it, or the confirming probe missed the target \
+               beyond chance",
     source: "Watson and Pelli 1983; Kontsevich and Tyler 1999; stats::Threshold; 10 % is our convention",
-    advice: "Measure longer, which makes probes longer and more numerous, while nothing else uses the machine.",
-    evidence: "The interval of the rate that was found, and the verdict of the confirming probe.",
+    advice: "Measure longer, which gives more and longer probes, while nothing else uses the machine.",
+    evidence: "The interval of the rate, and the verdict of the confirming probe.",
     why: "Another run would find another rate; differences smaller than the interval mean nothing.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(capacity_unsure),
@@ -96,12 +97,12 @@ fn capacity_unsure(context: &RunContext) -> Option<Finding> {
 pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     id: "searches-disagree",
     title: "At least half of the searches found no rate",
-    severity: "Void for a case in which no rate met the target in half of its runs or more, but not in all",
+    severity: "Void when no rate met the target in half of the case's runs or more, but not in all",
     source: "design: a run without a rate counts as a rate below all others",
     advice: "Use a higher latency limit or a lower percentile, or repeat more often: near a limit that single transactions \
              exceed, chance decides.",
     evidence: "How each run's search for the highest rate ended.",
-    why: "There is no number: the median of such runs is a rate below the lowest that a search offers.",
+    why: "There is no number: the median is a run without one.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(searches_disagree),
 };

@@ -23,7 +23,7 @@ const CRITICAL_RANGE_OF_TWO: f64 = 1.96 * std::f64::consts::SQRT_2;
 pub(super) const NOTHING_COUNTS: Rule = Rule {
     id: "nothing-counts",
     title: "No run of the case counts",
-    severity: "Void when runs were started, and each is void or incomplete",
+    severity: "Void when all runs that were started are void or incomplete",
     source: "our own rule",
     advice: "See the findings of its runs, or finish the experiment.",
     evidence: "The runs of the case that completed and are not void.",
@@ -45,11 +45,11 @@ fn nothing_counts(context: &CaseContext) -> Option<Finding> {
 pub(super) const RUNS_EXCLUDED: Rule = Rule {
     id: "runs-excluded",
     title: "Runs were left out",
-    severity: "Note when some, but not all, of a case's runs do not count",
+    severity: "Note when some of a case's runs do not count",
     source: "our own rule",
     advice: "See the findings of these runs.",
     evidence: "Runs of the case that do not count, with the findings that void them.",
-    why: "The number is that of the others; if these did not fail by accident, it is too good.",
+    why: "The number is that of the others: too good, unless these failed by accident.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(runs_excluded),
 };
@@ -70,11 +70,12 @@ fn runs_excluded(context: &CaseContext) -> Option<Finding> {
 pub(super) const RUNS_REPEATED: Rule = Rule {
     id: "runs-repeated",
     title: "Runs were repeated because they were disturbed",
-    severity: "Note when a run was repeated; which attempt counts depends on how much each was disturbed, never on what \
-               it measured",
+    severity: "Note for a repeated run; which attempt counts depends on its disturbances, never on what it \
+               measured",
     source: "design: foreign CPU, steal, memory pressure and pauses explain most outliers",
     advice: "Compare the attempts in runs.csv; if most runs are disturbed, stop other work on the machine or use another.",
-    evidence: "Runs whose record says that they repeat another, with the findings about a disturbance and how far it exceeded their thresholds.",
+    evidence: "Runs that repeat another, with the findings about disturbances and how far these exceeded \
+               their thresholds.",
     why: "Choosing among several numbers would favour the best one; here the disturbance decides, and all are shown.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(runs_repeated),
@@ -112,10 +113,12 @@ pub(super) const SPREAD: Rule = Rule {
     title: "The runs do not agree",
     severity: "Note when the coefficient of variation of three or more runs exceeds 2 %, or two runs differ by more than \
                5.5 % of their mean",
-    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, by less than 2 % on a quiet one; at 2 %, two runs differ \
-             by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994)",
-    advice: "Measure longer or repeat more often, remove what the runs' findings name, and ignore differences smaller than the spread.",
-    evidence: "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
+    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, by less than 2 % on a quiet \
+             one, where two differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994)",
+    advice: "Measure longer or repeat more often, remove what the findings name, and ignore differences \
+             below the spread.",
+    evidence: "The coefficient of variation of the runs' throughput; of two runs, their distance over their \
+               mean.",
     why: "Differences between cases that are smaller than the spread within one mean nothing.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(spread),
@@ -157,12 +160,12 @@ fn spread(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_ORIGIN: Rule = Rule {
     id: "spread-origin",
     title: "Where the spread comes from",
-    severity: "Note next to the note `spread` of three or more runs, if each has 20 seconds or more and slow swings within them do not \
-               look like differences between runs",
+    severity: "Note with `spread` of three or more runs of 20 s or more, unless slow swings within them look \
+               like differences between them",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
-    advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
+    advice: "Repeat runs if most variance lies between them; measure longer if it lies within them.",
     evidence: "The variance of the runs' means against that of batch means within the runs.",
-    why: "More seconds do not reduce differences from run to run, and more runs are wasted if there are none.",
+    why: "More seconds do not reduce differences between runs, and more runs are wasted if there are none.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(spread_origin),
 };
@@ -186,8 +189,10 @@ fn spread_origin(context: &CaseContext) -> Option<Finding> {
 pub(super) const OUTLIER_RUN: Rule = Rule {
     id: "outlier-run",
     title: "A run lies far from the others",
-    severity: "Note for a run further from the median of five or more than 14.8 median absolute deviations",
-    source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard deviations)",
+    severity: "Note for a run of five or more that is further than 14.8 median absolute deviations from \
+               their median",
+    source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard \
+             deviations)",
     advice: "See its findings and marks; it counts, since it hardly affects the median.",
     evidence: "Each run's distance from the median in units of the median absolute deviation.",
     why: "A single disturbed run dominates a mean; silently leaving it out would bias it too.",
@@ -273,7 +278,8 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
     title: "Measured without a checkpoint",
     severity: "Note for workloads that write, when no counting run saw a checkpoint within its measurement",
     source: "TPC asks for measurement intervals with checkpoints",
-    advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, max_wal_size).",
+    advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, \
+             max_wal_size).",
     evidence: "Checkpoints within the measurements of all counting runs.",
     why: "Between checkpoints a server defers work; its throughput sustained over hours is lower.",
     tested: ON_RECORDS,
@@ -306,9 +312,9 @@ pub const ROWS_ARE_SHARED: &str = "row-contention";
 pub(super) const ROW_CONTENTION: Rule = Rule {
     id: ROWS_ARE_SHARED,
     title: "Clients wait for each other's rows",
-    severity: "Note for tpcb when there are more clients than branches, and for TPC-C without think times when there are more than warehouses",
+    severity: "Note for more clients than branches (tpcb), or than warehouses (TPC-C without think times)",
     source: "pgbench documentation, good practices",
-    advice: "Raise the scale to the number of clients or more, unless row locks are the question.",
+    advice: "Raise the scale to the number of clients, unless row locks are the question.",
     evidence: "Clients against the rows that their transactions must share.",
     why: "Clients that queue for one row measure the lock manager.",
     tested: ON_RECORDS,

@@ -14,16 +14,17 @@ use crate::summary::RunSummary;
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "The sides differ in more than was asked for",
-    severity: "Void when the load, the scale, durability (also of a table), unique indexes, checksums on one server, assertions or the \
-               machine differ, or only one side is a standby; Doubt for checksums of different servers, lengths of a run, preparation, \
-               driver threads, polling, other settings, other definitions of tables, the size of the data on one server, builds, releases, \
-               kernels, devices and the way to the server; Note for its size on different servers. Defaults of the compared servers are \
-               part of them",
+    severity: "Void for the load, the scale, durability (also of a table), unique indexes, checksums on one \
+               server, assertions, the machine, or a standby on one side only; Doubt for checksums of \
+               different servers, lengths of a run, preparation, driver threads, polling, other settings \
+               (defaults included), other definitions of tables, the size of the data on one server, builds, \
+               releases, kernels, devices and the way to the server; Note for its size on different servers",
     source: "Raasveldt et al. 2018; what voids is our convention",
-    advice: "Make both sides equal except for what you compare, or vary it as a factor (server.settings.NAME, server.data_checksums); \
-             --force shows the comparison anyway.",
-    evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of both sides, from plan.json and run.json.",
-    why: "If two things differ, a difference in speed belongs to neither of them.",
+    advice: "Make the sides equal except for what you compare, or vary it as a factor (server.settings.NAME, \
+             server.data_checksums); --force compares anyway.",
+    evidence: "Load, settings, builds, data, tables, durability, checksums and machine of both sides, from \
+               plan.json and run.json.",
+    why: "If two things differ, a difference in speed belongs to neither.",
     tested: "Settings, also of sessions, tables, indexes, row security, a publication and a receiver of WAL of one of two servers by URL, \
              and TLS on one side. By hand: an asynchronous standby.",
     check: RuleCheck::Comparison(undeclared_differences),
@@ -49,12 +50,12 @@ fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const NOT_INTERLEAVED: Rule = Rule {
     id: "not-interleaved",
     title: "The sides were not measured in turns",
-    severity: "Doubt when the sides are of two experiments, or one was measured after the other within one",
+    severity: "Doubt when the sides are of two experiments, or were measured one after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
-    evidence: "Whether the runs of both sides are of one experiment, whether all runs of one come before those of the other, and the time \
-               between their first runs.",
-    why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
+    evidence: "Whether the sides are of one experiment, whether all runs of one precede the other's, and the \
+               time between their first runs.",
+    why: "Machines change from hour to hour by more than most differences.",
     tested: "A result and its copy, by URL.",
     check: RuleCheck::Comparison(not_interleaved),
 };
@@ -98,8 +99,9 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     id: "too-few-pairs",
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
-    source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Go on in the same directory (compare --resume DIR, which takes no --pairs), or begin a comparison with --pairs 6 or more, an \
+    source: "signed rank test: five pairs reach no chance below 6 %; rank sum test: three and three, none \
+             below 10 %",
+    advice: "Go on with compare --resume DIR (without --pairs), or measure again with --pairs 6 or more, an \
              experiment with more --repeats, a duet with more --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
@@ -165,12 +167,13 @@ fn too_few_rounds(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt when a run counts and has no \
-               throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when no started run of a side \
-               counts",
+    severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt \
+               for a run that counts without a throughput or a latency; Void in a duet of too few rounds, \
+               when a search found no rate, or when no started run of a side counts",
     source: "our own rule",
     advice: "See the findings of these runs.",
-    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their pairs or rounds of a duet.",
+    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their \
+               pairs or rounds.",
     why: "If one side fails more often than the other, that is a result too.",
     tested: "A script without statements on one side of a comparison by URL.",
     check: RuleCheck::Comparison(pairs_excluded),
@@ -231,11 +234,11 @@ fn left_out(of: &str, side: ComparedSide) -> Option<String> {
 pub(super) const TURNS_WEIGH: Rule = Rule {
     id: "turns-weigh",
     title: "A slice affects the next one",
-    severity: "Note when the second slices of a duet differ from the first ones by more than chance (interval of 95 %), \
+    severity: "Note when second slices of a duet differ from first ones beyond chance (interval of 95 %), \
                Doubt when the whole interval lies beyond the margin",
     source: "Grizzle 1965, cross-over designs",
-    advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) disturbs the \
-             other, a duet does not apply: compare whole runs.",
+    advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) \
+             disturbs the other, compare whole runs instead.",
     evidence: "The second slices of all pairs against the first ones, by the signed rank test.",
     why: "What one side leaves behind (dirty pages, WAL, busy processors) is paid for in the slice of the other.",
     tested: ON_RECORDS,

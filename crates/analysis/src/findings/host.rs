@@ -39,13 +39,14 @@ const THREAD_BUSY_LAGGING: f64 = 0.80;
 pub(super) const FOREIGN_CPU: Rule = Rule {
     id: "foreign-cpu",
     title: "Something else used the processors",
-    severity: "Doubt when processes other than the server's and pgdyno's use more than 2 % of all processors (and a tenth of one) on \
-               average, or 10 % in any 5 s",
+    severity: "Doubt when processes other than the server's and pgdyno's use more than 2 % of all processors \
+               (and a tenth of one) on average, or 10 % in any 5 s",
     source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
-    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \
-               processes that used most of it.",
-    why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
+    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each \
+               second; the processes that used most of it.",
+    why: "It explained most differences between identical runs on shared machines, while steal was almost \
+          zero.",
     tested: "By hand: a compiler next to a run.",
     check: RuleCheck::Run(foreign_cpu),
 };
@@ -220,8 +221,8 @@ fn steal(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_SATURATED: Rule = Rule {
     id: "driver-saturated",
     title: "The driver was at its limit",
-    severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or 80 % in an open loop whose 99th percentile of \
-               lag exceeds a tenth of that of latency",
+    severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or 80 % in an open \
+               loop whose 99th percentile of lag exceeds a tenth of latency's",
     source: "wrk2; thresholds are our convention",
     advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
     evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
@@ -246,9 +247,10 @@ fn driver_saturated(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     id: "driver-waits-for-cpu",
     title: "The driver had to wait for a processor",
-    severity: "Note when its threads were runnable but not running for more than 10 % of their time",
+    severity: "Note when its threads were ready but not running for more than 10 % of their time",
     source: "Linux schedstat, run delay; 10 % is our convention",
-    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait.",
+    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's \
+             wait.",
     evidence: "The run delay of the driver's threads (schedstat).",
     why: "The time in which the driver was ready and did not run is part of each latency.",
     tested: "By hand: a compiler next to a run.",
@@ -313,11 +315,11 @@ fn driver_paused(context: &RunContext) -> Option<Finding> {
 pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
     title: "Some telemetry is missing",
-    severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
+    severity: "Note when a source was not available, was lost, or covers less than 80 % of the measurement",
     source: "our own rule",
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
-    evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
-    why: "Rules that need them are silent, and silence is then no proof.",
+    evidence: "The sources, and why each is missing.",
+    why: "Rules that need them are silent, and their silence proves nothing.",
     tested: "pgdyno stopped for a while next to a server that it runs, and eyes on a server's host that are killed.",
     check: RuleCheck::Run(telemetry_missing),
 };

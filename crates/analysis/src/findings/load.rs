@@ -21,8 +21,9 @@ use crate::summary::{ErrorSummary, ScriptSummary};
 pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     id: crate::summary::TOO_FEW_TRANSACTIONS,
     title: "Too few transactions to report",
-    severity: "Void below 100 committed transactions, or 10 for each client unless clients are terminals that think; never in an analytical run",
-    source: "fault study; below 100, a 99th percentile is one value",
+    severity: "Void below 100 committed transactions, or 10 per client unless clients are terminals that \
+               think; never in an analytical run",
+    source: "fault study",
     advice: "Measure longer, or find out why so little was committed.",
     evidence: "Committed transactions within the measurement, in total and per client.",
     why: "The 99th percentile of a hundred values is one value; a rate over a few transactions is mostly chance.",
@@ -53,13 +54,14 @@ fn too_few_transactions(context: &RunContext) -> Option<Finding> {
 pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
-    severity: "Void when all of a script's failed (5 or more, with other scripts in the load) or more than 10 % of those \
-               that ended in the measurement, Doubt above 1 % (`run.max_failed`; Void above ten times that), Note for any; never in an analytical run",
+    severity: "Void when all of a script's failed (5 or more, with other scripts in the load) or more than \
+               10 % of those that ended in the measurement; Doubt above 1 % (`run.max_failed`; Void above \
+               ten times that); Note for any; never in an analytical run",
     source: "fault study; 1 % and 10 % are our convention",
     advice: "See the errors by SQLSTATE in report.html: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
-    why: "A failing transaction often costs less than one that commits, so the load is not the requested one; without one of its scripts \
-          it is a different load.",
+    why: "A failing transaction often costs less than one that commits, and a load without one of its \
+          scripts is another load.",
     tested: "SELECT 1/0 by URL; a function that fails in one of 40 calls, on one side of a comparison.",
     check: RuleCheck::Run(transactions_failed),
 };
@@ -131,9 +133,10 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
     title: "Transactions with an unknown outcome",
     severity: "Doubt for any",
     source: "Jepsen's third outcome `info`",
-    advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the count.",
+    advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the \
+             count.",
     evidence: "Transactions whose connection ended while the client waited for the answer to COMMIT.",
-    why: "It is unknown whether they took place, so neither throughput nor the rows in the tables are exact.",
+    why: "Nobody knows whether they took place: neither throughput nor the rows in the tables are exact.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(outcomes_unknown),
 };
@@ -166,8 +169,8 @@ pub(super) const CUT_OFF_AT_END: Rule = Rule {
     severity: "Doubt when a completed run had to cancel or abandon transactions after its grace time",
     source: "fault study",
     advice: "Measure for longer than the longest transaction takes, or find out what it waited for.",
-    evidence: "Transactions in flight that had to be cancelled when the grace time ended.",
-    why: "The longest transactions are cut off, so the tail of the latency distribution is too short.",
+    evidence: "Transactions that were cancelled when the grace time ended.",
+    why: "The longest transactions are cut off: the tail of the latency distribution is too short.",
     tested: "A lock on a table that outlives the load, by URL.",
     check: RuleCheck::Run(cut_off_at_end),
 };
@@ -190,9 +193,11 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
     title: "The offered load was not achieved",
     severity: "Doubt in an open loop when fewer than 99 % of the offered transactions ended, beyond chance (3 sigma)",
     source: "wrk2; 99 % is our convention",
-    advice: "Offer less: beyond the server's capacity latency describes the queue, which grows with the length of the run.",
-    evidence: "Transactions that ended per second over the rate of the schedule, three standard deviations for chance.",
-    why: "Beyond capacity the queue grows for as long as the run lasts, and latency measures the length of the run.",
+    advice: "Offer less: beyond the server's capacity the queue, and with it latency, grows for as long as \
+             the run lasts.",
+    evidence: "Transactions that ended per second over the scheduled rate, with three standard deviations \
+               for chance.",
+    why: "Latency then measures the length of the run.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(offered_not_achieved),
 };
@@ -216,11 +221,13 @@ fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
 pub(super) const STALL: Rule = Rule {
     id: "stall",
     title: "The load stood still",
-    severity: "Doubt for any second below 10 % of the median or of the mean throughput, whichever is higher, where that is at least 20 per \
-               second; never in an analytical run",
+    severity: "Doubt for any second below 10 % of the median or the mean throughput, whichever is higher, if \
+               that is at least 20 per second; never in an analytical run",
     source: "stall share, after G. Tene on coordinated omission",
-    advice: "Check marks and telemetry at these seconds, and use an open pace to see how long users would have waited.",
-    evidence: "One-second throughput against a tenth of the median second, or of the mean where the load stands still most of the time.",
+    advice: "Check marks and telemetry at these seconds; an open pace shows how long users would have \
+             waited.",
+    evidence: "One-second throughput against a tenth of its median, or of its mean where the load mostly \
+               stands still.",
     why: "A closed loop sends nothing while it waits: a stall of a tenth of the run is invisible up to the 99.99th percentile.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(stall),
@@ -267,8 +274,8 @@ pub(super) const NOT_STEADY: Rule = Rule {
                means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant; never in an analytical run",
     source: "Barrett et al. 2017; Mann 1945; Kendall 1975; chosen by simulation (stats::steadiness)",
     advice: "Use a longer ramp-up, and check what grows or fills up during the run (tables, caches, WAL).",
-    evidence: "One-second throughput: halves of the measurement, Mann-Kendall on 12 batch means, t test on 10 batch means.",
-    why: "The mean of a run that still warms up or slows down depends on how long it was, and not only on the server.",
+    evidence: "One-second throughput over the measurement.",
+    why: "The mean of a run that still warms up or slows down depends on its length, not only on the server.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(not_steady),
 };
@@ -314,7 +321,8 @@ const EFFECTIVE_MIN: f64 = 10.0;
 pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     id: "few-effective-seconds",
     title: "Neighbouring seconds are correlated",
-    severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones would; never in an analytical run",
+    severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones; \
+               never in an analytical run",
     source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
     advice: "Measure longer, and treat the run as a single value.",
     evidence: "Autocorrelation of one-second throughput, summed up to an effective sample size.",
@@ -336,11 +344,11 @@ fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
 pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     id: "unfair-clients",
     title: "Clients got uneven shares",
-    severity: "Note when Jain's index is below 0.95, with at least 100 transactions per client on average",
+    severity: "Note when Jain's index is below 0.95, with 100 transactions per client or more on average",
     source: "Jain, Chiu and Hawe 1984; below 100 chance alone moves the index",
     advice: "Compare the clients: percentiles give more weight to the favoured ones.",
     evidence: "Jain's index over the transactions that each client committed in the measurement.",
-    why: "Percentiles give most weight to the clients that were served most, and hide the waits of the others.",
+    why: "Percentiles hide the waits of clients that were served less.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(unfair_clients),
 };

@@ -22,9 +22,10 @@ pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     title: "Memory was short",
     severity: "Doubt when some task waited for memory in more than 5 % of the measurement (PSI)",
     source: "kernel documentation, PSI; 5 % is our convention",
-    advice: "Lower shared_buffers, work_mem or the number of clients, or stop other users of memory, and repeat.",
+    advice: "Lower shared_buffers, work_mem or the number of clients, or stop other users of memory, and \
+             repeat.",
     evidence: "Pressure stall information of memory, mean over the measurement.",
-    why: "Tasks that wait for pages to be freed or read back make latency depend on what else occupies memory.",
+    why: "Latency then depends on what else occupies memory.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(memory_pressure),
 };
@@ -43,12 +44,12 @@ fn memory_pressure(context: &RunContext) -> Option<Finding> {
 pub(super) const CPU_QUOTA: Rule = Rule {
     id: "cpu-quota",
     title: "A CPU quota applies",
-    severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its periods, unless the case asks \
-               for its quota; Note when one has a quota at all",
+    severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its \
+               periods, unless the case asks for its quota; Note for any quota",
     source: "the kernel's sched-bwc documentation; at 1 % of the periods, pauses reach the 99th percentile",
     advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number.",
-    evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
-               groups above them, each second; those above a container are invisible.",
+    evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the control groups of server and driver and of \
+               those above them, each second; groups above a container are invisible.",
     why: "The processors look idle while the server cannot use them: the number is that of the quota.",
     tested: "Control groups of version 1: a tenth of a processor for a server by URL, half of one for pgdyno with its server. Version 2 \
              with made-up files.",
@@ -114,12 +115,12 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
     severity: "Doubt when the server's clock gained or lost more than 0.1 s plus 0.1 % of the load against the driver's monotonic clock, \
                beyond the error of comparing them; Note when only the driver's wall clock was set, by more than 0.1 s",
     source: "adjtimex(2): a synchronized clock is corrected by at most 0.05 %; 0.1 s is our convention",
-    advice: "Synchronize the clocks before the run and let the daemon correct only their rate; if the rates differ, throughput is off by \
-             as much: find out which clock is wrong.",
+    advice: "Synchronize the clocks before the run and let the daemon correct only their rate; if the rates \
+             differ, throughput is off by as much: find the wrong clock.",
     evidence: "clock_timestamp() of the server against the driver's monotonic clock, and that against the wall clock, each \
                second.",
-    why: "A step begins or delays what follows the wall clock, such as checkpoints and autovacuum; a wrong rate is a wrong second, and so \
-          a wrong number.",
+    why: "A step moves what follows the wall clock, such as checkpoints and autovacuum; a wrong rate makes \
+          seconds wrong, and so the number.",
     tested: "The wall clock of pgdyno, set back by an hour, next to a server that it runs. By hand: the server's, by URL.",
     check: RuleCheck::Run(clock_changed),
 };
@@ -190,9 +191,9 @@ pub(super) const SLOW_CLOCKSOURCE: Rule = Rule {
     title: "Reading the clock is slow",
     severity: "Note when the kernel's clock source needs a system call or the hypervisor (hpet, acpi_pm, xen, jiffies)",
     source: "vdso(7); PostgreSQL documentation, pg_test_timing: such clocks take 0.5 us and more",
-    advice: "Use tsc or the hypervisor's own fast clock; with this one, timing costs processor time and adds to latency.",
-    evidence: "The current clock source of the kernel, on the server's machine and on the driver's, where both were observed.",
-    why: "Each timestamp then costs a system call or an exit to the hypervisor, in the driver and in the server.",
+    advice: "Use tsc or the hypervisor's own fast clock: with this one, timing adds to latency.",
+    evidence: "The kernel's clock source on the machines of server and driver, where observed.",
+    why: "Each timestamp costs a system call or an exit to the hypervisor, in driver and server.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(slow_clocksource),
 };
@@ -208,7 +209,7 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     severity: "Note when the frequency governor is neither performance nor userspace",
     source: "kernel documentation, CPU performance scaling; Gregg, Systems Performance, 6.4.1",
     advice: "Set the governor to performance during the experiment.",
-    evidence: "The frequency governor of the first processor, on the server's machine and on the driver's, where both were observed.",
+    evidence: "The governor of the first processor on the machines of server and driver, where observed.",
     why: "The same work takes longer if the processor was idle before: low loads look slower than they are.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(cpu_frequency_varies),

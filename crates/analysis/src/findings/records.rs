@@ -20,7 +20,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     source: "our own rule",
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
-    why: "A run that ended early measured a different period; its mean is not comparable with the others.",
+    why: "It measured another period: its mean is not comparable with the others.",
     tested: "A server by URL that crashes, or that lies once the load has begun.",
     check: RuleCheck::Run(run_incomplete),
 };
@@ -50,10 +50,11 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, the seconds \
                do not add up to the driver's totals, or a trace's statements are not those sent, refused or cut off",
     source: "pgbench.c, StatsData: the same identity",
-    advice: "Restore files of the run that were truncated or changed afterwards; if there are none, report this bug in pgdyno with the run \
-             directory.",
-    evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them; that of a trace's statements.",
-    why: "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
+    advice: "Restore files of the run that were truncated or changed; if there are none, report this bug in \
+             pgdyno with the run directory.",
+    evidence: "The driver's totals against their identity and against the sum of intervals.jsonl; a trace's \
+               statements against theirs.",
+    why: "Some transactions were counted twice or lost: no figure of the run can be right.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(counts_broken),
 };
@@ -92,11 +93,13 @@ fn differences(seconds: &Counts, driver: &Counts) -> String {
 pub(super) const RECORDS_DAMAGED: Rule = Rule {
     id: "records-damaged",
     title: "Records could not be read",
-    severity: "Doubt when a line or a histogram cannot be read (except the torn last line of a run that was cut off), a second of the \
-               window is missing, or the histograms of a completed run hold other numbers of times than its seconds",
+    severity: "Doubt when a line or a histogram cannot be read (except the torn last line of a run that was \
+               cut off), a second of the window is missing, or histograms of a completed run hold other \
+               numbers of times than its seconds",
     source: "design: each time is counted in its second and in a histogram",
     advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
-    evidence: "Lines and histograms that could not be read, seconds of the window without an interval, and the number of times in each histogram against its second.",
+    evidence: "Unreadable lines and histograms, seconds without an interval, and the times in each histogram \
+               against its second.",
     why: "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(records_damaged),
@@ -181,14 +184,15 @@ fn kept_of(data: &RunData, context: &RunContext) -> Recorded {
 pub(super) const HISTORY_DIFFERS: Rule = Rule {
     id: "history-differs",
     title: "The database does not contain what was committed",
-    severity: "Void when the history table did not grow by the committed transactions (TPC-C: payments, and orders by \
-               New-Orders), give or take those whose outcome is unknown; with procedures of TPROC-C, which return normally \
-               after a deadlock, when it grew by more or lost rows",
+    severity: "Void when the history table did not grow by the committed transactions (TPC-C: payments, and \
+               orders by New-Orders), give or take unknown outcomes; with procedures of TPROC-C, which \
+               return normally after a deadlock, when it grew by more or lost rows",
     source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
     advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
              are too many, something else wrote to the tables.",
-    evidence: "Rows of the history table before and after the run, against committed transactions give or take unknown ones.",
-    why: "A server that acknowledges commits and loses them is faster than one that keeps them; its throughput means nothing.",
+    evidence: "Rows of the history table before and after the run, against committed transactions.",
+    why: "A server that loses acknowledged commits is faster than one that keeps them; its throughput means \
+          nothing.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(history_differs),
 };
@@ -214,14 +218,15 @@ fn history_differs(context: &RunContext) -> Option<Finding> {
 pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     id: "consistency-broken",
     title: "The database violates consistency conditions",
-    severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C), or a check of a workload \
-               directory after the drain",
+    severity: "Void when a quick consistency condition fails before the load or after the drain (TPC-C), or \
+               a check of a workload directory after the drain",
     source: "TPC-C 3.3.2.1 to 3 and 8 to 9; checks/NAME.sql of a workload directory",
-    advice: "For TPC-C, pgdyno check lists all violations: if there were none before, the server lost or mixed up transactions; for a \
-             workload directory, run the check's SQL by hand, and see whether the transactions do what their author meant.",
-    evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain; queries of a workload \
-               directory, after the drain.",
-    why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
+    advice: "For TPC-C, pgdyno check lists all violations: if there were none before, the server lost or \
+             mixed up transactions; for a workload directory, run the check's SQL by hand, and see whether \
+             its transactions do what they should.",
+    evidence: "TPC-C conditions that read no large table, in one snapshot before the load and after the \
+               drain; checks of a workload directory, after the drain.",
+    why: "Balances that do not match mean that the server or the driver lost or mixed up transactions.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(consistency_broken),
 };

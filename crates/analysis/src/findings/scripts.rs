@@ -48,12 +48,14 @@ fn no_statements(context: &RunContext) -> Option<Finding> {
 pub(super) const ROWS_MISSED: Rule = Rule {
     id: "rows-missed",
     title: "Statements find no rows",
-    severity: "From 100 transactions on: Void when the load read and changed no row of any table that its scripts name (Doubt if some \
-               statements could not be checked for tables); Doubt when it changed none of a table that they write, or when a script without conditions touches less than one row of a table in two transactions, unless they are of a workload directory",
+    severity: "From 100 transactions on: Void when the load read and changed no row of any table that its \
+               scripts name (Doubt if the tables of some statements are unknown); Doubt when it changed none \
+               of a table that they write, or when a script without conditions, not of a workload directory, \
+               touches less than one row of a table in two transactions",
     source: "PostgreSQL documentation, monitoring-stats; one half is our convention",
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale), and that tables were loaded.",
-    evidence: "pg_stat_all_tables and pg_stat_all_indexes before and after the load: rows that scans returned, and rows inserted, \
-               updated and deleted, partitions included.",
+    evidence: "pg_stat_all_tables and pg_stat_all_indexes before and after the load: rows returned by scans, \
+               inserted, updated and deleted, partitions included.",
     why: "A statement that finds nothing reads a few index pages and writes no WAL: it measures little more than the protocol.",
     tested: "An UPDATE of keys that do not exist, by URL and on a server that pgdyno runs; one of which nine tenths do not exist, by URL.",
     check: RuleCheck::Run(rows_missed),
@@ -110,9 +112,9 @@ pub(super) const COLUMNS_UNKNOWN: Rule = Rule {
     source: "design: a variable that nothing has set is never sent, and its client ends",
     advice: "If clients were aborted, look for a name that the statement does not return; give \\gset a prefix, so that the check covers \
              all other names.",
-    evidence: "The server's answer to Parse and Describe of each such statement, in a transaction that was rolled back.",
-    why: "Such a statement sets its variables only when it runs: a mistyped name ends clients during the load, not the experiment before \
-          it.",
+    evidence: "The server's answer to Parse and Describe of each statement, in a transaction that was rolled \
+               back.",
+    why: "A mistyped name then ends clients during the load, instead of the experiment before it.",
     tested: "A script that fetches from a table of its own, by URL.",
     check: RuleCheck::Run(columns_unknown),
 };
@@ -132,12 +134,14 @@ fn columns_unknown(context: &RunContext) -> Option<Finding> {
 pub(super) const SCRIPTS_SET: Rule = Rule {
     id: "scripts-set",
     title: "Scripts change settings",
-    severity: "Note for SET, SET LOCAL and set_config() in a script of the load, and for settings that a session of the load has changed",
+    severity: "Note for SET, SET LOCAL and set_config() in a script, and for settings that a session of the \
+               load has changed",
     source: "PostgreSQL documentation, SET and pg_settings",
     advice: "To compare settings, set them for the server, the role or the database, so that the server's record has them.",
-    evidence: "The text of the scripts, and pg_settings in a session of each driver thread after its last transaction. What a transaction \
-               or a function sets for itself only is gone by then; a pooler gives any of its connections.",
-    why: "The settings in the record of the server are not those that the load ran with.",
+    evidence: "The scripts, and pg_settings in a session of each driver thread after its last transaction: \
+               what a transaction or a function sets for itself is gone by then, and a pooler gives any of \
+               its connections.",
+    why: "The load ran with other settings than the server's record has.",
     tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL and on a server that pgdyno runs.",
     check: RuleCheck::Run(scripts_set),
 };

@@ -35,12 +35,15 @@ const LONG_MEASURE_S: f64 = 300.0;
 pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
     title: "Clients lost their connection or were aborted",
-    severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did, and for those that do not come back from \
-               an outage (of those that ended before it, or when service was back, Void)",
+    severity: "Void for any; Doubt when workload.on_disconnect asks clients to connect again and all did, \
+               and for clients that do not come back from an outage (Void if they ended before it, or when \
+               service was back)",
     source: "fault study",
-    advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
-    evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
-    why: "What remains is the throughput of fewer clients under the name of all of them.",
+    advice: "Read the message, and the server's log around that time; fix the script or the server and \
+             repeat.",
+    evidence: "Clients that ended before the load did, because of their connection or their script: the \
+               driver's events and totals.",
+    why: "The throughput is that of fewer clients than it says.",
     tested: "A server by URL of which a process is killed.",
     check: RuleCheck::Run(connection_lost),
 };
@@ -109,8 +112,8 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     severity: "Void for any",
     source: "our own rule",
     advice: "Find out what answers there: a server, a pooler or a proxy.",
-    evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
-    why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
+    evidence: "Replies without a request, replies that lack a result, and invalid messages.",
+    why: "Where replies do not match statements one to one, counting replies does not count commits.",
     tested: "Replies that a proxy falsifies in front of a server by URL.",
     check: RuleCheck::Run(protocol_broken),
 };
@@ -128,8 +131,8 @@ pub(super) const MESSAGE_LIMIT: Rule = Rule {
     severity: "Void for any",
     source: "design: a bound on memory",
     advice: "Set workload.max_message_mib above the MiB of the longest row (at most 1024), or select less.",
-    evidence: "The client, its statement, the length of what the server sent and the limit, as the driver saw them.",
-    why: "A client that ends offers no more load, so that the rate is not that of all clients.",
+    evidence: "The client, its statement, the length of the message and the limit.",
+    why: "A client that ends offers no more load: the rate is not that of all clients.",
     tested: "A script that selects a row of 3 MB, with a limit of 1 MiB.",
     check: RuleCheck::Run(message_limit),
 };
@@ -144,10 +147,11 @@ fn message_limit(context: &RunContext) -> Option<Finding> {
 pub(super) const SERVER_RESTARTED: Rule = Rule {
     id: "server-restarted",
     title: "The server restarted during the load",
-    severity: "Void for any restart or failover; Doubt if workload.on_disconnect asks clients to connect again",
+    severity: "Void for any restart or failover; Doubt if workload.on_disconnect asks clients to connect \
+               again",
     source: "fault study",
     advice: "Read the server's log for the cause and repeat.",
-    evidence: "The postmaster's start time and what telemetry recorded of it, during the load.",
+    evidence: "The postmaster's start time, and what telemetry recorded of it.",
     why: "A crash and a recovery within the measurement disappear in the mean.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(server_restarted),
@@ -162,14 +166,14 @@ fn server_restarted(context: &RunContext) -> Option<Finding> {
 pub(super) const SERVER_TROUBLE: Rule = Rule {
     id: "server-trouble",
     title: "The server's log reports trouble",
-    severity: "Void for a PANIC or a crashed process (Doubt if workload.on_disconnect asks clients to connect again); Doubt for another \
-               FATAL line during the load (except those of an orderly start or stop), a process that exited with an error, a full device, \
-               or a lack of memory",
+    severity: "Void for a PANIC or a crashed process (Doubt if workload.on_disconnect asks clients to \
+               connect again); Doubt for another FATAL line during the load (not of an orderly start or \
+               stop), a process that exited with an error, a full device, or a lack of memory",
     source: "PostgreSQL documentation, runtime-config-logging",
     advice: "Read the server's log around that time, remove the cause and repeat.",
-    evidence: "Lines of the server's log during the load: of severity PANIC or FATAL, and of any severity about processes that \
-               died or exited, a full device, or a lack of memory.",
-    why: "A server that loses processes, space or files does different work from what is being measured.",
+    evidence: "Lines of the server's log during the load: PANIC, FATAL, and any about dead processes, full \
+               devices or a lack of memory.",
+    why: "A server that loses processes, space or files does other work than what is measured.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(server_trouble),
 };
@@ -200,11 +204,13 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
     id: "checkpoint-in-window",
     title: "A checkpoint ran during the measurement",
     severity: "For workloads that write: Doubt; Note when two or more began during the measurement",
-    source: "simulation: statistics on throughput alone do not show one checkpoint (2 %); TPC asks for whole checkpoint cycles",
+    source: "simulation: statistics on throughput do not show one checkpoint (2 %); TPC asks for whole \
+             checkpoint cycles",
     advice: "Checkpoint before the run and keep the measurement shorter than checkpoint_timeout and max_wal_size allow, or \
              measure over several checkpoints.",
-    evidence: "Checkpoints from the server's log and its counters, placed on the time line of the run.",
-    why: "One checkpoint in a short measurement takes 0 or 30 % depending on luck, and no statistic on throughput sees it.",
+    evidence: "Checkpoints in the server's log and its counters, on the run's time line.",
+    why: "One checkpoint takes 0 or 30 % of a short measurement, depending on luck, and no statistic on \
+          throughput shows it.",
     tested: "CHECKPOINT once a second on one side of a comparison by URL.",
     check: RuleCheck::Run(checkpoint_in_window),
 };
@@ -236,11 +242,11 @@ fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     id: "autovacuum-in-window",
     title: "Autovacuum ran during the measurement",
-    severity: "Doubt; Note when 300 s or more were measured, or when nothing but system catalogs was analyzed",
+    severity: "Doubt; Note when 300 s or more were measured, or only system catalogs were analyzed",
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
-    advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
-             include its usual share.",
-    evidence: "Autovacuum workers seen in pg_stat_activity and in the log during the measurement, and the server's counts of them.",
+    advice: "Vacuum and analyze before each run, and measure for less than autovacuum_naptime, or long \
+             enough to include its usual share.",
+    evidence: "Autovacuum workers in pg_stat_activity and in the log, and the server's counts of them.",
     why: "It reads and writes during the load, in some runs and not in others.",
     tested: "Autovacuum each second, on a server by URL, on one that pgdyno runs, and on one side of a comparison \
              by URL.",
@@ -267,15 +273,16 @@ fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
-    severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, data or WAL are on a volatile file \
-               system (tmpfs, ramfs, a volatile overlay) or on one without write barriers, or the load changes rows of UNLOGGED tables; \
-               Note when only synchronous_commit is off (also by a script or in sessions), experiment.conditions state fsync or \
-               full_page_writes as off, workload.unlogged asks for UNLOGGED tables, or the workload does not write",
+    severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, data \
+               or WAL are on a volatile file system (tmpfs, ramfs, a volatile overlay) or on one without \
+               write barriers, or the load changes UNLOGGED tables; Note when only synchronous_commit is off \
+               (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as \
+               off, workload.unlogged asks for UNLOGGED tables, or the workload does not write",
     source: "PostgreSQL documentation, runtime-config-wal and wal-reliability; mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
-    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless you want to \
-             measure this: such numbers cannot be compared with durable ones.",
-    evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
-               the file systems of data and WAL, and whether the catalog says that tables of the load are UNLOGGED.",
+    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET \
+             LOGGED`), unless this is the question: such numbers cannot be compared with durable ones.",
+    evidence: "fsync, full_page_writes, synchronous_commit (also in scripts, and in the load's sessions \
+               after it), file systems of data and WAL, and UNLOGGED tables in the catalog.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
     tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side, SET synchronous_commit = off \
              in a script and in a function, UNLOGGED tables by URL, in an SQL file and by workload.unlogged. By hand: data in memory.",
@@ -391,11 +398,11 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
                at work on average (and in two ticks or more), or their transactions exceed 2 % of the load's and 10/s (more where \
                autovacuum_naptime is a few seconds)",
     source: "the threshold of foreign-cpu; the others are our convention",
-    advice: "Stop other users of the server, or measure a copy of it that is only yours, and repeat.",
-    evidence: "Process ids that the server gave to the load's connections against the client backends of pg_stat_activity, the processor \
-               time of each (on this machine), and the transactions of all databases against those that the driver saw end (of the load's \
-               own database only if no query there had parallel workers, each of which counts as transactions). Background work does not \
-               count.",
+    advice: "Stop other users of the server, or measure your own copy of it, and repeat.",
+    evidence: "Client backends of pg_stat_activity that are not the load's, their processor time (on this \
+               machine), and the transactions of all databases against those that the driver saw end (of the \
+               load's own database only without parallel workers, which count as transactions). Background \
+               work does not count.",
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
     tested: "pgbench next to the load, on a server by URL, on one that pgdyno runs, and on one side of a \
              comparison by URL.",
@@ -530,7 +537,7 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run; a checkpoint \
              ends by itself, within checkpoint_timeout if it was not requested.",
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",
-    why: "The load then shares the server with work that belongs to no run, for an unknown part of its time.",
+    why: "The load shares the server with work that belongs to no run, for an unknown part of its time.",
     tested: "A session that is always active, on a server by URL.",
     check: RuleCheck::Run(never_quiet),
 };

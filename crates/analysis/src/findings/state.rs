@@ -18,11 +18,13 @@ use crate::run::marks;
 pub(super) const DATA_DIFFERS: Rule = Rule {
     id: "data-differs",
     title: "Runs did not begin from the same data",
-    severity: "Void when rows, indexes or checksums differ between runs that were restored to the same data; Doubt when \
-               only other definitions of the tables or sizes do, on the same server; Note when prepare.restore is off, or workload.data of a server by URL is none",
+    severity: "Void when rows, indexes or checksums differ between runs restored to the same data; Doubt \
+               when only other definitions of the tables or sizes do, on the same server; Note when \
+               prepare.restore is off, or workload.data of a server by URL is none",
     source: "design: each run begins from the same state",
     advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
-    evidence: "Rows, sizes, definitions of tables and indexes, and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
+    evidence: "Rows, sizes, definitions of tables and indexes, and checksums before vacuum and analyze, \
+               against the first run on the same data.",
     why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(data_differs),
@@ -122,13 +124,14 @@ fn layout_difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity,
 pub(super) const DATABASE_CHANGED: Rule = Rule {
     id: "database-changed",
     title: "Somebody else changed the database between runs",
-    severity: "Note when a database by URL has changes that no load explains, so that its tables were loaded again and the database was \
-               not replaced by a copy",
+    severity: "Note when a database by URL has changes that no load explains: its tables were loaded again, \
+               and no copy replaced it",
     source: "design: pgdyno drops only what it can prove that it made",
-    advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
-             it runs.",
-    evidence: "The catalogs of a database by URL, and properties of the database itself, against those when the data was loaded.",
-    why: "A copy would have dropped what somebody else created there; tables that are loaded again have another layout on disk.",
+    advice: "Give the benchmark its own database (pgdyno init --create-database), or keep others out of this \
+             one while it runs.",
+    evidence: "The database's catalogs and properties, against those when the data was loaded.",
+    why: "A copy would have dropped what somebody else created; tables that are loaded again have another \
+          layout on disk.",
     tested: "Tables, views and functions that another session creates in a database by URL between two runs.",
     check: RuleCheck::Run(database_changed),
 };
@@ -142,11 +145,11 @@ fn database_changed(context: &RunContext) -> Option<Finding> {
 pub(super) const PAGE_CACHE_LOST: Rule = Rule {
     id: "page-cache-lost",
     title: "The page cache shrank before the run",
-    severity: "Doubt when the page cache lost 1 MiB or more while huge pages were reserved, and neither a second restore nor prewarming \
-               read the data again",
+    severity: "Doubt when reserving huge pages cost the page cache 1 MiB or more, and neither a second \
+               restore nor prewarming read the data again",
     source: "our own rule",
     advice: "Turn on prepare.prewarm, or prepare.restore with prepare.snapshot, or reserve huge pages at boot, while memory is whole.",
-    evidence: "The size of the page cache before and after huge pages were reserved, and what read the data after that.",
+    evidence: "The page cache before and after huge pages were reserved, and what read the data after that.",
     why: "The run reads from disk what other runs of its case find in memory.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(page_cache_lost),
@@ -167,13 +170,15 @@ fn page_cache_lost(context: &RunContext) -> Option<Finding> {
 pub(super) const WAL_POLICY: Rule = Rule {
     id: "wal-policy",
     title: "Checkpoints are not as requested",
-    severity: "Doubt when a run with run.wal no-checkpoint had one in its measurement, or one with two-checkpoints fewer than \
-               two whole ones; Note when WAL requested one in the measurement of another",
+    severity: "Doubt when a run with run.wal no-checkpoint had one in its measurement, or one with \
+               two-checkpoints fewer than two whole ones; Note when WAL requested one in another run's \
+               measurement",
     source: "PostgreSQL's xlog.c: a checkpoint is requested when max_wal_size / (1 + checkpoint_completion_target) is \
              written",
     advice: "Set max_wal_size or the length of the measurement as the evidence says, or let run.wal do it on a server that pgdyno runs.",
-    evidence: "The rate of WAL in the ramp-up and the checkpoints of the measurement, against what run.wal asks for.",
-    why: "A run that should have had no checkpoint, or two complete ones, but had another number answers another question.",
+    evidence: "The rate of WAL in the ramp-up and the measurement's checkpoints, against what run.wal asks \
+               for.",
+    why: "A run with another number of checkpoints answers another question.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(wal_policy),
 };

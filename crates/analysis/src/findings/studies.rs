@@ -35,7 +35,7 @@ pub(super) const RESUMED: Rule = Rule {
     source: "our own rule",
     advice: "Trust the difference between two cases less if a gap separates their runs of one block.",
     evidence: "Runs that start twice in state.jsonl, and starts of the experiment after the first.",
-    why: "The machine may have changed between the runs of one block, and a gap of days does not show in a table.",
+    why: "The machine may have changed between the runs of one block, and a table does not show the gap.",
     tested: "An experiment by URL that was killed in its second run.",
     check: RuleCheck::Study(resumed),
 };
@@ -102,14 +102,16 @@ fn merged(context: &StudyContext) -> Option<Finding> {
 
 pub(super) const MACHINE_CHANGED: Rule = Rule {
     id: "machine-changed",
-    title: "Not all runs were made on the same machine, or by the same server binaries",
-    severity: "Doubt when pgdyno or its machine (processors, memory, kernel) differ between runs that completed, or, between runs \
-               of one case, the server's machine or the binaries of the server that pgdyno runs",
+    title: "Runs differ in their machine, or in their server's binaries",
+    severity: "Doubt when pgdyno or its machine (processors, memory, kernel) differ between completed runs, \
+               or, between runs of one case, the server's machine or the binaries of the server that pgdyno \
+               runs",
     source: "design: what is not a factor must not vary",
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, not a branch or a directory \
              that changes.",
-    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first; the server's machine, if \
-               it is another one and observed, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
+    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the \
+               first; the server's machine, if it is another one and observed, and the SHA-256 of the server \
+               that pgdyno ran against the first run of the case.",
     why: "A difference between machines would look like a difference between cases.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(machine_changed),
@@ -213,11 +215,12 @@ fn difference(first: Vec<(&str, String)>, second: Vec<(&str, String)>) -> Option
 pub(super) const SERVER_REPLACED: Rule = Rule {
     id: "server-replaced",
     title: "A server by URL was replaced during the experiment",
-    severity: "Doubt when runs that completed on one target, or on one server by URL, have different system identifiers",
-    source: "PostgreSQL's BootStrapXLOG draws the system identifier when a cluster is made",
+    severity: "Doubt when completed runs on one target, or on one server by URL, have different system \
+               identifiers",
+    source: "PostgreSQL's BootStrapXLOG draws a system identifier for each cluster",
     advice: "Compare cases within blocks, which have one server each, and repeat the experiment if the blocks before and after differ.",
-    evidence: "The system identifier of each completed run of a target against that of its first one.",
-    why: "Runs on two machines of one name differ by what neither the name nor the table shows.",
+    evidence: "The system identifier of each completed run of a target against that of its first.",
+    why: "Machines of one name differ by what neither the name nor the table shows.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(server_replaced),
 };
@@ -253,7 +256,7 @@ fn server_replaced(context: &StudyContext) -> Option<Finding> {
 pub(super) const SEQUENTIAL: Rule = Rule {
     id: "sequential-order",
     title: "The cases were measured one after the other",
-    severity: "Doubt when `experiment.order` is `sequential` and there are two cases or more",
+    severity: "Doubt when `experiment.order` is `sequential`, with two cases or more",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009",
     advice: "Leave experiment.order at randomized, which measures every case once in each block.",
     evidence: "The order in plan.json and the number of cases.",
@@ -276,8 +279,8 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
     title: "Servers were measured one after the other",
     severity: "Doubt when `experiment.order` is `by-server`, or `run.servers_at_a_time` kept each server's runs together",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009",
-    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and leave experiment.order at randomized, or \
-             repeat the experiment and compare servers over the repetitions.",
+    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and leave \
+             experiment.order at randomized, or compare servers over several repetitions of the experiment.",
     evidence: "experiment.order, run.servers_at_a_time and the order in plan.json.",
     why: "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
     tested: ON_RECORDS,
@@ -311,7 +314,7 @@ fn has_several_servers(plan: &Plan) -> bool {
 pub(super) const CLOSED_LOOP: Rule = Rule {
     id: "closed-loop",
     title: "Closed loop: latency excludes waiting",
-    severity: "Note, once, when any case that is not analytical has the pace `closed`",
+    severity: "Note, once, for any case with the pace `closed` that is not analytical",
     source: "G. Tene, coordinated omission; wrk2",
     advice: "For latency as users would see it, use an open pace at 50 to 90 % of the measured throughput.",
     evidence: "The pace of each case.",

@@ -8,13 +8,13 @@ use crate::finding::{Finding, Severity};
 pub(super) const TPCC_INPUTS: Rule = Rule {
     id: "tpcc-inputs",
     title: "The transactions are not those of TPC-C",
-    severity: "Void when a share of inputs (rollbacks, remote lines and payments, customers by name) or the mean of lines per order is \
-               more than four standard deviations from the specification's, a share of the mix is that far below its minimum, or more than \
-               1 % of deliveries were skipped",
+    severity: "Void when a share of inputs (rollbacks, remote lines and payments, customers by name) or the \
+               mean of lines per order is more than four standard deviations off the specification's, a \
+               share of the mix is that far below its minimum, or more than 1 % of deliveries were skipped",
     source: "TPC-C 2.4.1, 2.5.1, 2.6.1, 2.7.4.2, 5.2.3, counted by the driver",
-    advice: "If deliveries were skipped, load the data again; otherwise this is a bug in pgdyno: please report it.",
-    evidence: "Shares of inputs as the driver counted them, against the specification's within four standard deviations; of skipped \
-               deliveries against its 1 %.",
+    advice: "If deliveries were skipped, load the data again; otherwise please report this bug in pgdyno.",
+    evidence: "Shares of inputs and of skipped deliveries as the driver counted them, against the \
+               specification's.",
     why: "Another mix is another benchmark: a few more remote lines or rollbacks change the throughput.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(tpcc_inputs),

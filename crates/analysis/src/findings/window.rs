@@ -11,9 +11,10 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
     severity: "Doubt when a ramp-up of `auto` reached its bound before MSER's cut lay before its last 40 % and these kept \
                their level (3 %, or 10 % of the mean latency in an open loop) in five judgements in a row",
     source: "White 1997; Hoad, Robinson and Davies 2010; Barrett et al. 2017; chosen by simulation (stats::is_warm)",
-    advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, table growth, other work on the machine).",
-    evidence: "Why and after how many seconds the ramp-up ended, from run.json; its values are the intervals before the measurement.",
-    why: "The measurement then includes part of the warm-up, or of a change that never ends.",
+    advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, growing tables, other work on \
+             the machine).",
+    evidence: "Why and after how many seconds the ramp-up ended (run.json), and its intervals.",
+    why: "The measurement includes part of the warm-up, or of a change that never ends.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(ramp_up_not_steady),
 };
@@ -28,11 +29,11 @@ fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
 pub(super) const MEASURE_EXTENDED: Rule = Rule {
     id: "measure-extended",
     title: "The measurement was extended",
-    severity: "Note when run.extend lengthened the measurement because it was not steady at its planned end",
+    severity: "Note when run.extend lengthened the measurement because it was not steady",
     source: "design: all seconds count, and not-steady judges them again",
     advice: "Plan a longer measurement if most runs need it, so that all have the same length.",
     evidence: "Seconds of the measurement as planned and as they became, from run.json.",
-    why: "A run measured for longer than its neighbours saw more of the machine's variation; its mean is better known than theirs.",
+    why: "A longer run saw more of the machine's variation: its mean is better known than the others'.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(measure_extended),
 };

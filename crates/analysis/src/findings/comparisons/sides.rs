@@ -16,13 +16,14 @@ const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     id: "one-sided",
     title: "Only one side's runs have a finding",
-    severity: "When the shares of runs with a finding differ by more than one half between the sides: Void when only one side is not \
-               durable; otherwise the finding's severity in the runs (Note where the uncertainty's budget bounds it: the ratio's interval \
-               then contains it); Note when the comparison varies the settings that cause it (durability, logging), or its sides ask for \
-               different tables and those of one are UNLOGGED",
+    severity: "When the shares of runs with a finding differ by more than one half between the sides: Void \
+               when only one side is not durable; Note where the uncertainty's budget bounds it (the ratio's \
+               interval then contains it), when the comparison varies the settings that cause it \
+               (durability, logging), or when its sides ask for different tables and those of one are \
+               UNLOGGED; otherwise the finding's severity in the runs",
     source: "Raasveldt et al. 2018; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
-    evidence: "The findings of the runs that count: in how many of each side.",
+    evidence: "How many of each side's runs that count have the finding.",
     why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
     tested: "On one of two servers by URL: fsync = off, log_statement = all, auto_explain, autovacuum, \
              checkpoints, other sessions, failed transactions, missed rows, a quota. On one of two that pgdyno \
@@ -49,10 +50,10 @@ pub(crate) fn bounded_on_one_side(sides: [ComparedSide; 2], pairing: Pairing) ->
 pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     id: "doubtful-runs",
     title: "The compared runs are doubtful themselves",
-    severity: "Doubt when at least half of the runs of a side have the same doubt; Note when fewer have it",
+    severity: "Doubt when half of a side's runs or more have the same doubt; Note when fewer have it",
     source: "our own rule; one half is our convention",
     advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
-    evidence: "The doubts about the runs that count: in how many of each side.",
+    evidence: "How many of each side's runs that count have the doubt.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",
     tested: "fsync = off on both sides of a comparison.",
     check: RuleCheck::Comparison(doubtful_runs),

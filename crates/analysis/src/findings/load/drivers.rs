@@ -14,10 +14,11 @@ const TRANSACTIONS_MIN: u64 = 100;
 pub(in super::super) const DRIVERS_DIFFER: Rule = Rule {
     id: "drivers-differ",
     title: "One driver was slower than another",
-    severity: "Doubt when the mean latency of one driver was more than 1.25 times that of another, over 100 transactions or \
+    severity: "Doubt when one driver's mean latency exceeds 1.25 times another's, over 100 transactions or \
                more of each",
     source: "all drivers offer the same mixture to the same server; 1.25 is our convention",
-    advice: "Compare the drivers' machines, what else runs there, and their networks; `drivers` in run.json has their figures.",
+    advice: "Compare the drivers' machines, their other work and their networks; `drivers` in run.json has \
+             the figures.",
     evidence: "Latencies that each driver recorded over the whole load.",
     why: "The percentiles of the sum are those of the slow machine, and a closed loop makes it offer less.",
     tested: "Two drivers, of which one stands still for 50 ms again and again.",
@@ -51,10 +52,13 @@ pub(in super::super) const DRIVERS_APART: Rule = Rule {
     title: "Drivers did not act at the same time",
     severity: "Doubt when a driver began more than 100 ms late, or its clock was set by more than 1 ms during the load; Note \
                when its clock is known to 1 ms at best, was not compared after the load, or moved by more than 1 ms beyond that",
-    source: "Cristian 1989: a clock is known to half of the shortest round trip; the thresholds are our conventions",
-    advice: "Synchronize the clocks of all drivers (chrony), use a shorter way to them, and leave a processor free for each.",
+    source: "Cristian 1989: a clock is known to half of the shortest round trip; thresholds are our \
+             convention",
+    advice: "Synchronize the drivers' clocks (chrony), use a shorter way to them, and leave a processor free \
+             for each.",
     evidence: "Pings before and after the load, the driver's wall clock against its monotonic one, and when its last thread began.",
-    why: "The seconds of drivers are added by their numbers since the beginning: a late driver shifts its share into the second before.",
+    why: "Seconds of drivers are added by number since the beginning: a late driver shifts its share into \
+          the second before.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(drivers_apart),
 };

@@ -21,7 +21,7 @@ pub(in crate::findings) const DRAWS_REUSED: Rule = Rule {
     source: "our own rule",
     advice: "Make the run shorter or slower, or capture for longer.",
     evidence: "The fact `reused_draws` of each script.",
-    why: "A row that was deleted or changed once is gone or changed already: the statement finds nothing, and costs less.",
+    why: "The row is already deleted or changed: the statement finds nothing, and costs less.",
     tested: "A captured workload with six rows that are dealt once, by URL.",
     check: RuleCheck::Run(draws_reused),
 };
@@ -49,7 +49,8 @@ pub(in crate::findings) const LEFT_OUT_BY_READING: Rule = Rule {
     severity: "Note for any with `workload.only_reads`",
     source: "PostgreSQL documentation, error codes: 25006",
     advice: "To measure what writes, run the whole workload on a restored copy.",
-    evidence: "The transactions of each script that the server refused, counted with errors that are expected.",
+    evidence: "The transactions of each script that the server refused, counted with errors that are \
+               expected.",
     why: "The load is that of readers alone: it writes no WAL, and readers do not wait for writers.",
     tested: "A captured workload of a reader and a writer, by URL.",
     check: RuleCheck::Run(left_out_by_reading),
@@ -75,9 +76,10 @@ pub(in crate::findings) const NEW_ERRORS: Rule = Rule {
     title: "Errors that the source did not have",
     severity: "For a captured workload: Void when more than 1 % of all transactions failed, Doubt when more than 1 % of a script's did (2 or more)",
     source: "our own rule; 1 % is our convention",
-    advice: "See the errors by SQLSTATE in report.html: tables, rows or rights that the source had may be missing here.",
+    advice: "See the errors by SQLSTATE in report.html: tables, rows or rights of the source may be missing \
+             here.",
     evidence: "Failed transactions of each script; errors that the source had are expected, and do not count.",
-    why: "An error ends a transaction early, so that the load is not the captured one.",
+    why: "An error ends a transaction early: the load is not the captured one.",
     tested: "A captured workload of which one transaction divides by zero, by URL.",
     check: RuleCheck::Run(new_errors),
 };

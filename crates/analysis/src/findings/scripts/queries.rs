@@ -8,7 +8,8 @@ use crate::summary::QuerySummary;
 pub(in super::super) const QUERY_FAILED: Rule = Rule {
     id: "query-failed",
     title: "Queries were not answered",
-    severity: "Void when an execution of an analytical run that counts ended with an error other than its timeout, or is missing",
+    severity: "Void when an execution that counts in an analytical run ended with an error other than its \
+               timeout, or is missing",
     source: "our own rule",
     advice: "See the errors by SQLSTATE in report.html, and run the query by hand.",
     evidence: "Executions of each query in executions.jsonl, against streams times passes.",
@@ -32,9 +33,10 @@ fn query_failed(context: &RunContext) -> Option<Finding> {
 pub(in super::super) const QUERY_STOPPED: Rule = Rule {
     id: "query-stopped",
     title: "Queries were stopped at their longest time",
-    severity: "Note for any execution of an analytical run that counts and reached its timeout",
+    severity: "Note for any execution that counts in an analytical run and reached its timeout",
     source: "design: it counts as that time, so that means are `at least`",
-    advice: "Raise the timeout of the query in its workload directory (`timeout`, `statement_timeout`) if its true time matters.",
+    advice: "Raise the query's timeout in its workload directory (`timeout`, `statement_timeout`) if its \
+             true time matters.",
     evidence: "Executions that ended with SQLSTATE 57014 after the time that the directory allows.",
     why: "The true time of the query is longer, by an unknown amount.",
     tested: ON_RECORDS,
@@ -54,8 +56,9 @@ pub(in super::super) const ANSWER_WRONG: Rule = Rule {
     title: "Queries gave other answers than expected",
     severity: "Void when the rows of a query differ from `check_answer` of its workload directory; Note when they could not be compared",
     source: "our own rule",
-    advice: "Run the query by hand, and see whether the data, the query or the file with the expected rows is wrong.",
-    evidence: "The rows of the statement that the first stream ran first, run once more after the measurement, against answers/NAME.csv.",
+    advice: "Run the query by hand, and see whether the data, the query or the expected rows are wrong.",
+    evidence: "The statement that the first stream ran first, run once more after the measurement, against \
+               answers/NAME.csv.",
     why: "A query that returns other rows does other work.",
     tested: "A directory whose file with expected rows is wrong, on a server that pgdyno runs.",
     check: RuleCheck::Run(answer_wrong),
@@ -79,11 +82,12 @@ fn answer_wrong(context: &RunContext) -> Option<Finding> {
 pub(in super::super) const PLANS_VARY: Rule = Rule {
     id: "plans-vary",
     title: "Queries had several plans",
-    severity: "Note when runs of an analytical case that count took different plans for the same query with the same parameters",
+    severity: "Note when runs of an analytical case took different plans for one query with the same \
+               parameters",
     source: "PostgreSQL documentation, ANALYZE: statistics are from a random sample of rows",
     advice: "Raise default_statistics_target, or compare more runs: part of the spread is the planner's.",
     evidence: "Hashes of the plans that were recorded after each run.",
-    why: "The spread of such a query is not that of the machine: each ANALYZE may choose another plan.",
+    why: "Each ANALYZE may choose another plan: the spread of such a query is not the machine's.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(plans_vary),
 };

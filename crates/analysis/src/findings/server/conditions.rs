@@ -12,13 +12,14 @@ use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it};
 pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
     id: "condition-unmet",
     title: "A condition of the study is not met",
-    severity: "Doubt when the server reports another value of a setting that experiment.conditions state, or none, or hides it from \
-               pgdyno's role",
+    severity: "Doubt when the server reports another value of a setting in experiment.conditions, or none, \
+               or hides it from pgdyno's role",
     source: "experiment.conditions; two texts for one value are equal",
     advice: "Set it in server.settings or on the server by URL (if it is hidden: grant pg_read_all_settings), or take it out of \
              experiment.conditions.",
-    evidence: "Settings of the server, as a session of the load's role and database sees them, and the conditions of the case.",
-    why: "Reports print the conditions next to every figure: readers take them for true.",
+    evidence: "Settings as a session of the load's role and database sees them, and the conditions of the \
+               case.",
+    why: "Reports print the conditions next to every figure, and readers believe them.",
     tested: "full_page_writes = on by URL, where the study states off.",
     check: RuleCheck::Run(condition_unmet),
 };

@@ -42,14 +42,18 @@ const SWITCHES: [&str; 8] = [
 pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
     id: "statements-logged",
     title: "The server records each statement",
-    severity: "Doubt when statements, their durations or their plans are logged (log_statement = all or mod, log_duration, \
-               log_min_duration_statement below 10 ms, samples of more than 1 %, statistics of the executor, auto_explain, a library that \
-               audits or traces statements); Note for pg_stat_statements and its like, for auto_explain that logs no plan \
-               (auto_explain.log_min_duration = -1), and for settings that experiment.conditions state",
+    severity: "Doubt when statements, their durations or their plans are logged (log_statement = all or mod, \
+               log_duration, log_min_duration_statement below 10 ms, samples of more than 1 %, statistics of \
+               the executor, auto_explain, a library that audits or traces statements); Note for \
+               pg_stat_statements and its like, auto_explain that logs no plan \
+               (auto_explain.log_min_duration = -1), and settings that experiment.conditions state",
     source: "PostgreSQL documentation, runtime-config-logging and auto_explain; 10 ms and 1 % are our convention",
-    advice: "Turn it off for the measurement, unless the server works with it all the time: then it belongs to the number.",
-    evidence: "Settings of the server, as a session of the load's role and database sees them, and the libraries that they load.",
-    why: "Each statement then also writes to the log or updates a shared hash table, which slows short transactions most.",
+    advice: "Turn it off for the measurement, unless the server always works with it: then it belongs to the \
+             number.",
+    evidence: "Settings as a session of the load's role and database sees them, and the libraries that they \
+               load.",
+    why: "Each statement also writes to the log or updates a shared hash table, which slows short \
+          transactions most.",
     tested: "log_statement = all by URL and on one side of comparisons; auto_explain on one side by URL and, with log_duration, on a \
              server that pgdyno runs.",
     check: RuleCheck::Run(statements_logged),

@@ -18,11 +18,11 @@ use crate::summary::{CommitCounts, OutageSummary};
 pub(in crate::findings) const OUTAGE_NOT_PROVED: Rule = Rule {
     id: "outage-not-proved",
     title: "The outage was not proved",
-    severity: "Void for a run whose fault was not injected, or of which nothing shows that it happened",
+    severity: "Void when the fault was not injected, or nothing shows that it happened",
     source: "our own rule",
     advice: "Read why in `outage` of run.json, and repeat the run.",
     evidence: "The record of the outage: proof and problem.",
-    why: "An outage of no time and without loss is then that of a fault that did not happen.",
+    why: "No time and no loss are then those of a fault that did not happen.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(outage_not_proved),
 };
@@ -53,11 +53,12 @@ fn outage_not_proved(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const OUTAGE_STEP_FAILED: Rule = Rule {
     id: "outage-step-failed",
     title: "A step of the outage failed",
-    severity: "Doubt when the fault was proved, and a step that follows it (a promotion, a restart, what undoes it) failed",
+    severity: "Doubt when the fault was proved, and a step after it (a promotion, a restart, what undoes it) \
+               failed",
     source: "our own rule",
-    advice: "Read the step in `outage` of run.json and the log of its server, and repeat the run.",
+    advice: "Read the step in `outage` of run.json and its server's log, and repeat the run.",
     evidence: "The record of the outage: problem, and the errors of its steps.",
-    why: "What is measured after that step is the length and the loss of an outage that nobody asked for.",
+    why: "Length and loss are those of an outage that nobody asked for.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(outage_step_failed),
 };
@@ -82,10 +83,10 @@ pub(in crate::findings) const COMMITS_LOST: Rule = Rule {
     title: "Acknowledged commits were lost",
     severity: "Doubt for any, unless lost-in-spite-of-sync says more",
     source: "PostgreSQL documentation, streaming replication and synchronous_commit: off loses up to three times wal_writer_delay",
-    advice: "State the loss with the outage; commits that must not be lost need synchronous_commit = on, and for a failover \
+    advice: "State the loss with the outage; to lose none, set synchronous_commit = on, and for a failover \
              synchronous_standby_names.",
     evidence: "Tokens that each transaction wrote, read from the surviving server, against the commits that were acknowledged.",
-    why: "Clients have the answer that these transactions are kept.",
+    why: "Clients were promised that these transactions are kept.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(commits_lost),
 };
@@ -98,11 +99,13 @@ fn commits_lost(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const LOST_IN_SPITE_OF_SYNC: Rule = Rule {
     id: "lost-in-spite-of-sync",
     title: "COMMITS LOST ALTHOUGH SERVER AND SETTINGS PROMISE NONE",
-    severity: "Doubt for any commit that is lost although it waited for the standby that took over, or, where the same server came back, for its own disk",
+    severity: "Doubt for any lost commit that waited for the standby that took over, or, where the same \
+               server came back, for its own disk",
     source: "PostgreSQL documentation, synchronous replication; write-ahead log",
     advice: "Keep the run directory, and trust neither the server nor its settings before the cause is known: a standby that was not yet \
              synchronous, a session with another synchronous_commit, storage that lies, or a defect.",
-    evidence: "Lost tokens as of commits-lost; synchronous_commit as the sessions had it, synchronous_standby_names, and which standbys were waited for before the load.",
+    evidence: "Lost tokens as of commits-lost; the sessions' synchronous_commit, synchronous_standby_names, \
+               and which standbys were waited for before the load.",
     why: "Synchronous replication and the write-ahead log exist to prevent this: the server is broken, or not set as everybody believes.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(lost_in_spite_of_sync),
@@ -182,12 +185,13 @@ fn loss_unknown(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const TWO_PRIMARIES: Rule = Rule {
     id: "two-primaries",
     title: "Two servers took commits at a time",
-    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that it alone has; Note if the former \
-               primary could not be read, or if a command of yours may have led to another one",
+    severity: "Doubt for any commit that a server acknowledged after another had taken over, and that it \
+               alone has; Note if the former primary could not be read, or a command of yours may have led \
+               to another one",
     source: "PostgreSQL documentation, failover (STONITH)",
     advice: "Fence the old primary before another is promoted: what it acknowledged since is lost with it.",
     evidence: "Tokens on each server, and when their commits were acknowledged.",
-    why: "The data of the two servers has parted, and one part has to be given up.",
+    why: "The data of the two servers has parted, and one part must be given up.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(two_primaries),
 };
@@ -213,9 +217,11 @@ fn two_primaries(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const OUTAGE_OUTLASTS_LOAD: Rule = Rule {
     id: "outage-outlasts-load",
     title: "The outage outlasted the load",
-    severity: "Doubt when no instant was seen from which 99 % of the transactions due in the next 5 s were served",
+    severity: "Doubt when no instant was seen from which 99 % of the transactions due in the next 5 s were \
+               served",
     source: "our own rule",
-    advice: "Measure longer after the fault, or see in `outage` of run.json and in the servers' logs why no server took writes again.",
+    advice: "Measure longer after the fault, or find in `outage` of run.json and the servers' logs why no \
+             server took writes again.",
     evidence: "Transactions that were due after the fault, and when they were answered.",
     why: "The outage is longer than its figure; medians and sums over such runs are lower bounds too.",
     tested: ON_RECORDS,
@@ -231,8 +237,9 @@ fn outage_outlasts_load(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SERVICE_NOT_LOST: Rule = Rule {
     id: "service-not-lost",
     title: "The fault cost no service",
-    severity: "Note when every transaction that was due in the 5 s after the fault was served within the limit",
-    source: "design: the limit is 100 ms or ten times the 99th percentile before, whichever is more, or that of the pace",
+    severity: "Note when every transaction due in the 5 s after the fault was served within the limit",
+    source: "design: the limit is that of the pace, else 100 ms or ten times the 99th percentile before, \
+             whichever is more",
     advice: "If you expected an outage, see the fault's proof in `outage` of run.json, and what the load's commits depend on.",
     evidence: "Transactions that were due after the fault, and when they were answered.",
     why: "It is the best that a fault can do, and also what a fault does that hits nothing.",

@@ -12,12 +12,14 @@ use crate::findings::{ComparisonContext, Rule, RuleCheck, RunContext};
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     id: "in-between",
     title: "A pooler or a proxy answers before the server",
-    severity: "Note when another process serves a session than the one that opened it (a pooler), or the server accepted the connection at \
-               another address than the one connected to (a proxy, or translated addresses)",
+    severity: "Note when another process serves a session than the one that opened it (a pooler), or the \
+               server accepted the connection at another address than the one connected to (a proxy, \
+               translated addresses)",
     source: "PostgreSQL's protocol, BackendKeyData; pg_backend_pid(), inet_server_addr(), inet_server_port()",
-    advice: "Connect to the server directly, or report the pooler or proxy with the number if it is part of what you measure.",
-    evidence: "The address connected to, the address at which the server says it accepted the connection, and the process ids of both; the \
-               processor time of the process that listens there, if it is on the observed machine.",
+    advice: "Connect to the server directly, or report what is in between with the number if it is part of \
+             what you measure.",
+    evidence: "Address and process id of the connection as pgdyno and as the server see them; the processor \
+               time of the process that listens there, on the observed machine.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, by URL and on one side of a comparison.",
     check: RuleCheck::Run(in_between),
@@ -52,11 +54,11 @@ fn in_between(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const BEHIND_POOLER: Rule = Rule {
     id: "behind-pooler",
     title: "The load went through a pooler that pgdyno ran",
-    severity: "Note in each run of a case that has `pooler.kind`",
+    severity: "Note for each run with `pooler.kind`",
     source: "PgBouncer's console (SHOW STATS): total_wait_time, total_xact_count; /proc of its processes",
     advice: "Compare poolers by transactions per second and processor, too: one process cannot use more than one.",
-    evidence: "The pooler, the processors that its processes used, transactions per second for each, and a transaction's mean wait for a \
-               connection.",
+    evidence: "The pooler, the processors that it used, transactions per second for each, and a \
+               transaction's mean wait for a connection.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "PgBouncer with 5 connections and 50 clients whose transactions take 10 ms.",
     check: RuleCheck::Run(behind_pooler),
@@ -86,11 +88,12 @@ fn behind_pooler(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const POOLER_IDLE_POOL: Rule = Rule {
     id: "pooler-idle-pool",
     title: "The pool has a connection for each client",
-    severity: "Note when the pooler that pgdyno ran had as many connections to the server as there were clients, or more",
+    severity: "Note when the pooler that pgdyno ran had as many connections to the server as clients, or \
+               more",
     source: "PgBouncer's issue 671",
     advice: "Lower pooler.size, or measure with more clients: a pooler is for more clients than connections.",
     evidence: "The connections of the pooler and the clients of the load.",
-    why: "Such a pooler only adds its own work to each message, and says nothing about what pooling gives.",
+    why: "Such a pooler only adds its own work to each message, and does not show what pooling gives.",
     tested: "PgBouncer with 20 connections and 4 clients.",
     check: RuleCheck::Run(pooler_idle_pool),
 };
@@ -107,13 +110,14 @@ fn pooler_idle_pool(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     id: "spread-load",
     title: "The load went to several servers",
-    severity: "Note when the load's connections went to the hosts of the URL in random order (load_balance_hosts=random)",
+    severity: "Note when connections went to the URL's hosts in random order (load_balance_hosts=random)",
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
     advice: "Throughput and latency are those of all hosts, everything about the server is that of the one named; to compare hosts, \
              measure one at a time.",
     evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host was prewarmed, \
                checkpointed and checked for free connections.",
-    why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
+    why: "One server's settings, cache, WAL and waits do not explain what several did, and its rows do not \
+          count what was committed.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",
     check: RuleCheck::Run(spread_load),
 };
@@ -134,9 +138,10 @@ fn spread_load(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     id: "same-server",
     title: "The sides are one server",
-    severity: "Void when the sides are the same database of one cluster under two names, but not when their connections differ (`sslmode`); Note \
-               when they are two databases of one cluster",
-    source: "pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system identifier, and start at other times",
+    severity: "Void when the sides are the same database of one cluster under two names, unless their \
+               connections differ (`sslmode`); Note when they are two databases of one cluster",
+    source: "pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
+             identifier, not its start",
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
     evidence: "System identifier, start of the postmaster and name of the database on both sides.",
     why: "A difference between a server and itself is chance.",

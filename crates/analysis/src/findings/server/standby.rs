@@ -28,7 +28,7 @@ pub(in crate::findings) const WAITS_FOR_STANDBY: Rule = Rule {
     source: "PostgreSQL documentation, synchronous replication; half is our convention",
     advice: "State the standby, its machine and the way to it with the number, or measure with synchronous_commit = local as well.",
     evidence: "Samples of pg_stat_activity: instants in which any session waited for SyncRep.",
-    why: "The number is then that of two servers and of the network between them.",
+    why: "The number is that of two servers and of the network between them.",
     tested: "By hand: a standby on a device with 100 writes per second (bench/limiters.py --only standby).",
     check: RuleCheck::Run(waits_for_standby),
 };
@@ -45,12 +45,14 @@ fn waits_for_standby(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     id: "standby-falls-behind",
     title: "A standby fell behind",
-    severity: "Doubt when a standby that pgdyno runs was not connected when the load ended, or then needed more than 1 s and more than 2 % \
-               of the load's time to replay the rest; never after an outage",
+    severity: "Doubt when a standby that pgdyno runs was not connected at the end of the load, or then \
+               needed more than 1 s and more than 2 % of the load's time to replay the rest; never after an \
+               outage",
     source: "our own rule; 1 s and 2 % are our convention",
     advice: "Offer no more than the sustainable rate, or give the standby a faster processor or disk: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
-    why: "In a longer load the standby would fall behind further, so that a failover takes longer and reads on it grow stale.",
+    why: "In a longer load the standby falls behind further: a failover takes longer, and its reads grow \
+          stale.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(standby_falls_behind),
 };
@@ -95,7 +97,7 @@ pub(in crate::findings) const STALE_READS: Rule = Rule {
     advice: "State it with the number; to read what was just committed, ask the primary, or commit with synchronous_commit = remote_apply.",
     evidence: "Numbers of the highest ended transaction, on the primary and as the standby shows it, ten times a second (reads.stale, \
                reads.stale_commits).",
-    why: "These reads show an older state than the primary has, which is another service than reads of the primary.",
+    why: "These reads show an older state than the primary's, which is another service.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(stale_reads),
 };
@@ -130,7 +132,7 @@ pub(in crate::findings) const NOT_SYNCHRONOUS: Rule = Rule {
     source: "PostgreSQL documentation, pg_stat_replication",
     advice: "Read the standbys' logs for why they were not connected, and repeat.",
     evidence: "sync_state of each standby before and after the load, against synchronous_standby_names.",
-    why: "The number is then that of a server that waits for nobody, under the name of one that does.",
+    why: "The number is that of a server that waits for nobody.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(not_synchronous),
 };
@@ -168,8 +170,8 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     source: "our own rule",
     advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
     evidence: "The standbys in run.json.",
-    why: "The standby takes processors and a device from the primary, which lowers throughput, and a commit crosses no network, which \
-          raises it.",
+    why: "The standby takes processors and a device from the primary, which lowers throughput; commits cross \
+          no network, which raises it.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(same_machine),
 };

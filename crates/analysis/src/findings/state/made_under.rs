@@ -13,13 +13,14 @@ use crate::findings::{Rule, RuleCheck, StudyContext};
 pub(in crate::findings) const DATA_OF_ITS_OWN: Rule = Rule {
     id: "own-data",
     title: "Cases have data of their own",
-    severity: "Note when cases differ in settings that act where data is made, and each has data made under its own; Doubt when such a \
-               setting has no other effect, and nothing records that the data was made under it",
+    severity: "Note when cases differ in settings that act where data is made, and each has data made under \
+               its own; Doubt when such a setting has no other effect, and no record says that the data was \
+               made under it",
     source: "PostgreSQL documentation, Server Configuration (`bench/settings.py`)",
-    advice: "Read the difference between these cases as one of their data too; where nothing records the settings of the data, measure \
-             them again.",
+    advice: "Read the difference between these cases as one of their data too; where nothing records the \
+             settings of the data, measure again.",
     evidence: "The settings of each case, and the fact `made_under` of the restore phase of its runs.",
-    why: "A setting that acts where data is made has no effect on data that is there already: \"no difference\" is then no answer.",
+    why: "Such a setting has no effect on data that is there already: \"no difference\" is then no answer.",
     tested: "Compression of long values and the size of statistics as factors of a server that pgdyno runs, and of one by URL.",
     check: RuleCheck::Study(own_data),
 };

@@ -18,10 +18,10 @@ pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
                in a built-in workload), or has further indexes, foreign keys, checks, triggers, rules, policies or publications; Note for \
                a fill factor and other storage parameters",
     source: "pgbench documentation, initialization; TPC-C 1.3 and 1.4",
-    advice: "Load the tables again (pgdyno init --replace), or report with the number how they differ.",
-    evidence: "The catalog before the load: definitions of tables, columns, constraints, indexes, triggers, rules, policies and \
-               publications.",
-    why: "Statements on such a table do more or less work than on the table that others measure.",
+    advice: "Load the tables again (pgdyno init --replace), or state with the number how they differ.",
+    evidence: "Tables, columns, constraints, indexes, triggers, rules, policies and publications in the \
+               catalog before the load.",
+    why: "Statements do more or less work than on the tables that others measure.",
     tested: "UNLOGGED, a missing primary key, another index, a trigger and a fill factor on tables of pgdyno init, by URL and on one side \
              of a comparison.",
     check: RuleCheck::Run(tables_altered),
