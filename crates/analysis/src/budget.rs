@@ -104,7 +104,7 @@ const WAIT_MAX: f64 = 0.9;
 pub fn bounded_by(rule: &Rule) -> Option<String> {
     let row = row_of_finding(rule.id)?;
     let is_doubt = rule.severity.contains("Doubt");
-    is_doubt.then(|| format!("Note where row {} of the uncertainty's budget bounds its effect.", row.id))
+    is_doubt.then(|| format!("Note where the budget's row {} bounds its effect.", row.id))
 }
 
 /// What disturbances can have done to a run.

@@ -9,7 +9,7 @@ pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     id: crate::summary::UNREACHABLE,
     title: "No rate met the latency target",
     severity: "Void when the search ends below its lowest rate, 2 % of the closed loop's throughput",
-    source: "our own rule",
+    source: "our rule",
     advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions \
              slow.",
     evidence: "The share of transactions beyond the limit at each rate that the search tried.",
@@ -33,7 +33,7 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     id: "target-not-limiting",
     title: "Throughput is the limit, not the latency target",
     severity: "Note when the rate is 97 % or more of the closed loop's throughput",
-    source: "our own rule",
+    source: "our rule",
     advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
     evidence: "The rate that was found, and the closed loop's throughput before the first probe.",
     why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",

@@ -170,7 +170,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt \
                for a run that counts without a throughput or a latency; Void in a duet of too few rounds, \
                when a search found no rate, or when no started run of a side counts",
-    source: "our own rule",
+    source: "our rule",
     advice: "See the findings of these runs.",
     evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their \
                pairs or rounds.",

@@ -316,7 +316,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
     title: "Some telemetry is missing",
     severity: "Note when a source was not available, was lost, or covers less than 80 % of the measurement",
-    source: "our own rule",
+    source: "our rule",
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "The sources, and why each is missing.",
     why: "Rules that need them are silent, and their silence proves nothing.",

@@ -377,7 +377,7 @@ pub(super) const TOOK_TURNS: Rule = Rule {
     id: "took-turns",
     title: "The load ran only part of the time",
     severity: "Doubt for a run that is a side of a duet, not for the duet",
-    source: "our own rule",
+    source: "our rule",
     advice: "Compare the two sides with pgdyno compare DIR; this run alone does not measure its server.",
     evidence: "The slices in run.json, and which of them belonged to this load.",
     why: "Half of its seconds are idle, so its throughput is about half of what its server can do.",

@@ -17,7 +17,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
     title: "The run did not reach its planned end",
     severity: "Void for any run that is not completed",
-    source: "our own rule",
+    source: "our rule",
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
     why: "It measured another period: its mean is not comparable with the others.",

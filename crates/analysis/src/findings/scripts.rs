@@ -23,7 +23,7 @@ pub(super) const NO_STATEMENTS: Rule = Rule {
     id: "no-statements",
     title: "Scripts send no statement",
     severity: "Void when no script sends any; Doubt when only some do",
-    source: "our own rule",
+    source: "our rule",
     advice: "Check the script: lines that begin with a backslash or with -- are not sent.",
     evidence: "The statements of each script as the driver compiled them.",
     why: "Such a transaction never reaches the server: its rate is that of the driver's own loop.",

@@ -110,7 +110,7 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     id: "protocol-broken",
     title: "The server violated PostgreSQL's protocol",
     severity: "Void for any",
-    source: "our own rule",
+    source: "our rule",
     advice: "Find out what answers there: a server, a pooler or a proxy.",
     evidence: "Replies without a request, replies that lack a result, and invalid messages.",
     why: "Where replies do not match statements one to one, counting replies does not count commits.",
@@ -533,7 +533,7 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     id: "never-quiet",
     title: "The server never became quiet before the load",
     severity: "Doubt when three looks in a row, 0.25 s apart, never found the server at rest within the time to settle",
-    source: "our own rule",
+    source: "our rule",
     advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run; a checkpoint \
              ends by itself, within checkpoint_timeout if it was not requested.",
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",

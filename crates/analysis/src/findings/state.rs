@@ -147,7 +147,7 @@ pub(super) const PAGE_CACHE_LOST: Rule = Rule {
     title: "The page cache shrank before the run",
     severity: "Doubt when reserving huge pages cost the page cache 1 MiB or more, and neither a second \
                restore nor prewarming read the data again",
-    source: "our own rule",
+    source: "our rule",
     advice: "Turn on prepare.prewarm, or prepare.restore with prepare.snapshot, or reserve huge pages at boot, while memory is whole.",
     evidence: "The page cache before and after huge pages were reserved, and what read the data after that.",
     why: "The run reads from disk what other runs of its case find in memory.",

@@ -71,16 +71,16 @@ pub(crate) enum Command {
     },
     /// Write report.html, report.md, runs.csv and cases.csv again from stored results.
     Report(ReportArgs),
-    /// Merge results of one experiment that were measured in several places into one study with one report.
+    /// Merge results of one experiment from several places into one study with one report.
     Merge(MergeArgs),
     /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
     #[command(disable_version_flag = true)]
     Compare(Box<CompareArgs>),
-    /// Prove what limited a case: short what-ifs, each of which changes one thing, in randomized blocks.
+    /// Prove what limited a case: short what-ifs, each changing one thing, in randomized blocks.
     Why(WhyArgs),
-    /// Explain what a finding means, why it matters and what to do; without a name, list all findings.
+    /// Explain a finding, why it matters and what to do; without a name, list all.
     Explain {
-        /// Identifier of the finding or its title, as reports write them: checkpoint-in-window.
+        /// Identifier of the finding (checkpoint-in-window) or its title.
         #[arg(value_name = "FINDING")]
         finding: Option<String>,
     },
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show results in a browser: list, reports, comparisons, histories, and what is measured now.
     Serve(ServeArgs),
-    /// Write records of stored runs as CSV, JSON or Parquet, for your own analysis: seconds, intervals, readings.
+    /// Write records of stored runs as CSV, JSON or Parquet: seconds, intervals, readings.
     Export(ExportArgs),
     /// Pack results into one compressed file to attach to an issue, and show the commands that it contains.
     Pack(PackArgs),
@@ -103,7 +103,7 @@ pub(crate) enum Command {
     Repeat(Box<RepeatArgs>),
     /// Say whether this machine and a server are fit to measure and sensibly set, and what pgdyno cannot see there.
     Doctor(Box<DoctorArgs>),
-    /// Measure what devices, processors, memory and the way to a server give at most; runs are judged by it later.
+    /// Measure what devices, processors, memory and the way to a server give at most; later runs are judged by it.
     Calibrate(CalibrateArgs),
     /// Load a workload's tables into a database.
     #[command(disable_version_flag = true)]
@@ -111,10 +111,10 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
-    /// List, show, write and check workloads: built-in ones, and directories that describe one.
+    /// List, show, write and check workloads, built-in ones and directories.
     #[command(subcommand)]
     Workload(WorkloadCommand),
-    /// Make a workload of your own application from what its server logs and counts, and say how faithful its replay is.
+    /// Make a workload of your application from its server's log and counters, and say how faithful its replay is.
     #[command(subcommand)]
     Capture(CaptureCommand),
     /// Act as pgbench: same options, scripts, output and exit codes (also when called as `pgbench`).
@@ -125,7 +125,7 @@ pub(crate) enum Command {
         args: Vec<String>,
     },
     /// Put back and remove what a killed pgdyno left: values of the operating system, settings of servers by URL, sockets, incomplete
-    /// clusters; and the copies of pgdyno that `--upload` left on this machine (~/.cache/pgdyno/drivers).
+    /// clusters; and copies of pgdyno by `--upload` on this machine (~/.cache/pgdyno/drivers).
     Clean(CleanArgs),
     /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]
@@ -203,24 +203,24 @@ pub(crate) struct ExperimentArgs {
     /// An experiment file, or the name of a built-in experiment [default: quick].
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: Option<String>,
-    /// Execute what results that this pgdyno did not make bring with them, if they are resumed or EXPERIMENT is their file: without it,
-    /// that is listed with a number, and nothing is done; with that number, exactly what was listed is allowed.
+    /// Execute what results that this pgdyno did not make bring with them, if they are resumed or EXPERIMENT is their file. Without it,
+    /// that is listed with a number, and nothing is done; the number allows exactly what was listed.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) allow_commands: Option<AllowedCommands>,
     #[command(flatten)]
     pub(crate) labels: ResultLabels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; or all hosts of a file (@FILE), or pods
+    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; all hosts of a file (@FILE); or pods
     /// (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
     pub(crate) drivers: Vec<DriverSection>,
-    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of their names.
+    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of name.
     #[arg(long, value_name = "KEY=VALUE,...[*COUNT]")]
     pub(crate) agents: Option<AgentsWanted>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
+    /// Put a copy of this program on machines of drivers and observed servers where it is missing or another build.
     #[arg(long)]
     pub(crate) upload: bool,
     /// The host of the server by URL, observed there: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there.
@@ -286,8 +286,8 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept. Passwords that its results do not hold come
-    /// from EXPERIMENT, -f, -D and --set, given as the first time.
+    /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept. Passwords that its results lack come from
+    /// EXPERIMENT, -f, -D and --set, given as the first time.
     #[arg(long, value_name = "DIR", conflicts_with_all = what_is_asked())]
     pub(crate) resume: Option<PathBuf>,
     /// The address that a target of the resumed experiment has now. Repeatable.
@@ -306,7 +306,7 @@ pub(crate) struct RunArgs {
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]
     pub(crate) form: FormArgs,
-    /// Serve the running experiment to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    /// Serve what is measured to Prometheus, as http://ADDRESS/metrics (127.0.0.1:9187).
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.

@@ -51,7 +51,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     id: "doubtful-runs",
     title: "The compared runs are doubtful themselves",
     severity: "Doubt when half of a side's runs or more have the same doubt; Note when fewer have it",
-    source: "our own rule; one half is our convention",
+    source: "our rule; one half is our convention",
     advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
     evidence: "How many of each side's runs that count have the doubt.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",

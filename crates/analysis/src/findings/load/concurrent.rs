@@ -19,7 +19,7 @@ pub(in super::super) const SIDE_BY_SIDE: Rule = Rule {
     severity: "Note when targets on other hosts were measured meanwhile (`run.parallel_targets`); Doubt when \
                the server or a driver was on pgdyno's machine, where conducting took more than 2 % of all \
                processors (and a tenth of one) on average",
-    source: "our own rule; the threshold is that of foreign-cpu",
+    source: "our rule; the threshold is that of foreign-cpu",
     advice: "Give each target a driver near its server and pgdyno its own machine; leave \
              run.parallel_targets out if targets share a network link, storage or a provider's quota.",
     evidence: "`concurrent` in run.json, and the CPU time of pgdyno's own process, without its driver.",

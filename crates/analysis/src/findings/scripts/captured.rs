@@ -18,7 +18,7 @@ pub(in crate::findings) const DRAWS_REUSED: Rule = Rule {
     id: "draws-reused",
     title: "Captured rows ran out",
     severity: "Doubt when more than 1 % of the transactions of a script with `draws_order = \"once\"` got a row that was dealt before, Note for any",
-    source: "our own rule",
+    source: "our rule",
     advice: "Make the run shorter or slower, or capture for longer.",
     evidence: "The fact `reused_draws` of each script.",
     why: "The row is already deleted or changed: the statement finds nothing, and costs less.",
@@ -75,7 +75,7 @@ pub(in crate::findings) const NEW_ERRORS: Rule = Rule {
     id: "new-errors",
     title: "Errors that the source did not have",
     severity: "For a captured workload: Void when more than 1 % of all transactions failed, Doubt when more than 1 % of a script's did (2 or more)",
-    source: "our own rule; 1 % is our convention",
+    source: "our rule; 1 % is our convention",
     advice: "See the errors by SQLSTATE in report.html: tables, rows or rights of the source may be missing \
              here.",
     evidence: "Failed transactions of each script; errors that the source had are expected, and do not count.",

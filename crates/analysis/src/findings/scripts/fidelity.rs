@@ -9,7 +9,7 @@ pub(in super::super) const NOT_YOUR_WORKLOAD: Rule = Rule {
     id: "not-your-workload",
     title: "The replay is not the captured workload",
     severity: "Doubt when a measure of fidelity is below approximate; Note when one is only approximate or unknown, unless only the arrivals are unknown",
-    source: "our own rule; thresholds tested by round trips",
+    source: "our rule; thresholds tested by round trips",
     advice: "See `pgdyno capture fidelity`; restore more of the data, capture longer, or run `pgdyno capture stats` at the source and load \
              pg_stat_statements here.",
     evidence: "pg_stat_statements of the source's window, or its log; that of the run from ramp-up to drain; \

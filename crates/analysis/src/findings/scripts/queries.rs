@@ -10,7 +10,7 @@ pub(in super::super) const QUERY_FAILED: Rule = Rule {
     title: "Queries were not answered",
     severity: "Void when an execution that counts in an analytical run ended with an error other than its \
                timeout, or is missing",
-    source: "our own rule",
+    source: "our rule",
     advice: "See the errors by SQLSTATE in report.html, and run the query by hand.",
     evidence: "Executions of each query in executions.jsonl, against streams times passes.",
     why: "Without all queries, the mean is that of another set.",
@@ -55,7 +55,7 @@ pub(in super::super) const ANSWER_WRONG: Rule = Rule {
     id: "answer-wrong",
     title: "Queries gave other answers than expected",
     severity: "Void when the rows of a query differ from `check_answer` of its workload directory; Note when they could not be compared",
-    source: "our own rule",
+    source: "our rule",
     advice: "Run the query by hand, and see whether the data, the query or the expected rows are wrong.",
     evidence: "The statement that the first stream ran first, run once more after the measurement, against \
                answers/NAME.csv.",

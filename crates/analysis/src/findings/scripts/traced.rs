@@ -16,7 +16,7 @@ pub(in crate::findings) const TRACE_DIVERGED: Rule = Rule {
     title: "The replay diverged from its trace",
     severity: "Doubt when more than 1 % of the statements ended differently than at the source, or were not \
                sent, Note for any",
-    source: "our own rule; the bound is that of the grade approximate",
+    source: "our rule; the bound is that of the grade approximate",
     advice: "Restore the data as it was when the log began; sequences may give other numbers, which only `modelled` replaces.",
     evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those not \
                sent: after a failed one, of a lost client, or at the end of the load.",

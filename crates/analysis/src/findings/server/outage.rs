@@ -19,7 +19,7 @@ pub(in crate::findings) const OUTAGE_NOT_PROVED: Rule = Rule {
     id: "outage-not-proved",
     title: "The outage was not proved",
     severity: "Void when the fault was not injected, or nothing shows that it happened",
-    source: "our own rule",
+    source: "our rule",
     advice: "Read why in `outage` of run.json, and repeat the run.",
     evidence: "The record of the outage: proof and problem.",
     why: "No time and no loss are then those of a fault that did not happen.",
@@ -55,7 +55,7 @@ pub(in crate::findings) const OUTAGE_STEP_FAILED: Rule = Rule {
     title: "A step of the outage failed",
     severity: "Doubt when the fault was proved, and a step after it (a promotion, a restart, what undoes it) \
                failed",
-    source: "our own rule",
+    source: "our rule",
     advice: "Read the step in `outage` of run.json and its server's log, and repeat the run.",
     evidence: "The record of the outage: problem, and the errors of its steps.",
     why: "Length and loss are those of an outage that nobody asked for.",
@@ -168,7 +168,7 @@ pub(in crate::findings) const LOSS_UNKNOWN: Rule = Rule {
     id: "loss-unknown",
     title: "Whether commits were lost is unknown",
     severity: "Note when the servers' rows could not be compared with the acknowledged commits",
-    source: "our own rule",
+    source: "our rule",
     advice: "See the reason: the workload must write a token for each transaction, and a surviving server must be readable after the load.",
     evidence: "The record of the outage: ledgers, or why there are none.",
     why: "An outage without a count of its losses says nothing about them.",
@@ -219,7 +219,7 @@ pub(in crate::findings) const OUTAGE_OUTLASTS_LOAD: Rule = Rule {
     title: "The outage outlasted the load",
     severity: "Doubt when no instant was seen from which 99 % of the transactions due in the next 5 s were \
                served",
-    source: "our own rule",
+    source: "our rule",
     advice: "Measure longer after the fault, or find in `outage` of run.json and the servers' logs why no \
              server took writes again.",
     evidence: "Transactions that were due after the fault, and when they were answered.",

@@ -48,7 +48,7 @@ pub(in crate::findings) const STANDBY_FALLS_BEHIND: Rule = Rule {
     severity: "Doubt when a standby that pgdyno runs was not connected at the end of the load, or then \
                needed more than 1 s and more than 2 % of the load's time to replay the rest; never after an \
                outage",
-    source: "our own rule; 1 s and 2 % are our convention",
+    source: "our rule; 1 s and 2 % are our convention",
     advice: "Offer no more than the sustainable rate, or give the standby a faster processor or disk: one process replays.",
     evidence: "WAL that each standby had not yet replayed when the load ended, and how long it then took.",
     why: "In a longer load the standby falls behind further: a failover takes longer, and its reads grow \
@@ -167,7 +167,7 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     id: "same-machine",
     title: "Standbys share the machine of their primary",
     severity: "Doubt for any standby that pgdyno runs next to its primary",
-    source: "our own rule",
+    source: "our rule",
     advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
     evidence: "The standbys in run.json.",
     why: "The standby takes processors and a device from the primary, which lowers throughput; commits cross \

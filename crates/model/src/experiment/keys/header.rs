@@ -43,40 +43,40 @@ section! {
         DESIGN = design: Design,
             row(KeyKind::Words(&Design::WORDS), "`grid`");
 
-        /// `randomized`: blocks that contain every case once, each in its own random order; `by-server`: server by server, the runs of each
-        /// in such blocks, and one embedded cluster on disk at a time; `sequential`: case by case. The last two are reported as findings
+        /// `randomized`: blocks of every case once, each in its own random order; `by-server`: such blocks server by server, with one
+        /// embedded cluster on disk at a time; `sequential`: case by case. The last two are reported as findings
         #[serde(default)]
         ORDER = order: RunOrder,
             row(KeyKind::Words(&RunOrder::WORDS), "`randomized`");
 
-        /// lists of factors that vary together and have equally many levels: `[["server.version",
-        /// "server.settings.wal_compression"]]`. A factor may be in one list only, and no combination may occur twice
+        /// lists of factors that vary together, with equally many levels: `[["server.version", "server.settings.wal_compression"]]`. A
+        /// factor may be in one list only, and no combination may occur twice
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ZIP = zip: Vec<Vec<String>>,
             row(KeyKind::List(&KeyKind::List(&KeyKind::Text)), "none");
 
         /// combinations to leave out: `[{server.version = "9.6", workload.clients = [256, 512]}]`; the last part of a key (`clients`) is
-        /// enough if it is unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run` are compared by value (`60s` is
-        /// `1min`), others as they are written; one that no case has is refused, here and in `baseline`
+        /// enough if unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run` match by value (`60s` is `1min`),
+        /// others as written; one that no case has is refused, here and in `baseline`
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         EXCLUDE = exclude: Vec<Selector>,
             row(KeyKind::List(&KeyKind::Table), "none");
 
-        /// what the numbers hold under, at most 120 characters each, printed next to every figure: a setting with its value
+        /// what the numbers hold under, printed next to every figure, at most 120 characters each: a setting with its value
         /// (`"fsync=off"`), which lowers no grade where runs have it and is a doubt where they do not, or other words (`"disks encrypted by
-        /// LUKS"`). A condition sets nothing: an embedded server needs the setting too. A size or time without a unit, or in per cent, is
-        /// known to be met only where `server.settings` says the same
+        /// LUKS"`). It sets nothing: an embedded server needs the setting too. A size or time without a unit, or in per cent, is known to
+        /// be met only where `server.settings` says the same
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         CONDITIONS = conditions: Vec<Condition>,
             row(KeyKind::List(&KeyKind::Text), "none");
 
         /// the case that reports compare the others with: `{server.version = "12"}` selects the first case with these levels. Each case is
-        /// compared with the one that differs from it only in these keys and in what is zipped with them, if there is one with a number.
-        /// Labels of targets are keys, too: `{provider = "aws"}`; then a case is compared with the one of this label that has its levels of
-        /// all other factors and shares most of its other labels (of several, the first), which the report names
+        /// compared with the one that differs only in these keys and what is zipped with them, if that has a number. Labels of targets are
+        /// keys, too: with `{provider = "aws"}`, it is the one of this label with the same levels of all other factors and most of the same
+        /// other labels (of several, the first), which the report names
         #[serde(default, skip_serializing_if = "Option::is_none")]
         BASELINE = baseline: Option<Selector>,
-            row(KeyKind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");
+            row(KeyKind::Table, "the first case that has a number; with clients among several factors, the case with as many clients and the first level of the first other factor");
     }
 }
 

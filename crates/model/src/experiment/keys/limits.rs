@@ -10,22 +10,22 @@ section! {
     #[derive(Copy)]
     #[serde(deny_unknown_fields, default)]
     limits: Limits {
-        /// provisioned reads and writes per second of the device of the data; runs are judged by this and by measured ceilings
+        /// provisioned reads and writes per second of the data's device; runs are judged by this and by measured ceilings
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_IOPS = data_iops: Option<f64>,
             row(KeyKind::Positive, "");
 
-        /// MB (10^6 bytes) per second provisioned for the device of the data
+        /// provisioned MB (10^6 bytes) per second of the data's device
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_MB_S = data_mb_s: Option<f64>,
             row(KeyKind::Positive, "");
 
-        /// provisioned reads and writes per second of the device of the WAL
+        /// provisioned reads and writes per second of the WAL's device
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_IOPS = wal_iops: Option<f64>,
             row(KeyKind::Positive, "");
 
-        /// MB (10^6 bytes) per second provisioned for the device of the WAL
+        /// provisioned MB (10^6 bytes) per second of the WAL's device
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_MB_S = wal_mb_s: Option<f64>,
             row(KeyKind::Positive, "");

@@ -12,8 +12,8 @@ section! {
     /// `[os]`: values of the kernel, set before each run and restored after it. Absent keys are left alone.
     #[serde(deny_unknown_fields, default)]
     os: OsSection {
-        /// `on`: reserve as many as the server needs, of the size in its setting `huge_page_size`, on the node of its memory if `os.numa`
-        /// binds it to one, and make the server insist on them; `off`: the server uses none
+        /// `on`: reserve as many as the server needs, of the size in its `huge_page_size`, on the node that `os.numa` binds its memory to,
+        /// and make it insist on them; `off`: use none
         #[serde(skip_serializing_if = "Option::is_none")]
         HUGE_PAGES = huge_pages: Option<Levels<HugePages>>,
             of_place(KeyKind::Words(&["on", "off"]), "unchanged");
@@ -73,49 +73,49 @@ section! {
         CPU_GOVERNOR = cpu_governor: Option<Levels<String>>,
             of_place(KeyKind::Text, "unchanged");
 
-        /// placement of the server's processes and memory: a NUMA node as the kernel names it (`node0`, `node1`, …), which must have
-        /// processors and memory; `local` (the first node that has both), `remote` (its processors, memory of another node) or `interleave`
-        /// (all processors, memory of all nodes in turns). Restored files are read into memory of the same nodes
+        /// placement of the server's processes and memory: a NUMA node as the kernel names it (`node0`, `node1`, …) with processors and
+        /// memory; `local` (the first such node), `remote` (its processors, memory of another node) or `interleave` (all processors, memory
+        /// of all nodes in turns). Restored files are read into memory of the same nodes
         #[serde(skip_serializing_if = "Option::is_none")]
         NUMA = numa: Option<Levels<Numa>>,
             of_place(KeyKind::Or(&[KeyKind::Words(&["local", "remote", "interleave"]), KeyKind::Pattern(NODE_PATTERN)]), "unchanged");
 
-        /// number of processors that the server's processes may use: the first ones that pgdyno may use
+        /// number of processors that the server may use: the first ones that pgdyno may use
         #[serde(skip_serializing_if = "Option::is_none")]
         PROCESSORS = processors: Option<Levels<u32>>,
             of_place(KeyKind::Whole(1, u32::MAX as u64), "all");
 
-        /// processors whose time the server may use, by the quota of a control group: 1.5 is 150 ms of each 100 ms
+        /// processors whose time the server may use, by a control group's quota: 1.5 is 150 ms of each 100 ms
         #[serde(skip_serializing_if = "Option::is_none")]
         CPU_QUOTA = cpu_quota: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// reads per second that a control group lets the server do on the device of its data
+        /// limit of reads per second from the data's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_IOPS = data_read_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// writes per second that a control group lets the server do on the device of its data
+        /// limit of writes per second to the data's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_IOPS = data_write_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that a control group lets the server read from the device of its data
+        /// limit of MB (10^6 bytes) per second read from the data's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_READ_MB_S = data_read_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that a control group lets the server write to the device of its data
+        /// limit of MB (10^6 bytes) per second written to the data's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA_WRITE_MB_S = data_write_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// writes per second that a control group lets the server do on the device of its WAL
+        /// limit of writes per second to the WAL's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_IOPS = wal_write_iops: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");
 
-        /// MB (10^6 bytes) per second that a control group lets the server write to the device of its WAL
+        /// limit of MB (10^6 bytes) per second written to the WAL's device, by a control group
         #[serde(skip_serializing_if = "Option::is_none")]
         WAL_WRITE_MB_S = wal_write_mb_s: Option<Levels<f64>>,
             of_place(KeyKind::Positive, "all");

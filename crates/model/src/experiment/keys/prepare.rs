@@ -17,7 +17,7 @@ section! {
         /// restore the data to their initial state before each run
         RESTORE = restore: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`")
-                .given_by(KeyOption::switch("no-restore", false, "Measure the data as it is: nothing is loaded, and nothing is restored between runs").both("Use the data as it is, as for `run`"));
+                .given_by(KeyOption::switch("no-restore", false, "Measure the data as it is: load nothing, and restore nothing between runs").both("Use the data as it is, as for `run`"));
 
         /// record checksums of all rows after the restore
         #[serde(skip_serializing_if = "Levels::are_off")]

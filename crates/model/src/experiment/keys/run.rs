@@ -29,10 +29,10 @@ section! {
         /// length of the measurement window, at least `2s`; in a search for the highest rate, at least `26s`
         MEASURE = measure: Levels<Span> = Levels::one(Span::from_s(60)),
             row(KeyKind::Seconds(2), "`60s`")
-                .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min; at least 2s; 26s in a search for a rate").both("Length of the measurement window, per run, or per round of a duet; at least 2s; 26s in a search for a rate"));
+                .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min; at least 2s; 26s in a search for a rate").both("Length of the measurement window, per run or round of a duet; at least 2s; 26s in a search for a rate"));
 
-        /// by how much the measurement window may be extended while the load is not steady; not with `run.wal`, `workload.transactions` or
-        /// a search
+        /// by how much the measurement window may grow while the load is not steady; not with `run.wal`, `workload.transactions` or a
+        /// search
         #[serde(skip_serializing_if = "is_zero")]
         EXTEND = extend: Span = Span::from_s(0),
             row(KeyKind::Seconds(0), "`0s`");
@@ -41,15 +41,15 @@ section! {
         GRACE = grace: Levels<Span> = Levels::one(Span::from_s(10)),
             row(KeyKind::Seconds(0), "`10s`");
 
-        /// time limit of the set-up and of each phase before and after the load; when it expires, the run ends with an error that says what
-        /// it was waiting for ([METHODOLOGY](METHODOLOGY.md#the-phases-of-a-run))
+        /// time limit of the set-up and of each phase before and after the load; then the run ends with an error that says what it was
+        /// waiting for ([METHODOLOGY](METHODOLOGY.md#the-phases-of-a-run))
         #[serde(skip_serializing_if = "Option::is_none")]
         PHASE_TIMEOUT = phase_timeout: Option<Span>,
             row(KeyKind::Seconds(1), "`1h` plus a minute per GiB of data");
 
         /// how often a run is repeated if something else on the machine disturbed it, 0 to 10, and if that is expected to lower the
-        /// uncertainty by more than another run would. In total, at most a quarter of the planned runs are repeated, but at least as many
-        /// as one run may need ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
+        /// uncertainty by more than another run would. In total, at most a quarter of the planned runs, but at least as many as one run may
+        /// need ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
         REPEAT_DISTURBED = repeat_disturbed: u32 = 2,
             // More repeats of one run only prove that the machine is unsuitable.
             row(KeyKind::Whole(0, 10), "2");
@@ -72,35 +72,35 @@ section! {
         WAL = wal: Levels<WalPolicy> = Levels::one(WalPolicy::AsIs),
             row(KeyKind::Words(&WalPolicy::WORDS), "`as-is`");
 
-        /// observe host and server while the load runs; without it (`is_unobserved` of a case in `plan.json`) limiter and findings about
+        /// observe host and server while the load runs; without it (`is_unobserved` of a case in `plan.json`), limiter and findings about
         /// them are unknown, and `run.wal` must be `as-is`
         TELEMETRY = telemetry: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`").whole();
 
-        /// count instructions, cycles, cache misses, page faults, context switches and more of the server's processes while the load runs,
-        /// where kernel and processors can; needs the server on this machine or eyes on its host
+        /// count instructions, cycles, cache misses, page faults, context switches and more of the server's processes, where kernel and
+        /// processors can; needs the server on this machine or eyes on its host
         /// ([METHODOLOGY](METHODOLOGY.md#counters-of-processor-and-kernel))
         #[serde(skip_serializing_if = "Levels::are_off")]
         COUNTERS = counters: Levels<bool> = Levels::one(false),
             row(KeyKind::Flag, "`false`").carried(Differs::Nothing).whole();
 
-        /// `true`, or `--perf`: after all runs, make one more of each case (of a duet, one of each side alone), which does not count and
-        /// during which `perf` samples the server's processes on this machine: functions and their callers, for at most 30 s of the
-        /// measurement window ([METHODOLOGY](METHODOLOGY.md#where-the-processor-time-went))
+        /// `true`, or `--perf`: after all runs, one more of each case (of a duet, of each side alone), which does not count, and whose
+        /// server processes on this machine `perf` samples: functions and their callers, for at most 30 s of the measurement window
+        /// ([METHODOLOGY](METHODOLOGY.md#where-the-processor-time-went))
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         PERF = perf: bool,
             row(KeyKind::Flag, "`false`")
                 .carried(Differs::Nothing)
-                .given_by(KeyOption::switch("perf", true, "Record where the server spends its processor time, in an extra run of each case that does not count; needs the program perf").both("Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf"));
+                .given_by(KeyOption::switch("perf", true, "Record where the server spends its processor time, in an extra run of each case that does not count; needs perf").both("Record where the servers spend their processor time, in an extra run of each side, as for `run`"));
 
-        /// before the first run, measure the ceilings of the devices of data and WAL, the processors, the memory and the way to a server by
-        /// URL, unless they are known and at most 30 days old ([METHODOLOGY](METHODOLOGY.md#ceilings))
+        /// before the first run, measure the ceilings of the devices of data and WAL, processors, memory and the way to a server by URL,
+        /// unless known and at most 30 days old ([METHODOLOGY](METHODOLOGY.md#ceilings))
         CALIBRATE = calibrate: bool,
             row(KeyKind::Flag, "`false`")
                 .carried(Differs::Nothing)
                 .given_by(KeyOption::switch("calibrate", true, "Measure what devices, processors and network give at most before the first run, unless that is known").both("Measure ceilings that are not known before the first run, as for `run`"));
 
-        /// `1`: only one embedded server has its data on disk at a time, and its runs come before those of the next, which is reported as a
+        /// `1`: one embedded server at a time has its data on disk, and its runs come before those of the next, which is reported as a
         /// finding
         #[serde(skip_serializing_if = "Option::is_none")]
         SERVERS_AT_A_TIME = servers_at_a_time: Option<u32>,

@@ -17,15 +17,15 @@ section! {
     #[serde(deny_unknown_fields, default)]
     server: ServerSection {
         /// release series (`"18"`, `"9.6"`) or exact release (`"12.22"`) for pgdyno to run, installed or fetched (`server.build`). 9.4, 9.5
-        /// and exact releases that are not published as binaries are built from PostgreSQL's repository; with `server.source`, all releases
-        /// from that one, by their tags
+        /// and exact releases without published binaries are built from PostgreSQL's repository; with `server.source`, all releases from
+        /// that one, by their tags
         #[serde(skip_serializing_if = "Option::is_none")]
         VERSION = version: Option<Levels<PgVersion>>,
             row(KeyKind::Or(&[KeyKind::Text, KeyKind::Number]), "the newest that is installed, else `\"18\"`, if no other server is given");
 
         /// what a version means: `"installed"`, a server of the distribution, of PGDG or of `pg_config` (as root, only of root's files), or
-        /// `"fetched"`, the published builds, which are the same on every machine. Without it and the environment variable
-        /// `PGDYNO_SERVER_BUILD`, installed ones are used if all versions of the experiment are installed, and in `compare` both sides
+        /// `"fetched"`, the published builds, the same on every machine. Without it and the environment variable `PGDYNO_SERVER_BUILD`,
+        /// installed ones if the machine has all versions of the experiment, of both sides in `compare`
         #[serde(skip_serializing_if = "Option::is_none")]
         BUILD = build: Option<Build>,
             row(KeyKind::Words(&Build::WORDS), "see there");
@@ -50,20 +50,19 @@ section! {
         URL = url: Option<String>,
             of_place(KeyKind::Text, "");
 
-        /// the host of the server by URL, observed there (see *Hosts*): a table with `via`, `name`, `program` and `upload` as of a driver;
-        /// also `--host ssh:db1`
+        /// the host of the server by URL, observed there (see *Hosts*), with keys as of a driver; also `--host ssh:db1`
         #[serde(skip_serializing_if = "Option::is_none")]
         HOST = host: Option<DriverSpec>,
             of_place(KeyKind::Machine, "not observed");
 
-        /// the command and its arguments that restart the server by URL, for settings that need it: `["sudo", "systemctl", "restart",
+        /// the command that restarts the server by URL, for settings that need it, with its arguments: `["sudo", "systemctl", "restart",
         /// "postgresql@16-main"]` (see *Settings by URL*); in a `[[target]]` it is `restart`
         #[serde(skip_serializing_if = "Vec::is_empty")]
         RESTART = restart: Vec<String>,
             of_place(KeyKind::List(&KeyKind::Text), "none");
 
-        /// where a server that pgdyno runs listens for drivers on other machines: a private address of this machine
-        /// (`"10.0.0.5"`), or the name of an interface (see *Drivers*)
+        /// where a server that pgdyno runs listens for drivers on other machines: a private address of this machine (`"10.0.0.5"`), or an
+        /// interface (see *Drivers*)
         #[serde(skip_serializing_if = "Option::is_none")]
         LISTEN = listen: Option<String>,
             of_place(KeyKind::Text, "a unix socket only");
@@ -74,7 +73,7 @@ section! {
         SETTINGS = settings: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "see *Settings*");
 
-        /// with `server.listen`: `on` encrypts all connections of the load, and drivers verify the certificate; `off` encrypts none
+        /// with `server.listen`: `on` encrypts the load's connections, and drivers verify the certificate; `off` does not
         #[serde(skip_serializing_if = "Option::is_none")]
         TLS = tls: Option<Levels<Tls>>,
             row(KeyKind::Words(&Tls::WORDS), "`off`").whole();

@@ -27,15 +27,14 @@ section! {
     /// `[topology]`: the servers besides the primary.
     #[serde(deny_unknown_fields, default)]
     topology: TopologySection {
-        /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, on this machine, started from the primary's
-        /// snapshot, and streaming before the load
+        /// number of physical standbys of a server that pgdyno runs, 0 to 9: `s1`, `s2`, …, on this machine, from the primary's snapshot,
+        /// and streaming before the load
         STANDBYS = standbys: Levels<u32> = Levels::one(0),
             row::row(KeyKind::Whole(0, STANDBYS_MAX as u64), "0")
                 .given_by(KeyOption::number("standbys", "N,...", "0,1", "Physical standbys of the server that pgdyno runs; several make a factor: 0,1,2").both("Physical standbys of both sides' servers"))
                 .carried(Differs::Question).whole();
 
-        /// which standbys a commit waits for: `none`, `all`, `any 1`, `first 1`; pgdyno makes `synchronous_standby_names` of it for the
-        /// standbys of the case
+        /// which standbys a commit waits for: `none`, `all`, `any 1`, `first 1`, as `synchronous_standby_names` of the case's standbys
         #[serde(skip_serializing_if = "Option::is_none")]
         SYNCHRONOUS = synchronous: Option<Levels<Synchronous>>,
             row::row(KeyKind::Pattern(SYNCHRONOUS_FORM), "`all` if `server.settings.synchronous_commit` is given, else `none`")
@@ -46,7 +45,7 @@ section! {
         STANDBY_SETTINGS = standby_settings: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "that of the primary").carried(Differs::Question);
 
-        /// the server that a standby streams from, `primary` or a standby of a lower number: `topology.from.s2 = "s1"` makes a cascade.
+        /// the server that a standby streams from, `primary` or a standby of a lower number: `topology.from.s2 = "s1"` is a cascade.
         /// Commits wait only for standbys of the primary
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         FROM = from: BTreeMap<String, Levels<SettingValue>>,
@@ -56,10 +55,9 @@ section! {
         SLOTS = slots: Levels<bool> = Levels::one(true),
             row(KeyKind::Flag, "`true`").carried(Differs::Figures);
 
-        /// round trip that is added between each standby and its primary, up to `"10s"`: `"0.5ms"` for another building, `"30ms"` for
-        /// another region. A relay of pgdyno delays each direction by half of it. If one case has a relay (for a delay, a rate, or an
-        /// outage that cuts, slows or throttles the way), all with standbys have one, if need be of `"0ms"`: it costs a copy and two
-        /// wake-ups
+        /// round trip added between each standby and its primary, up to `"10s"`: `"0.5ms"` for another building, `"30ms"` for another
+        /// region. A relay of pgdyno delays each direction by half. If one case has a relay (for a delay, a rate, or an outage that cuts,
+        /// slows or throttles the way), all with standbys have one, if need be of `"0ms"`: it costs a copy and two wake-ups
         #[serde(skip_serializing_if = "Option::is_none")]
         DELAY = delay: Option<Levels<RoundTrip>>,
             row(KeyKind::Pattern(DELAY_FORM), "direct, without a relay").carried(Differs::Question);

@@ -28,12 +28,12 @@ section! {
     /// `[workload]`: the load.
     #[serde(deny_unknown_fields, default)]
     workload: WorkloadSection {
-        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, `scripts` for your own (see *Your own scripts*), or a workload directory: a
-        /// built-in one (`oltp`, `ycsb`, `queue`, `tpch-like`, `ch-like`, `vector`, `timeseries`, `documents`, `churn`), or yours by its path, which
-        /// has a `/` (`./shop.workload`); with a variant as `ycsb:b`. pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
+        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, `scripts` for your own (see *Your own scripts*), or a workload
+        /// directory: a built-in one, or yours by its path, which has a `/` (`./shop.workload`); with a variant as `ycsb:b`. pgbench's
+        /// names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadName> = Levels::one(WorkloadName::default()),
             row(KeyKind::Or(&[KeyKind::Words(&name::NAMES), KeyKind::Pattern(DIRECTORY_FORM)]), "`tpcb`")
-                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too; or a workload directory: ycsb, ycsb:b for its variant b, ./shop.workload").short('w')).whole();
+                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts, a name of pgbench's (simple-update), or a workload directory: ycsb, its variant ycsb:b, ./shop.workload").short('w')).whole();
 
         /// variant of the workload directory, such as the `b` of `ycsb:b`
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,8 +50,8 @@ section! {
         DATA_SEED = data_seed: Option<u64>,
             row(KeyKind::Whole(0, 999_999_999_999_999), "1");
 
-        /// the files of workload directories, as pgdyno writes them into results: a table for each directory of `workload.kind`, with the
-        /// text of each file. They are not read again
+        /// the files of workload directories as results have them, never read again: for each directory of `workload.kind` a table with the
+        /// text of each file
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         DIRECTORIES = directories: DirectoryTexts,
             of_place(KeyKind::Table, "");
@@ -94,30 +94,30 @@ section! {
             // One second: the driver reports every second.
             row(KeyKind::Whole(0, 1_000_000), "0").whole();
 
-        /// transactions per client, after which the run ends. There is no ramp-up, and `run.measure` is a time limit; a run that reaches it
-        /// is partial. Not in a duet, and not with `run.wal` on a server that pgdyno runs
+        /// transactions per client, after which the run ends. There is no ramp-up, and a run that reaches the time limit `run.measure` is
+        /// partial. Not in a duet, and not with `run.wal` on a server that pgdyno runs
         #[serde(skip_serializing_if = "Option::is_none")]
         TRANSACTIONS = transactions: Option<Levels<u64>>,
             row(KeyKind::Whole(1, i64::MAX as u64), "unlimited: time decides");
 
         /// `closed`, `"2000/s"` (Poisson arrivals; also `"poisson 2000/s"`), `"constant 2000/s"`, `"2000/s with p99 <= 10ms"`, whose report
-        /// says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which
-        /// [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target (p50 to p99.9; us, ms, s) and needs
-        /// `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of the rate of
-        /// its source, with the default `"x1"`
+        /// says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, a
+        /// [search](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target (p50 to p99.9; us, ms, s), with
+        /// `run.ramp_up` of at least 2s and `run.measure` of at least 26s. For a captured workload also `"x2"`, a multiple of its source's
+        /// rate, with the default `"x1"`
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
             row(KeyKind::Text, "`closed`")
                 .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
 
-        /// whether the sessions of a workload directory begin with `default_transaction_read_only`: a transaction that the server refuses
-        /// to let write is left out and counted, and has not failed
+        /// whether sessions of a workload directory begin with `default_transaction_read_only`: a transaction that the server does not let
+        /// write is left out and counted, and has not failed
         #[serde(skip_serializing_if = "Option::is_none")]
         ONLY_READS = only_reads: Option<bool>,
             row(KeyKind::Flag, "`false`")
-                .given_by(KeyOption::switch("only-reads", true, "Sessions of the load only read: transactions of a workload directory that would write are left out and counted"));
+                .given_by(KeyOption::switch("only-reads", true, "Only read: transactions of a workload directory that would write are left out and counted"));
 
-        /// how a captured workload is run: `modelled`, which draws its transactions, or `trace`, which runs each of them once in the
-        /// sessions, in the order and at the pace of the source, and needs a trace (`pgdyno capture log --trace`)
+        /// how a captured workload is run: `modelled` draws its transactions; `trace` runs each once in the sessions, in the order and at
+        /// the pace of the source, and needs a trace (`pgdyno capture log --trace`)
         #[serde(skip_serializing_if = "Option::is_none")]
         REPLAY = replay: Option<Replay>,
             row(KeyKind::Words(&Replay::WORDS), "`modelled`")
@@ -138,8 +138,8 @@ section! {
         PARTITION_METHOD = partition_method: Levels<PartitionMethod> = Levels::one(PartitionMethod::Range),
             row(KeyKind::Words(&PartitionMethod::WORDS), "`range`").whole();
 
-        /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a crash
-        /// of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
+        /// whether the tables that pgdyno loads are UNLOGGED (pgbench's `--unlogged-tables`): changing them writes no WAL, and a crash of
+        /// the server empties them. Each level has its own data. Your own SQL files say it in `create table`
         #[serde(skip_serializing_if = "Option::is_none")]
         UNLOGGED = unlogged: Option<Levels<bool>>,
             row(KeyKind::Flag, "`false`");
@@ -156,25 +156,24 @@ section! {
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_TRIES = max_tries: Option<u32>,
             row(KeyKind::Whole(0, u32::MAX as u64), "1")
-                .given_by(KeyOption::number("max-tries", "N", "5", "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
+                .given_by(KeyOption::number("max-tries", "N", "5", "Most tries of a transaction after a serialization failure or a deadlock; 0: no limit [default: 1]"));
 
         /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the URL: at once if
-        /// its session had committed something, otherwise after 25 to 75 ms, drawn from the seed, until a transaction commits. Lost
-        /// transactions count as failed or unknown, the outage as time without a connection
+        /// its session had committed something, else after 25 to 75 ms, drawn from the seed, until a transaction commits. Lost transactions
+        /// count as failed or unknown, the outage as time without a connection
         #[serde(skip_serializing_if = "Option::is_none")]
         ON_DISCONNECT = on_disconnect: Option<OnLostConnection>,
             row(KeyKind::Words(&OnLostConnection::WORDS), "`abort`")
                 .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
 
-        /// where a load that only reads connects: `primary`, `standbys`, or `all`, the primary and its standbys; each connection to one of
-        /// them at random
+        /// where a load that only reads connects: `primary`, `standbys`, or `all` of them; each connection to one at random
         READS = reads: Levels<Reads> = Levels::one(Reads::Primary),
             row(KeyKind::Words(&Reads::WORDS), "`primary`").carried(Differs::Question).whole();
 
-        /// whether each transaction writes a token of its client and its number, by which commits that an outage lost or doubled are
-        /// counted: `tpcb` and `tpcb-simple` into `pgbench_history.filler`, which pgbench leaves NULL; scripts with a transaction block
-        /// into a table `pgdyno_ledger`, right before COMMIT. Other workloads have no ledger. A script that only reads needs none, but one
-        /// that calls functions other than PostgreSQL's usual ones may write. Without an outage it shows what tokens cost
+        /// whether each transaction writes a token of its client and its number, which counts the commits that an outage lost or doubled:
+        /// `tpcb` and `tpcb-simple` into `pgbench_history.filler`, which pgbench leaves NULL; scripts with a transaction block into a table
+        /// `pgdyno_ledger`, right before COMMIT. Other workloads have no ledger. A script that only reads needs none, but one that calls
+        /// functions other than PostgreSQL's usual ones may write. Without an outage it shows what tokens cost
         #[serde(skip_serializing_if = "Option::is_none")]
         LEDGER = ledger: Option<Levels<bool>>,
             row(KeyKind::Flag, "`true` with an outage, if the workload can; else `false`").carried(Differs::Figures);
@@ -193,7 +192,7 @@ section! {
                 .given_by(KeyOption::text("schema", "NAME", "Schema to load the tables into [default: the first existing one of the search path]"));
 
         /// existing tablespace of the tables, partitions and indexes that pgdyno loads, on a server by URL; the user needs CREATE on it.
-        /// Each level has data of its own. Not for your own data
+        /// Each level has its own data. Not for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         TABLESPACE = tablespace: Option<Levels<String>>,
             of_place(KeyKind::Text, "the server's `default_tablespace`").whole();
@@ -209,16 +208,16 @@ section! {
             of_place(KeyKind::Or(&[KeyKind::Words(&["tpcb", "none"]), KeyKind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");
 
         /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a server by URL, it
-        /// is restored into an empty database that pgdyno made (`pgdyno init --create-database`) or that `--replace-database` names. As a
-        /// superuser, also of a server that pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload,
-        /// `workload.scale` must be the number of branches or warehouses in it. Not with a workload directory that makes its own data
+        /// needs an empty database that pgdyno made (`pgdyno init --create-database`) or that `--replace-database` names. As a superuser,
+        /// also of a server that pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload, `workload.scale` must be
+        /// its number of branches or warehouses. Not with a workload directory that makes its own data
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
             of_place(KeyKind::Or(&[KeyKind::Text, KeyKind::Table]), "");
 
-        /// SQL that runs after the restore of each run and before its vacuum and analyze, as the owner of the data: an index, statistics,
-        /// `ALTER TABLE … SET`. The next restore undoes it, so that it can be what B changes. On a server by URL only CREATE INDEX and
-        /// CREATE STATISTICS on tables that pgdyno loads
+        /// SQL that runs after each run's restore and before its vacuum and analyze, as the owner of the data: an index, statistics, `ALTER
+        /// TABLE … SET`. The next restore undoes it, so that it can be what B changes. On a server by URL only CREATE INDEX and CREATE
+        /// STATISTICS on tables that pgdyno loads
         #[serde(skip_serializing_if = "Option::is_none")]
         APPLY = apply: Option<Levels<String>>,
             of_place(KeyKind::Text, "").carried(Differs::Figures).whole();
@@ -228,7 +227,7 @@ section! {
         SCRIPTS = scripts: Vec<ScriptEntry>,
             of_place(KeyKind::List(&KeyKind::Or(&[KeyKind::Text, KeyKind::Script])), "required for `scripts`");
 
-        /// for `tpcc` and `tproc-c`: `statements` (one round trip per statement; `tpcc` only), `functions`, or `procedures` (one call per
+        /// for `tpcc` and `tproc-c`: `statements` (one round trip each; `tpcc` only), `functions`, or `procedures` (one call per
         /// transaction; procedures need PostgreSQL 11)
         #[serde(skip_serializing_if = "Option::is_none")]
         CALLS = calls: Option<Levels<Calls>>,

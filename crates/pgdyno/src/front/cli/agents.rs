@@ -15,7 +15,7 @@ pub(crate) struct NatsArgs {
     /// A file with the NATS user's JWT and key, with a key alone, or with USER:PASSWORD.
     #[arg(long = "nats-creds", visible_alias = "creds", value_name = "FILE", env = "PGDYNO_NATS_CREDS")]
     pub(crate) creds: Option<PathBuf>,
-    /// Certificates of authorities that may have signed the NATS server's, besides those of the system.
+    /// Certificates of authorities that may have signed the NATS server's, besides the system's.
     #[arg(long = "nats-ca", visible_alias = "ca", value_name = "FILE", env = "PGDYNO_NATS_CA")]
     pub(crate) ca: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct AgentArgs {
     /// What experiments choose this agent by. Repeatable.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = relay::check_label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Let loads that come by message do as this user what goes beyond loading: execute the shell commands of their scripts, write logs of
+    /// Let loads that come by message do as this user what goes beyond loading: execute their scripts' shell commands, write logs of
     /// transactions, and log in at servers as this user by a unix socket or with a client certificate of this machine.
     #[arg(long)]
     pub(crate) allow_shell: bool,

@@ -46,8 +46,7 @@ pub(crate) struct LeaveArgs {
     /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
-    /// Repeatable.
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it. Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
     #[command(flatten)]
@@ -61,18 +60,18 @@ pub(crate) struct RiskArgs {
     /// slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
-    /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond its database: whoever
+    /// Restore an archive as a superuser (as into a server that pgdyno runs) or another role that reaches beyond its database: whoever
     /// wrote the archive gets its rights.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
     /// Run a captured workload on a server that may be its source: a physical copy has the source's system identifier.
     #[arg(long)]
     pub(crate) this_is_a_copy: bool,
-    /// Run the SQL of the workload directory that has this hash with whatever rights the role on a server by URL has, in whatever database.
-    /// The refusal names the hash, which changes with the files.
+    /// Run the SQL of the workload directory with this hash with whatever rights the role on a server by URL has, in whatever database. The
+    /// refusal names the hash, which changes with the files.
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
-    /// Go on with results where another cluster answers than the one that they were measured on: what is left is loaded and executed there.
+    /// Go on with results on another cluster than they were measured on: what is left is loaded and executed there.
     #[arg(long)]
     pub(crate) allow_another_server: bool,
 }

@@ -63,14 +63,14 @@ pub(crate) struct CompareArgs {
     // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) store: Option<String>,
-    /// Go on with a comparison in this directory that was stopped, or had no time, before it had the pairs of a verdict.
+    /// Go on with a comparison in this directory that ended before it had the pairs of a verdict.
     #[arg(long, value_name = "DIR", conflicts_with_all = asked())]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) labels: ResultLabels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    /// Serve what is measured to Prometheus, as http://ADDRESS/metrics (127.0.0.1:9187).
     #[arg(long, value_name = "ADDRESS", conflicts_with = "results")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.
@@ -84,13 +84,13 @@ pub(crate) struct CompareArgs {
     /// What B changes in the experiment. Repeatable.
     #[arg(long = "b", value_name = "KEY=VALUE", value_parser = keys::assignments(), hide_possible_values = true, conflicts_with_all = ["results", "aa"])]
     pub(crate) b: Vec<String>,
-    /// Measure A against itself, to learn the smallest difference this host can show; later comparisons use it.
+    /// Measure A against itself, for the smallest difference this host can show; later comparisons use it.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
-    /// Print what would be measured, as `pgdyno plan` does: pairs, time, disk and memory, and what would make it fail.
+    /// Print what would be measured, as `pgdyno plan` does.
     #[arg(long, conflicts_with = "results")]
     pub(crate) plan: bool,
-    /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.
+    /// Run both servers at once, their loads taking turns in short slices, which cancels longer disturbances.
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
     /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
@@ -108,7 +108,7 @@ pub(crate) struct CompareArgs {
     /// Execute what the file of results brings with it, as for `run`.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
     pub(crate) allow_commands: Option<AllowedCommands>,
-    /// A pgbench script of your own and its weight. Repeatable.
+    /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
     #[arg(
         short = 'f',
         long = "script",
@@ -117,14 +117,14 @@ pub(crate) struct CompareArgs {
         conflicts_with = "results"
     )]
     pub(crate) scripts: Vec<String>,
-    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; or all hosts of a file (@FILE), or pods
+    /// A driver on another machine: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there; all hosts of a file (@FILE); or pods
     /// (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) drivers: Vec<DriverSection>,
-    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
+    /// Put a copy of this program on machines of drivers and observed servers where it is missing or another build.
     #[arg(long, conflicts_with = "results")]
     pub(crate) upload: bool,
-    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of their names.
+    /// Agents at a NATS server that drive: COUNT of those with these labels (`all`: any), in order of name.
     #[arg(long, value_name = "KEY=VALUE,...[*COUNT]", conflicts_with = "results")]
     pub(crate) agents: Option<AgentsWanted>,
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct CompareArgs {
     /// The host of the servers by URL, observed there: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) host: Option<DriverSpec>,
-    /// A variable of your scripts, for both sides. Repeatable.
+    /// A variable of the scripts. Repeatable.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", conflicts_with = "results")]
     pub(crate) defines: Vec<String>,
     /// Any key of the experiment file, for both sides. Repeatable.
@@ -144,16 +144,16 @@ pub(crate) struct CompareArgs {
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus: 1%, 1, or 0.01.
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) precision: f64,
-    /// Begin no pair that would end after this time, counted from the first run; the pairs that a verdict needs may take half as long again.
+    /// Begin no pair that would end after this time, counted from the first run; the pairs that a verdict needs may take half as long
+    /// again.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
-    /// The largest difference that does not matter: 5%, 5, or 0.05. B is slower, or faster, if the interval of the ratio
-    /// excludes no difference and does not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
+    /// The largest difference that does not matter: 5%, 5, or 0.05. B is slower, or faster, if the interval of the ratio excludes no
+    /// difference and does not fit into the margin: with 5 %, also at -8 to -1 %.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
-    /// Exit with 4 if B is slower, if it differs either way, if one of its statements is slower or fails, or if its transactions cost more:
-    /// slower, different, statement-slower=5%, cost:wal=1%,cpu=2%, or several with commas between them. The share is the largest difference
-    /// that does not matter.
+    /// Exit with 4 if B is slower, if it differs either way, if a statement is slower or fails, or if transactions cost more: slower,
+    /// different, statement-slower=5%, cost:wal=1%,cpu=2%, or several with commas. A share is the largest difference that does not matter.
     #[arg(long, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailTerms>,
     /// Compare even if A and B differ in more than was asked for.
@@ -163,15 +163,14 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
     pub(crate) output: Option<PathBuf>,
     /// Where to write the page of a comparison of stored results: a directory (report.html, report.md and compared.csv), or a .html, .md or
-    /// .csv file. A comparison measured now has its page with its results.
+    /// .csv file. One measured now has it with its results.
     // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,
     /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
     #[arg(long, conflicts_with = "results")]
     pub(crate) replace: bool,
-    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
-    /// Repeatable.
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it. Repeatable.
     #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
     pub(crate) replace_databases: Vec<String>,
     #[command(flatten)]

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use clap::Args;
 use experiment::site::reach::trust::TrustedWorkload;
 use model::experiment::keys::workload::{LOAD_STREAMS, PARTITIONS};
-use model::workload::directories::BUILTIN;
 use model::workload::{Dataset, WorkloadKind, WorkloadName};
 
 use self::name::workload_name;
@@ -23,13 +22,13 @@ pub(crate) struct InitArgs {
     pub(crate) server: ServerArgs,
     #[arg(short, long, value_name = "NAME", default_value = "tpcb", help = whose_tables())]
     pub(crate) workload: String,
-    /// Scale units of data: branches, warehouses, or what a workload directory says [default: 10; of a workload directory 1].
+    /// Scale units of data: branches, warehouses, or a directory's own [default: 10; of a workload directory 1].
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) scale: Option<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
-    /// Tablespace of the server by URL to create tables and indexes in [default: its default_tablespace].
+    /// Tablespace of the server by URL for tables and indexes [default: its default_tablespace].
     #[arg(long, value_name = "NAME", requires = "server")]
     pub(crate) tablespace: Option<String>,
     /// Number of partitions of pgbench_accounts; 0: not partitioned.
@@ -51,8 +50,8 @@ pub(crate) struct InitArgs {
     /// slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
-    /// Run the SQL of the workload directory that has this hash with whatever rights the role on a server by URL has, in whatever database:
-    /// the refusal names it.
+    /// Run the SQL of the workload directory with this hash with whatever rights the role on a server by URL has, in whatever database: the
+    /// refusal names it.
     #[arg(long, value_name = "HASH", requires = "server")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
     /// Create the database that --server names, which `run` may then replace by a copy of itself before each run.
@@ -76,12 +75,10 @@ pub(crate) struct CheckArgs {
     /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, which change the tables.
     #[arg(long)]
     pub(crate) acid: bool,
-    /// Run these tests also where a publication publishes all tables of the database or schema: they create tables that its
-    /// subscriber lacks.
+    /// Run them also where a publication publishes all tables of the database or schema: they create tables that its subscriber lacks.
     #[arg(long, requires = "acid")]
     pub(crate) allow_published: bool,
-    /// Run the checks of the workload directory that has this hash with whatever rights the role on a server by URL has: the refusal names
-    /// it.
+    /// Run the checks of the workload directory with this hash with whatever rights the role on a server by URL has: the refusal names it.
     #[arg(long, value_name = "HASH", requires = "server")]
     pub(crate) trust_workload: Option<TrustedWorkload>,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.
@@ -105,9 +102,8 @@ fn names(fits: impl Fn(WorkloadKind) -> bool) -> Vec<&'static str> {
 }
 
 /// The workload directories that can be named.
-fn directories() -> String {
-    format!("the directories {}; your own directory by its path, which has a `/`", BUILTIN.join(", "))
-}
+const DIRECTORIES: &str =
+    "a built-in directory (`pgdyno workload list`); your own directory by its path, which has a `/`";
 
 fn whose_tables() -> String {
     let words = |dataset: Dataset| {
@@ -120,16 +116,12 @@ fn whose_tables() -> String {
         format!("{}{also}", dataset.name())
     };
     let sets = Dataset::ALL.map(words).join(", ");
-    format!(
-        "Whose tables: {sets}; {}. (What your own scripts run on is in the experiment file: workload.data.)",
-        directories()
-    )
+    format!("Whose tables: {sets}; {DIRECTORIES}. Your own scripts have workload.data of the experiment file")
 }
 
 fn which_workload() -> String {
     let all = names(|_| true).join(", ");
     format!(
-        "Which workload ran: {all}; {} [default: the last one on the embedded server, else tpcb]",
-        directories()
+        "Which workload ran: {all}; {DIRECTORIES} [default: the last one on the embedded server, else tpcb]"
     )
 }

@@ -21,7 +21,7 @@ pub(crate) struct PackArgs {
     /// The new file [default: the directory's name with .tar.gz, in the working directory].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Also pack what no report needs: the servers' logs, the output of exporters and the histograms of statements per second.
+    /// Also pack what no report needs: servers' logs, exporters' output and histograms of statements per second.
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct PackArgs {
 /// Most bytes of an archive's files that are accepted.
 #[derive(Debug, Args)]
 pub(crate) struct SizeLimit {
-    /// Most bytes that are unpacked: 500MB, 20GB [default: a hundred times those of the file and 32MB, at most 4GB].
+    /// Most bytes that are unpacked: 500MB, 20GB [default: a hundred times the file's and 32MB, at most 4GB].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size_limit: Option<u64>,
 }
@@ -88,13 +88,12 @@ pub(crate) struct RepeatArgs {
     /// Your own PostgreSQL binaries to run instead of theirs.
     #[arg(long, value_name = "DIR", conflicts_with = "servers")]
     pub(crate) bin_dir: Option<PathBuf>,
-    /// Execute here what the experiment brings: hooks, scripts, SQL, source code, settings that name programs, and commands that
-    /// lead to other machines. Without it they are listed with a number, and nothing is done; with that number, exactly what was
-    /// listed is allowed.
+    /// Execute here what the experiment brings: hooks, scripts, SQL, source code, settings that name programs, and commands that lead to
+    /// other machines. Without it, they are listed with a number, and nothing is done; the number allows exactly what was listed.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) allow_commands: Option<AllowedCommands>,
-    /// Leave out what only their place has: directories, drivers and eyes on other machines, exporters, imports, values of
-    /// the operating system, and hooks that are not allowed.
+    /// Leave out what only their place has: directories, drivers and eyes on other machines, exporters, imports, values of the operating
+    /// system, and hooks that are not allowed.
     #[arg(long)]
     pub(crate) here: bool,
     #[command(flatten)]
@@ -104,7 +103,7 @@ pub(crate) struct RepeatArgs {
     /// The largest difference that does not matter: 5%, 5, or 0.05.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
-    /// Exit with 4 if it is slower here, if it differs either way, or if transactions cost more: slower, different, cost:wal=1%,cpu=2%.
+    /// Exit with 4 if it is slower here, differs either way, or transactions cost more: slower, different, cost:wal=1%,cpu=2%.
     #[arg(long, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailTerms>,
     /// Compare even if the load, the data or durability differ.
@@ -116,7 +115,7 @@ pub(crate) struct RepeatArgs {
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Serve the running experiment to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    /// Serve what is measured to Prometheus, as http://ADDRESS/metrics (127.0.0.1:9187).
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.

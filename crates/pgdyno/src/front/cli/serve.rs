@@ -17,15 +17,15 @@ pub(crate) struct ServeArgs {
     /// Directory of results, or of one result.
     #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
-    /// Show the directory DIR of another machine, where the same build of pgdyno answers over a pipe: ssh:[USER@]HOST[:PORT], with =PATH of
-    /// pgdyno there, or the words of a command that leads a pipe to it, such as "kubectl exec -i db-0 --".
+    /// Show DIR of another machine, where the same build of pgdyno answers over a pipe: ssh:[USER@]HOST[:PORT], with =PATH of pgdyno there,
+    /// or a command that leads a pipe to it, such as "kubectl exec -i db-0 --".
     #[arg(long, value_name = "ssh:HOST", value_parser = via, conflicts_with = "companion")]
     pub(crate) via: Option<DriverSpec>,
     /// With --via: put a copy of this program there if it is missing or another build.
     #[arg(long, requires = "via")]
     pub(crate) upload: bool,
-    /// Where to listen. Anything but a loopback address can be reached from other machines, without encryption, and asks readers for a
-    /// token, which is printed.
+    /// Where to listen. All but loopback addresses can be reached from other machines, without encryption, and ask readers for a token,
+    /// which is printed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
     pub(crate) listen: SocketAddr,
     /// A name under which browsers reach the server, if it is not this machine's own. Repeatable.

@@ -37,7 +37,7 @@ pub(crate) struct ReportArgs {
     pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) form: FormArgs,
-    /// Report, in files of their own, only the cases with this level of a factor or label of a target: provider=aws, clients=16,64.
+    /// Report, in their own files, only the cases with this level of a factor or label of a target: provider=aws, clients=16,64.
     /// Repeatable.
     #[arg(long = "where", value_name = "KEY=LEVEL")]
     pub(crate) conditions: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct ReportArgs {
 /// Options of `merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Results directories, each with the name that reports call it if that is not the last part of its path.
+    /// Results directories, each with its name in reports if that is not the last part of its path.
     #[arg(value_name = "[NAME=]DIR", required = true, num_args = 2..)]
     pub(crate) dirs: Vec<String>,
     /// Directory of the merged study; new or empty.
@@ -116,8 +116,8 @@ pub(crate) struct HistoryArgs {
     /// Take the results from a PostgreSQL database that `pgdyno push` filled, into `results`.
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["place", "dir"])]
     pub(crate) store: Option<String>,
-    /// Exit with 4 if the last change of level is downwards (slower), if there is one either way (different), or if transactions cost more
-    /// since the last change of a cost (cost:blocks=1%); with 2 if the runs since suggest a change of level and are too few.
+    /// Exit with 4 if the last change of level is downwards (slower) or either way (different), or if transactions cost more since the last
+    /// change of a cost (cost:blocks=1%); with 2 if the runs since suggest a change of level and are too few.
     #[arg(long, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailTerms>,
     /// Print as JSON.

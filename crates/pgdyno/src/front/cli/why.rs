@@ -14,8 +14,8 @@ use crate::front::cli::numbers::some_time;
 /// Options of `why`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// Results, or one case of them (DIR:CASE) [default: the case with the highest throughput]; or an experiment to
-    /// measure first: a file, or a built-in one.
+    /// Results, or one case of them (DIR:CASE) [default: that with the highest throughput]; or an experiment to measure first: a file, or a
+    /// built-in one.
     #[arg(value_name = "DIR[:CASE]|EXPERIMENT")]
     pub(crate) of: String,
     /// How long the what-ifs may take; four pairs of each are measured in any case.

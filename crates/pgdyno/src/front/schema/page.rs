@@ -60,7 +60,7 @@ fn key(row: &KeyRow) -> String {
         facts.push(format!("*Value:* {}.", words(&row.kind)));
     }
     if row.may_vary {
-        facts.push("Can be a factor.".to_string());
+        facts.push("Can vary.".to_string());
     }
     match row.default {
         "" => {}

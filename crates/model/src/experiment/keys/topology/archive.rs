@@ -11,9 +11,8 @@ section! {
     /// `[archive]`: where WAL is archived while the load runs.
     #[serde(deny_unknown_fields, default)]
     archive: ArchiveSection {
-        /// what archives the WAL of a server that pgdyno runs: `none`, `copy` (a durable copy of each segment on this machine, in a
-        /// directory of the cluster that is emptied before each run), or `command`. Each run starts with `archive_mode = on` and nothing to
-        /// archive
+        /// what archives the WAL of a server that pgdyno runs: `none`, `copy` (a durable copy of each segment in a directory of the cluster
+        /// that is emptied before each run), or `command`. Each run starts with `archive_mode = on` and nothing to archive
         #[serde(skip_serializing_if = "Option::is_none")]
         KIND = kind: Option<Levels<ArchiveKind>>,
             row(KeyKind::Words(&ArchiveKind::WORDS), "`command` if `archive.command` is given, else `none`")

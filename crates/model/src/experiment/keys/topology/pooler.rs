@@ -47,8 +47,8 @@ section! {
         PROGRAM = program: Option<Levels<PathBuf>>,
             of_place(KeyKind::Text, "`pgbouncer` in PATH, /usr/sbin or /usr/local/sbin").carried(Differs::Question).whole();
 
-        /// your own configuration of pgbouncer: a file in which `{host}` and `{port}` (of the server), `{listen}` and `{listen_port}` (of
-        /// the pooler), `{dir}` (its directory) and `{name}` (the database) are filled in
+        /// your own configuration of pgbouncer: a file in which pgdyno fills in `{host}` and `{port}` (of the server), `{listen}` and
+        /// `{listen_port}` (of the pooler), `{dir}` (its directory) and `{name}` (the database)
         #[serde(skip_serializing_if = "Option::is_none")]
         CONFIG = config: Option<PathBuf>,
             of_place(KeyKind::Text, "made by pgdyno").carried(Differs::Question);
@@ -58,7 +58,7 @@ section! {
         COMMAND = command: Vec<String>,
             of_place(KeyKind::List(&KeyKind::Text), "none").carried(Differs::Question);
 
-        /// how the pooler's queue is read: `pgbouncer` by the console of that name (SHOW POOLS, SHOW STATS), `none` not at all
+        /// how the pooler's queue is read: `pgbouncer` by its console (SHOW POOLS, SHOW STATS), `none` not at all
         #[serde(skip_serializing_if = "Option::is_none")]
         ADMIN = admin: Option<PoolerAdmin>,
             row(KeyKind::Words(&PoolerAdmin::WORDS), "`pgbouncer` of that kind, `none` of others").carried(Differs::Nothing);

@@ -17,14 +17,14 @@ use self::stats::CaptureStatsArgs;
 /// Subcommands of `pgdyno capture`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CaptureCommand {
-    /// Say what to set on a server so that its log can be captured, what that writes per second, and how to undo it; change nothing.
+    /// Say what to set on a server to capture its log, what that writes per second, and how to undo it; change nothing.
     Plan(CapturePlanArgs),
-    /// Read what a server counts, for some time: statements, tables, settings, sessions at work. Nothing is changed or reset.
+    /// Read a server's counters for some time: statements, tables, settings, sessions at work. Nothing is changed or reset.
     Stats(CaptureStatsArgs),
-    /// Make a workload directory of a server's logs: transactions as they were, with their values, rates, and what is left out.
+    /// Make a workload directory of a server's logs: transactions with their values and rates, and what is left out.
     Log(CaptureLogArgs),
-    /// Make a workload directory of counters alone, without a log: each statement is a transaction, with values as pg_stats describes them.
-    /// Approximate at best.
+    /// Make a workload directory of counters alone: each statement is a transaction, with values as pg_stats describes them. Approximate at
+    /// best.
     Statements(CaptureStatementsArgs),
     /// Show what a captured workload directory has: transactions, rates, roles of values, what is left out, what is personal.
     Show(CaptureShowArgs),

@@ -12,17 +12,17 @@ use crate::front::cli::ServerArgs;
 /// Subcommands of `pgdyno workload`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkloadCommand {
-    /// List the workloads that pgdyno has: titles, variants, and what a unit of scale is.
+    /// List pgdyno's workloads: titles, variants, and their unit of scale.
     List {
         /// Print as JSON, one object per line.
         #[arg(long)]
         json: bool,
     },
-    /// Show what a workload is: its tables with their rows, its transactions with their weights, its options and its checks.
+    /// Show a workload's tables with their rows, transactions with their weights, options and checks.
     Show(ShowArgs),
     /// Write a small commented workload, which runs as it is, into a new directory: pgdyno workload new shop.
     New {
-        /// The directory, which must not exist, or be empty. Its name becomes the name of the workload.
+        /// The directory, new or empty. Its name becomes the name of the workload.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
@@ -36,13 +36,13 @@ pub(crate) enum WorkloadCommand {
 /// A workload at a scale, with values of its options.
 #[derive(Debug, Args)]
 pub(crate) struct ChosenArgs {
-    /// A name that `list` prints, or a directory by its path, which has a `/`; with a variant as `ycsb:b` or `./shop:buying`.
+    /// A name that `list` prints, or a directory by its path, which has a `/`; with a variant: `ycsb:b`, `./shop:buying`.
     #[arg(value_name = "NAME|DIR", value_parser = workload_name)]
     pub(crate) workload: WorkloadName,
     /// Scale units of data.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) scale: u32,
-    /// An option of the workload directory, which experiments set as workload.options.NAME. Repeatable.
+    /// An option of the workload directory (workload.options.NAME of experiments). Repeatable.
     #[arg(long = "option", value_name = "NAME=VALUE")]
     pub(crate) options: Vec<String>,
     /// Seed of the data of a workload directory [default: 1].
@@ -55,7 +55,7 @@ pub(crate) struct ChosenArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) chosen: ChosenArgs,
-    /// Instead, copy a built-in workload directory into this one, which must not exist, or be empty.
+    /// Instead, copy a built-in workload directory into this one, which must be new or empty.
     #[arg(long, value_name = "DIR", conflicts_with = "json")]
     pub(crate) to: Option<PathBuf>,
     /// Print as JSON.
@@ -96,7 +96,7 @@ pub(crate) struct RowsArgs {
     /// The table.
     #[arg(value_name = "TABLE")]
     pub(crate) table: String,
-    /// How many rows; of a table with lines for each row of another one, of how many of those.
+    /// How many rows; of a table with lines for each row of another, of how many of those.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     pub(crate) limit: u64,
     /// The first row, from 0.

@@ -44,14 +44,13 @@ pub(crate) struct CaptureLogArgs {
     /// How much of the values is written. Hashed values find no rows in a real copy of the data.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) privacy: PrivacyChoice,
-    /// A copy of the source to ask for types, columns and ranges of keys: URL, key=value, database name, or "" for the PG* environment.
-    /// Nothing is executed or changed there.
+    /// A copy of the source to ask for types, columns and ranges of keys, as `run --server` takes it. Nothing is executed or changed there.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
     /// Also keep each transaction with its session, instant and values, for `pgdyno run --replay trace`.
     #[arg(long)]
     pub(crate) trace: bool,
-    /// The workload directory, which must not exist, or be empty.
+    /// The workload directory, new or empty.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Print the summary as JSON.

@@ -12,7 +12,7 @@ pub(crate) struct CapturePlanArgs {
     /// The server and database: URL, key=value, database name, or "" for the PG* environment.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: String,
-    /// How long to count transactions and statements, from which bytes of log per second follow.
+    /// How long to count transactions and statements, to estimate bytes of log per second.
     #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) length: Span,
     /// Print as JSON.

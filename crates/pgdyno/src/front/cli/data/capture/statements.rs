@@ -13,14 +13,14 @@ pub(crate) struct CaptureStatementsArgs {
     /// File of `pgdyno capture stats`.
     #[arg(value_name = "FILE")]
     pub(crate) stats: PathBuf,
-    /// A copy of the source to ask for types, columns and their values (pg_stats): URL, key=value, database name, or "" for the PG*
-    /// environment. Nothing is executed or changed there.
+    /// A copy of the source to ask for types, columns and their values (pg_stats), as `run --server` takes it. Nothing is executed or
+    /// changed there.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: String,
     /// How much of the values is written. Hashed values find no rows in a real copy of the data.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) privacy: PrivacyChoice,
-    /// The workload directory, which must not exist, or be empty.
+    /// The workload directory, new or empty.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Print the summary as JSON.
