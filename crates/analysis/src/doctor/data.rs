@@ -100,8 +100,8 @@ fn disk_space(e: &Examined) -> Look {
 
 pub(super) const ATIME: DoctorRow = DoctorRow {
     id: "atime",
-    wanted: "noatime, or relatime, which writes once a day and file",
-    why: "Each read of a file also writes the time of the read.",
+    wanted: "noatime, or relatime (one write a day and file)",
+    why: "Each read of a file also writes its time.",
     source: "study of releases; HammerDB study; EDB's study; mount(8)",
     fix: "mount -o remount,noatime, and in /etc/fstab",
     judge: |e| {
@@ -156,7 +156,7 @@ const SCHEDULERS: &[&str] = &["none", "mq-deadline"];
 pub(super) const IO_SCHEDULER: DoctorRow = DoctorRow {
     id: "io-scheduler",
     wanted: "mq-deadline or none",
-    why: "Other schedulers hold requests back to share a disk fairly, which slows a server's processes.",
+    why: "Others hold requests back to share a disk fairly, which slows a server's processes.",
     source: "study of releases: mq-deadline; none for NVMe, as the kernel chooses",
     fix: "echo none > /sys/block/DEVICE/queue/scheduler, or --apply",
     knob: Some(("io_scheduler", SCHEDULERS)),
@@ -178,7 +178,7 @@ fn scheduler(mount: &MountRecord) -> (bool, String) {
 
 pub(super) const WAL_APART: DoctorRow = DoctorRow {
     id: "wal-apart",
-    wanted: "WAL on a device of its own",
+    wanted: "WAL on its own device",
     why: "Each commit waits for a flush of the device that also writes a checkpoint's pages.",
     source: "study of releases; HammerDB study; EDB's study",
     fix: "initdb --waldir, or stop the server, move pg_wal to another device and link it",

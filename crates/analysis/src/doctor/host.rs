@@ -26,10 +26,10 @@ const LOAD_SHARE_DOUBT: f64 = 5.0 * FOREIGN_STRETCH;
 pub(super) const QUIET: DoctorRow = DoctorRow {
     id: "quiet",
     for_driver: true,
-    wanted: "a load average below a tenth of the processors (below 0.3 on small machines)",
+    wanted: "a load average below a tenth of the processors (0.3 on small machines)",
     why: "Foreign work on the processors explained most differences between identical runs.",
-    source: "A/A study; the thresholds are our convention: doubt above half of the processors, five times the 10 % of foreign-cpu, as not \
-             all load is processor time",
+    source: "A/A study; thresholds are our convention: doubt above half of the processors, five times \
+             foreign-cpu's 10 %, as not all load is processor time",
     fix: "wait, or stop what keeps the processors busy: top -o %CPU shows it",
     judge: |e| either(quiet(e)),
     ..HOST
@@ -49,7 +49,7 @@ pub(super) const CPU_QUOTA: DoctorRow = DoctorRow {
     id: "cpu-quota",
     for_driver: true,
     wanted: "no quota below the number of processors",
-    why: "Processes of a throttled group stand still until the next period: the number is that of the quota.",
+    why: "A throttled group stands still until the next period: the number is that of the quota.",
     source: "the kernel's sched-bwc documentation",
     fix: "raise or remove cpu.max, cpu.cfs_quota_us, CPUQuota= or --cpus",
     judge: cpu_quota,
@@ -77,7 +77,7 @@ pub(super) const MEMORY_LIMIT: DoctorRow = DoctorRow {
     id: "memory-limit",
     for_driver: true,
     wanted: "no limit of a control group below the machine's memory",
-    why: "The page cache counts: files are read again and again, and processes are killed, while the machine has memory.",
+    why: "The page cache counts: files are read again and processes killed while the machine has memory.",
     source: "the kernel's cgroup-v2.rst, memory.max",
     fix: "raise or remove memory.max, memory.limit_in_bytes, MemoryMax= or --memory",
     judge: memory_limit,
@@ -102,7 +102,7 @@ pub(super) const CPU_GOVERNOR: DoctorRow = DoctorRow {
     id: "cpu-governor",
     for_driver: true,
     wanted: "performance",
-    why: "The same work takes longer on a processor that was idle before: low loads look slower than they are.",
+    why: "The same work takes longer on a processor that was idle: low loads look slower than they are.",
     source: "tuned 2bfa442, profile postgresql; kernel documentation, CPU performance scaling",
     fix: "cpupower frequency-set -g performance, or --apply",
     knob: Some(("cpu_governor", &["performance"])),
@@ -127,7 +127,7 @@ pub(super) const CPU_IDLE: DoctorRow = DoctorRow {
     id: "cpu-idle",
     for_driver: true,
     wanted: "idle states that end within 2 us (C1)",
-    why: "A processor that sleeps deeply adds its waking to each message between client and server.",
+    why: "A deeply sleeping processor adds its waking to each message between client and server.",
     source: "tuned 2bfa442, profile postgresql: force_latency = 1",
     fix: "cpupower idle-set -D 3, or tuned-adm profile postgresql",
     judge: |e| {
@@ -176,7 +176,7 @@ pub(super) const SCHED_AUTOGROUP: DoctorRow = DoctorRow {
     id: "sched-autogroup",
     for_driver: true,
     wanted: "kernel.sched_autogroup_enabled = 0",
-    why: "Processor time is shared between terminals first: a server started from one gets as much as one shell.",
+    why: "Terminals share processor time first: a server started from one gets as much as one shell.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w kernel.sched_autogroup_enabled=0",
     judge: |e| off(e, "sched_autogroup"),
@@ -185,8 +185,8 @@ pub(super) const SCHED_AUTOGROUP: DoctorRow = DoctorRow {
 
 pub(super) const NUMA_BALANCING: DoctorRow = DoctorRow {
     id: "numa-balancing",
-    wanted: "kernel.numa_balancing = 0 on machines of several nodes",
-    why: "The kernel moves pages of shared memory between nodes while sessions of all nodes use them.",
+    wanted: "kernel.numa_balancing = 0 on several nodes",
+    why: "The kernel moves shared memory between nodes while sessions of all nodes use it.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w kernel.numa_balancing=0",
     judge: |e| match e.host.n_numa_nodes {
@@ -201,8 +201,8 @@ const OPEN_FILES_MORE: f64 = 24.0;
 
 pub(super) const OPEN_FILES: DoctorRow = DoctorRow {
     id: "open-files",
-    wanted: "a limit of open files above max_files_per_process (with io_uring, above that and max_connections together)",
-    why: "A session that may open fewer files opens and closes them all the time.",
+    wanted: "a limit above max_files_per_process (with io_uring, plus max_connections)",
+    why: "A session with fewer opens and closes files all the time.",
     source: "PostgreSQL documentation, kernel resources, max_files_per_process",
     fix: "LimitNOFILE= of the service, or ulimit -n",
     judge: |e| either(open_files(e)),
@@ -231,8 +231,9 @@ const SOMAXCONN_MIN: f64 = 1024.0;
 pub(super) const SOMAXCONN: DoctorRow = DoctorRow {
     id: "somaxconn",
     wanted: "net.core.somaxconn of at least 1024",
-    why: "When the queue is full, connections that arrive together are refused or tried again after a second.",
-    source: "study of releases: 1024; tuned 2bfa442, throughput-performance: 2048; postgres-ai howto 88: 65535",
+    why: "When the queue is full, simultaneous connections are refused or tried again after a second.",
+    source: "study of releases: 1024; tuned 2bfa442, throughput-performance: 2048; postgres-ai howto 88: \
+             65535",
     fix: "sysctl -w net.core.somaxconn=4096, or --apply",
     knob: Some(("somaxconn", &["4096"])),
     judge: |e| {
@@ -250,7 +251,7 @@ const SYSTEM_UIDS: u32 = 1000;
 pub(super) const REMOVE_IPC: DoctorRow = DoctorRow {
     id: "remove-ipc",
     wanted: "RemoveIPC=no, or a server that runs as a system user",
-    why: "When the last session of the server's user ends, logind removes shared memory that the server uses.",
+    why: "When the last session of the server's user ends, logind removes the server's shared memory.",
     source: "PostgreSQL documentation, systemd RemoveIPC",
     fix: "RemoveIPC=no in /etc/systemd/logind.conf, then restart systemd-logind",
     judge: remove_ipc,

@@ -10,8 +10,8 @@ pub(super) const STATEMENT_LOGGING: DoctorRow = DoctorRow {
     wanted: "no log line, plan or trace of each statement",
     why: "Each statement also writes to the log or updates a shared table, which slows short transactions most.",
     source: "PostgreSQL documentation, runtime-config-logging; postgresqltuner 288bce8: log_statement = none",
-    fix: "turn it off for the measurement, unless the server works with it all the time or you want what it shows (pg_stat_statements: \
-          calls, times and WAL of each statement)",
+    fix: "turn it off for the measurement, unless the server always works with it or you want what it shows \
+          (pg_stat_statements: calls, times and WAL of each statement)",
     judge: |e| {
         let found = e.server.map(statement_records).unwrap_or_default();
         let worst = found.iter().map(|(_, severity)| *severity).max();
@@ -46,7 +46,7 @@ fn is(e: &Examined, name: &str, values: &[&str]) -> RowVerdict {
 pub(super) const TRACK_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-io-timing",
     wanted: "on",
-    why: "It tells how long reads and writes took (database.read_time, server.io.read_time).",
+    why: "It shows how long reads and writes took (database.read_time, server.io.read_time).",
     source: "PostgreSQL documentation; its cost is that of the clock (row clock)",
     fix: "alter system set track_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_io_timing", &["on"]),
@@ -56,7 +56,7 @@ pub(super) const TRACK_IO_TIMING: DoctorRow = DoctorRow {
 pub(super) const TRACK_WAL_IO_TIMING: DoctorRow = DoctorRow {
     id: "track-wal-io-timing",
     wanted: "on (since 14)",
-    why: "It tells how long writing and flushing WAL took.",
+    why: "It shows how long writing and flushing WAL took.",
     source: "PostgreSQL documentation",
     fix: "alter system set track_wal_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_wal_io_timing", &["on"]),
@@ -66,7 +66,7 @@ pub(super) const TRACK_WAL_IO_TIMING: DoctorRow = DoctorRow {
 pub(super) const LOG_CHECKPOINTS: DoctorRow = DoctorRow {
     id: "log-checkpoints",
     wanted: "on",
-    why: "The log says when a checkpoint began, why, and what it wrote; counters alone do not.",
+    why: "The log says when and why a checkpoint began, and what it wrote; counters do not.",
     source: "PostgreSQL documentation: the default since 15; pgBadger",
     fix: "alter system set log_checkpoints = on; select pg_reload_conf();",
     judge: |e| is(e, "log_checkpoints", &["on"]),

@@ -9,7 +9,7 @@ const HUGE_FROM: f64 = 2_147_483_648.0;
 pub(super) const HUGE_PAGES: DoctorRow = DoctorRow {
     id: "huge-pages",
     wanted: "huge pages for all shared memory of 2 GB and more",
-    why: "Each session maps shared memory with pages of 4 kB of its own: page tables and misses grow with both.",
+    why: "Each session maps shared memory with its own 4 kB pages: page tables and misses grow with both.",
     source: "study of releases; postgresqltuner 288bce8; pgtune 7caef27: from 2 GB; Callaghan's sysbench settings: off",
     fix: "sysctl -w vm.nr_hugepages=N for shared_memory_size_in_huge_pages (15 and later), and restart the server",
     judge: |e| either(huge_pages(e)),
@@ -45,7 +45,7 @@ fn huge_pages(e: &Examined) -> Look {
 pub(super) const THP: DoctorRow = DoctorRow {
     id: "thp",
     wanted: "never (or madvise, which PostgreSQL does not ask for)",
-    why: "The kernel joins and splits pages while the server works: latency has spikes that no setting explains.",
+    why: "The kernel joins and splits pages meanwhile: latency has spikes that no setting explains.",
     source: "study of releases; tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "echo never > /sys/kernel/mm/transparent_hugepage/enabled, or --apply",
     knob: Some(("transparent_huge_pages", &["never"])),
@@ -61,7 +61,7 @@ pub(super) const THP: DoctorRow = DoctorRow {
 pub(super) const THP_DEFRAG: DoctorRow = DoctorRow {
     id: "thp-defrag",
     wanted: "not always",
-    why: "A process that wants a large page stops until memory has been compacted.",
+    why: "A process that wants a large page stops until memory is compacted.",
     source: "study of releases; tuned 2bfa442, profile postgresql",
     fix: "echo never > /sys/kernel/mm/transparent_hugepage/defrag",
     judge: |e| {
@@ -97,9 +97,12 @@ fn swappiness(e: &Examined) -> Look {
 pub(super) const OVERCOMMIT: DoctorRow = DoctorRow {
     id: "overcommit",
     wanted: "vm.overcommit_memory = 2 with a CommitLimit above what all programs reserve",
-    why: "When memory ends, the kernel kills a process of the server, which restarts; with 2 a statement fails instead.",
-    source: "PostgreSQL documentation, Linux memory overcommit; postgresqltuner 288bce8; postgres-ai howto 88",
-    fix: "raise vm.overcommit_ratio until CommitLimit in /proc/meminfo is far above Committed_AS, then set it to 2; --apply does not",
+    why: "Out of memory, the kernel kills a server process, and the server restarts; with 2 a statement \
+          fails instead.",
+    source: "PostgreSQL documentation, Linux memory overcommit; postgresqltuner 288bce8; postgres-ai howto \
+             88",
+    fix: "raise vm.overcommit_ratio until CommitLimit in /proc/meminfo is far above Committed_AS, then set \
+          2; --apply does not",
     judge: |e| either(overcommit(e)),
     ..HOST
 };
@@ -117,7 +120,7 @@ fn overcommit(e: &Examined) -> Look {
 pub(super) const DIRTY_BACKGROUND: DoctorRow = DoctorRow {
     id: "dirty-background",
     wanted: "writing back begins at 64 MiB",
-    why: "The kernel collects pages of a checkpoint and writes them at once: commits wait behind them.",
+    why: "The kernel collects a checkpoint's pages and writes them at once: commits wait behind them.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w vm.dirty_background_bytes=67108864",
     judge: |e| either(dirty(e, "dirty_background", 64.0)),
@@ -127,7 +130,7 @@ pub(super) const DIRTY_BACKGROUND: DoctorRow = DoctorRow {
 pub(super) const DIRTY: DoctorRow = DoctorRow {
     id: "dirty",
     wanted: "writers wait from 512 MiB of unwritten pages on",
-    why: "Above it, writers wait for the device; the more has been collected, the longer.",
+    why: "Above it, writers wait for the device: the more was collected, the longer.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w vm.dirty_bytes=536870912",
     judge: |e| either(dirty(e, "dirty", 512.0)),
@@ -150,7 +153,7 @@ fn dirty(e: &Examined, name: &str, mib_max: f64) -> Look {
 pub(super) const ZONE_RECLAIM: DoctorRow = DoctorRow {
     id: "zone-reclaim",
     wanted: "vm.zone_reclaim_mode = 0",
-    why: "A node drops its cached files although another node has free memory.",
+    why: "A node drops cached files although another has free memory.",
     source: "postgres-ai howto 88; the kernel's admin-guide/sysctl/vm",
     fix: "sysctl -w vm.zone_reclaim_mode=0",
     judge: |e| {
@@ -168,7 +171,7 @@ const MAPS_MIN: f64 = 65_530.0;
 pub(super) const MAX_MAP_COUNT: DoctorRow = DoctorRow {
     id: "max-map-count",
     wanted: "vm.max_map_count of at least the kernel's default, 65530",
-    why: "A process with more mappings gets no memory; one of PostgreSQL has some hundred.",
+    why: "A process with more mappings gets no memory; PostgreSQL's have some hundred.",
     source: "the kernel's admin-guide/sysctl/vm; study of releases: 3112960",
     fix: "sysctl -w vm.max_map_count=65530, or --apply",
     knob: Some(("max_map_count", &["65530"])),
@@ -190,7 +193,7 @@ pub(super) const SHARED_BUFFERS: DoctorRow = DoctorRow {
     id: "shared-buffers",
     scope: RowScope::Server,
     wanted: "a quarter of the memory, and not above 40 %",
-    why: "Pages outside it are copied from the kernel's cache or read; what is above is missing elsewhere.",
+    why: "Pages outside it are copied from the kernel's cache or read; too much is missing elsewhere.",
     source: "PostgreSQL documentation, pgtune 7caef27, study of releases, EDB's study: 25 %; postgresqltuner 288bce8 warns above 40 % \
              (HammerDB study: 43 %)",
     fix: "alter system set shared_buffers = '25 % of the memory'; and restart the server",

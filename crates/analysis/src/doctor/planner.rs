@@ -44,7 +44,7 @@ fn by_disk(e: &Examined, name: &str, is_fine: impl Fn(f64) -> bool) -> Look {
 pub(super) const RANDOM_PAGE_COST: DoctorRow = DoctorRow {
     id: "random-page-cost",
     wanted: "1.1 on solid-state disks",
-    why: "With 4, the planner scans tables where an index would be read faster.",
+    why: "With 4, the planner scans tables where an index is faster.",
     source: "EDB's study, study of provisioned IOPS: 1; pgtune 7caef27, HammerDB study: 1.1",
     fix: "alter system set random_page_cost = 1.1; select pg_reload_conf();",
     judge: |e| either(by_disk(e, "random_page_cost", |cost| cost <= 1.5)),
@@ -89,7 +89,8 @@ fn io_method(e: &Examined) -> Look {
 pub(super) const JIT: DoctorRow = DoctorRow {
     id: "jit",
     wanted: "off for short transactions",
-    why: "A plan with a high estimated cost is compiled first, which takes longer than most short statements.",
+    why: "A plan with a high estimated cost is compiled first, which takes longer than most short \
+          statements.",
     source: "pgtune 7caef27",
     fix: "alter system set jit = off; select pg_reload_conf();",
     judge: |e| {
@@ -100,8 +101,8 @@ pub(super) const JIT: DoctorRow = DoctorRow {
 
 pub(super) const AUTOVACUUM: DoctorRow = DoctorRow {
     id: "autovacuum",
-    wanted: "on, as where the server works (HammerDB study: off after a vacuum)",
-    why: "Without it tables grow during the measurement, and nobody could keep such a server running.",
+    wanted: "on, as in production (HammerDB study: off after a vacuum)",
+    why: "Without it, tables grow during the measurement, and nobody could keep such a server running.",
     source: "PostgreSQL documentation, routine vacuuming",
     fix: "alter system set autovacuum = on; select pg_reload_conf();",
     judge: |e| {
@@ -118,7 +119,7 @@ const NAPTIME_S_MAX: f64 = 10.0;
 pub(super) const AUTOVACUUM_NAPTIME: DoctorRow = DoctorRow {
     id: "autovacuum-naptime",
     wanted: "10 s for loads that change much",
-    why: "Rare vacuums of much differ between runs; frequent ones of little are part of each.",
+    why: "Rare large vacuums differ between runs; frequent small ones are part of each.",
     source: "Callaghan's sysbench settings",
     fix: "alter system set autovacuum_naptime = '10s'; select pg_reload_conf();",
     judge: |e| {
@@ -136,7 +137,7 @@ pub(super) const AUTOVACUUM_NAPTIME: DoctorRow = DoctorRow {
 pub(super) const BGWRITER: DoctorRow = DoctorRow {
     id: "bgwriter",
     wanted: "bgwriter_lru_maxpages = 1000 and more, or 0: sources disagree",
-    why: "With 100, the background writer stops at 4 MB/s, and sessions write the other pages themselves.",
+    why: "With 100, the background writer stops at 4 MB/s, and sessions write the rest.",
     source: "Callaghan's sysbench settings: 2000; HammerDB study: 0",
     fix: "alter system set bgwriter_lru_maxpages = 1000; select pg_reload_conf();",
     judge: |e| {

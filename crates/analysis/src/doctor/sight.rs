@@ -82,7 +82,7 @@ pub const SIGHTS: &[Sight] = &[
     Sight {
         id: "server-log",
         what: "the server's log",
-        lost: "panics and errors, and what checkpoints and vacuums did: only counters show that they were",
+        lost: "panics and errors, and what checkpoints and vacuums did: counters only show that they were",
         silent: &["server-trouble", "wal-policy"],
         fix: "run with --host ssh:HOST (also ssh:localhost), as a user who may read the log",
         has: |e, _| match (e.host_of, e.missing.get("server.log")) {
@@ -153,8 +153,9 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_stat_statements",
         lost: "calls, times, rows, blocks and WAL of each statement (statements.calls, statements.time)",
         silent: &[],
-        fix: "if it is missing, add it to shared_preload_libraries and restart; create extension pg_stat_statements in the database, as a \
-              superuser and in a schema of one; short statements then take longer (row statement-logging)",
+        fix: "if it is missing, add it to shared_preload_libraries and restart; create extension \
+              pg_stat_statements in the database, as a superuser and in a schema of one; it slows short \
+              statements (row statement-logging)",
         has: |e, _| right(e, "pg_stat_statements"),
     },
     Sight {
@@ -162,13 +163,13 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_prewarm",
         lost: "reading the data into memory before a run goes through scans",
         silent: &[],
-        fix: "create extension pg_prewarm in the database, as a superuser; if the server does not offer it, install contrib",
+        fix: "create extension pg_prewarm in the database, as a superuser; if it is missing, install contrib",
         has: |e, _| right(e, "pg_prewarm"),
     },
     Sight {
         id: "checkpoint",
         what: "the right to run CHECKPOINT",
-        lost: "a checkpoint before each run: the first one of a run comes when it comes",
+        lost: "a checkpoint before each run: its first one comes when it comes",
         silent: &["few-pages"],
         fix: "grant pg_checkpoint to ROLE, as a superuser does (15 and later)",
         has: |_, server| lacking(server, "checkpoint"),

@@ -13,9 +13,11 @@ pub(super) const SERVER: DoctorRow = DoctorRow { scope: RowScope::Server, ..HOST
 pub(super) const WRITABLE: DoctorRow = DoctorRow {
     id: "writable",
     wanted: "a primary",
-    why: "A standby takes no writes: nothing can be loaded or restored, and only reads of existing data can be measured.",
+    why: "A standby takes no writes: nothing can be loaded or restored, only reads of existing data \
+          measured.",
     source: "PostgreSQL documentation, hot standby",
-    fix: "name the primary, or measure reads of data that is there: -w tpcb-select --no-restore --set prepare.vacuum=false --set prepare.analyze=false",
+    fix: "name the primary, or measure reads of existing data: -w tpcb-select --no-restore --set \
+          prepare.vacuum=false --set prepare.analyze=false",
     judge: |e| {
         if e.server.is_some_and(|server| server.in_recovery) {
             RowVerdict::new(DoctorVerdict::Void, "a standby")
@@ -31,7 +33,7 @@ const SESSIONS_MIN: f64 = 20.0;
 
 pub(super) const FREE_SESSIONS: DoctorRow = DoctorRow {
     id: "free-sessions",
-    wanted: "as many free connections as clients, and 4 for pgdyno (20 at least)",
+    wanted: "free connections for all clients (20 at least) and 4 for pgdyno",
     why: "Clients that get no connection fail the run.",
     source: "PostgreSQL documentation, max_connections; study of releases, EDB's study: 1000",
     fix: "alter system set max_connections = 1000; and restart the server",
@@ -60,10 +62,11 @@ fn free_sessions(e: &Examined) -> Look {
 pub(super) const ROUTE: DoctorRow = DoctorRow {
     id: "route",
     wanted: "the server itself, without a pooler or a proxy",
-    why: "What stands between queues and forwards each message: throughput and latency are those of both. In transaction mode, session \
-          settings do not stay, another pgdyno can join, and whose session is whose is unknown.",
+    why: "What is in between queues and forwards each message: throughput and latency are those of both. In \
+          transaction mode, session settings do not stay, another pgdyno can join, and nobody knows whose \
+          session is whose.",
     source: "PostgreSQL's protocol: BackendKeyData against pg_backend_pid()",
-    fix: "connect to the server directly, unless what is between belongs to the question",
+    fix: "connect to the server directly, unless what is in between belongs to the question",
     judge: route,
     ..SERVER
 };
@@ -92,7 +95,8 @@ fn on(e: &Examined, name: &str, otherwise: DoctorVerdict) -> RowVerdict {
 pub(super) const FSYNC: DoctorRow = DoctorRow {
     id: "fsync",
     wanted: "on",
-    why: "Without it the server skips the most expensive part of a commit, and a crash of the machine can destroy the data.",
+    why: "Without it, a commit skips its most expensive part, and a crash of the machine can destroy the \
+          data.",
     source: "PostgreSQL documentation, runtime-config-wal",
     fix: "alter system set fsync = on; select pg_reload_conf();",
     judge: |e| on(e, "fsync", DoctorVerdict::Doubt),
@@ -102,7 +106,7 @@ pub(super) const FSYNC: DoctorRow = DoctorRow {
 pub(super) const FULL_PAGE_WRITES: DoctorRow = DoctorRow {
     id: "full-page-writes",
     wanted: "on",
-    why: "Without it there is less WAL after a checkpoint, and a crash can leave half of a page.",
+    why: "Without it, there is less WAL after a checkpoint, and a crash can leave half of a page.",
     source: "PostgreSQL documentation, runtime-config-wal",
     fix: "alter system set full_page_writes = on; select pg_reload_conf();",
     judge: |e| on(e, "full_page_writes", DoctorVerdict::Doubt),
@@ -122,7 +126,7 @@ pub(super) const SYNCHRONOUS_COMMIT: DoctorRow = DoctorRow {
 pub(super) const CHECKSUMS: DoctorRow = DoctorRow {
     id: "checksums",
     wanted: "on since 18; the same on all servers that are compared",
-    why: "Each page that is read or written is summed, and hint bits are logged: servers with and without differ.",
+    why: "Each page read or written is summed, and hint bits are logged: servers with and without differ.",
     source: "PostgreSQL documentation, data checksums: the default since 18",
     fix: "stop the server and run pg_checksums --enable",
     judge: |e| {

@@ -15,8 +15,9 @@ const GIB: f64 = 1_073_741_824.0;
 
 pub(super) const MAX_WAL_SIZE: DoctorRow = DoctorRow {
     id: "max-wal-size",
-    wanted: "more than the load writes in a measurement: 8 GB at least",
-    why: "Full WAL begins a checkpoint early, each page is then logged whole again, and some runs have one more than others.",
+    wanted: "more than the load writes in a measurement: at least 8 GB",
+    why: "Full WAL begins a checkpoint early, after which each page is logged whole again, in some runs more \
+          often than in others.",
     source: "pgtune 7caef27: 8 GB; Callaghan's sysbench settings: 96 GB; study of releases: 100 GB; HammerDB study: 250 GB; EDB's study: 300 GB",
     fix: "alter system set max_wal_size = '8GB'; select pg_reload_conf(); if the file system of WAL has room",
     judge: |e| {
@@ -34,7 +35,7 @@ const CHECKPOINT_S_MIN: f64 = 900.0;
 
 pub(super) const CHECKPOINT_TIMEOUT: DoctorRow = DoctorRow {
     id: "checkpoint-timeout",
-    wanted: "15 minutes at least, and no checkpoint in the middle of a short measurement",
+    wanted: "at least 15 minutes, and no checkpoint in the middle of a short measurement",
     why: "Runs with and without a checkpoint differ, whatever the cases are.",
     source: "study of releases: 15 min; EDB's study, Callaghan's sysbench settings: 30 min; HammerDB study: 60 min",
     fix: "alter system set checkpoint_timeout = '15min'; select pg_reload_conf();",
@@ -53,7 +54,7 @@ pub(super) const CHECKPOINT_TIMEOUT: DoctorRow = DoctorRow {
 pub(super) const CHECKPOINT_TARGET: DoctorRow = DoctorRow {
     id: "checkpoint-target",
     wanted: "checkpoint_completion_target = 0.9",
-    why: "A checkpoint that hurries writes its pages against the commits.",
+    why: "A hurried checkpoint writes its pages against the commits.",
     source: "PostgreSQL documentation: the default since 14; study of releases",
     fix: "alter system set checkpoint_completion_target = 0.9; select pg_reload_conf();",
     judge: |e| {
@@ -81,7 +82,8 @@ pub(super) const WAL_BUFFERS: DoctorRow = DoctorRow {
 pub(super) const WAL_COMPRESSION: DoctorRow = DoctorRow {
     id: "wal-compression",
     wanted: "on; lz4 from 15 on, if the build has it",
-    why: "Whole pages after a checkpoint are most of WAL: with 64 clients, compression took one server from 12,000 to 26,000 tps.",
+    why: "Most WAL is whole pages after a checkpoint: with 64 clients, compression took one server from \
+          12,000 to 26,000 tps.",
     source: "study of releases: on; pgtune 7caef27: lz4 from 15; Callaghan's sysbench settings: off",
     fix: "alter system set wal_compression = on; select pg_reload_conf();",
     judge: |e| {

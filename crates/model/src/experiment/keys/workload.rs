@@ -33,7 +33,7 @@ section! {
         /// names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadName> = Levels::one(WorkloadName::default()),
             row(KeyKind::Or(&[KeyKind::Words(&name::NAMES), KeyKind::Pattern(DIRECTORY_FORM)]), "`tpcb`")
-                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts, a name of pgbench's (simple-update), or a workload directory: ycsb, its variant ycsb:b, ./shop.workload").short('w')).whole();
+                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; a name of pgbench's (simple-update); or a workload directory: ycsb, its variant ycsb:b, ./shop.workload").short('w')).whole();
 
         /// variant of the workload directory, such as the `b` of `ycsb:b`
         #[serde(skip_serializing_if = "Option::is_none")]

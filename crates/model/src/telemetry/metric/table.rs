@@ -43,7 +43,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "host.clock_offset",
         "",
         "s",
-        "how far the wall clock has been set since the start (CLOCK_REALTIME, CLOCK_MONOTONIC)",
+        "how far the wall clock was set since the start (CLOCK_REALTIME, CLOCK_MONOTONIC)",
     ),
     gauge("host.runnable", "", "1", "tasks running or ready to run (/proc/stat)"),
     gauge("host.blocked", "", "1", "tasks waiting for I/O to complete (/proc/stat)"),
@@ -71,22 +71,23 @@ const OF_ONE_SERVER: &[Metric] = &[
         "disk.over_limit_time",
         "device:limit",
         "s",
-        "time above the limits of a volume of EBS (`volume-iops`, `volume-throughput`) or its instance (`instance-iops`, \
-         `instance-throughput`) (NVMe log page 0xD0)",
+        "time above the limits of an EBS volume (`volume-iops`, `volume-throughput`) or its instance \
+         (`instance-iops`, `instance-throughput`) (NVMe log page 0xD0)",
     ),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
     counter(
         "net.received_bytes",
         "interface",
         "bytes",
-        "bytes received (/proc/net/dev), of devices and of bonds as a whole, not of bridges, VLANs and virtual cables; without a device, \
-         as in a container, of each interface that is not above others",
+        "bytes received (/proc/net/dev) by devices and whole bonds, not by bridges, VLANs and virtual \
+         cables; without a device, as in a container, by each interface that is not above others",
     ),
     counter(
         "net.held_back_packets",
         "interface:allowance",
         "1",
-        "packets that an instance's allowance queued or dropped: `bw_in`, `bw_out`, `pps`, … (ethtool -S of the driver ena)",
+        "packets that the instance's allowance queued or dropped: `bw_in`, `bw_out`, `pps`, … (ethtool -S of \
+         the driver ena)",
     ),
     counter("net.sent_bytes", "interface", "bytes", "bytes sent (/proc/net/dev), of the same interfaces"),
     // The machine of a target, from its node_exporter; the same metrics as for this machine. `[[target]] telemetry`.
@@ -159,19 +160,22 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.run_delay",
         "",
         "s",
-        "summed time that the server's processes could run and did not, throttling included (/proc/PID/schedstat)",
+        "summed time in which the server's processes could run and did not, also if throttled \
+         (/proc/PID/schedstat)",
     ),
     gauge(
         "server.states",
         "state",
         "1",
-        "the server's processes by the kernel's state: `R` runs or could run, `D` is in I/O, `S` sleeps, … (/proc/PID/stat)",
+        "the server's processes by kernel state: `R` runs or could run, `D` is in I/O, `S` sleeps, … \
+         (/proc/PID/stat)",
     ),
     gauge(
         "affinity.processors",
         "party",
         "1",
-        "processors that `server` (the load's backends, if known), `driver` or `pooler` may use at once (sched_getaffinity)",
+        "processors that `server` (the load's backends, if known), `driver` or `pooler` may use \
+         (sched_getaffinity)",
     ),
     gauge("affinity.cpu", "party:cpu", "1", "1 for each of them, unless all are"),
     gauge(
@@ -204,12 +208,12 @@ const OF_ONE_SERVER: &[Metric] = &[
     counter("counters.context_switches", "", "1", "context switches (perf_event_open)"),
     counter("counters.cpu_migrations", "", "1", "moves to another processor (perf_event_open)"),
     counter("counters.task_clock", "", "s", "time on a processor (perf_event_open)"),
-    gauge("counters.share", "event", "1", "share of its time for which an event had a counter, if below 1"),
+    gauge("counters.share", "event", "1", "share of its time in which an event had a counter, if below 1"),
     counter(
         "counters.memory_bytes",
         "domain",
         "bytes",
-        "bytes between a last-level cache and memory, of all that runs there (/sys/fs/resctrl mbm_total_bytes)",
+        "bytes between a last-level cache and memory, of all that runs there (resctrl mbm_total_bytes)",
     ),
     gauge("server.processes", "", "1", "processes of the server"),
     counter(
@@ -226,7 +230,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.wal_directory_bytes",
         "",
         "bytes",
-        "size of WAL files, recycled ones included (pg_ls_waldir, 10 and later; before that pg_stat_file)",
+        "size of WAL files, recycled ones included (pg_ls_waldir; before 10 pg_stat_file)",
     ),
     counter("server.slru.reads", "cache", "1", "blocks read (pg_stat_slru, 13 and later); absent is 0"),
     counter("server.slru.writes", "cache", "1", "blocks written (pg_stat_slru); absent is 0"),
@@ -236,7 +240,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.wal_full_page_images",
         "",
         "1",
-        "full-page images in the WAL (pg_stat_wal; before 14, of a server that pgdyno runs, by its pg_waldump)",
+        "full-page images in the WAL (pg_stat_wal; before 14 pg_waldump of a server that pgdyno runs)",
     ),
     counter(
         "server.wal_full_page_image_bytes",
@@ -259,13 +263,13 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.checkpoint_write_time",
         "",
         "s",
-        "time of checkpoints spent writing, counted when one ends (pg_stat_bgwriter, pg_stat_checkpointer)",
+        "writing time of checkpoints, counted when one ends (pg_stat_bgwriter, pg_stat_checkpointer)",
     ),
     counter(
         "server.checkpoint_sync_time",
         "",
         "s",
-        "time of checkpoints spent syncing, counted when one ends (pg_stat_bgwriter, pg_stat_checkpointer)",
+        "syncing time of checkpoints, counted when one ends (pg_stat_bgwriter, pg_stat_checkpointer)",
     ),
     counter(
         "server.buffers_written",
@@ -278,9 +282,9 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.bgwriter_halts",
         "",
         "1",
-        "background writer had written enough and stopped (maxwritten_clean)",
+        "times that the background writer stopped after enough writes (maxwritten_clean)",
     ),
-    counter("server.backend_fsyncs", "", "1", "syncs that a backend had to do itself"),
+    counter("server.backend_fsyncs", "", "1", "syncs by backends themselves"),
     counter(
         "server.io.reads",
         "backend:object:context",
@@ -343,7 +347,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.on_cpu",
         "",
         "1",
-        "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity); absent if this role cannot see the state \
+        "active sessions without a wait event (pg_stat_activity); absent if this role cannot see the state \
          of all",
     ),
     gauge("waits.samples", "", "1", "samples of all processes of the server in the tick (pg_stat_activity)"),
@@ -353,7 +357,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "1",
         "statements of the observer for these samples and for roots, each a transaction",
     ),
-    gauge("waits.time", "", "s", "summed time that these samples took, the way to the server included"),
+    gauge("waits.time", "", "s", "summed time of these samples, the way to the server included"),
     gauge(
         "waits.processes",
         "class/state",
@@ -365,9 +369,10 @@ const OF_ONE_SERVER: &[Metric] = &[
         "waits.kernel",
         "place",
         "1",
-        "processes without a wait event, summed over samples, by where the kernel had them: `running` (or waiting for a processor); in \
-         I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, `temporary-file`, `slru`, `page-fault`, `journal`, `io`; `socket`, \
-         `semaphore`, `pipe`, `log-write`, `timer`, `other`; only of a server on this machine; absent is 0 (/proc/PID/stat, syscall, fd, \
+        "processes without a wait event, summed over samples, by where the kernel had them: `running` (or \
+         waiting for a processor); in I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, \
+         `temporary-file`, `slru`, `page-fault`, `journal`, `io`; `socket`, `semaphore`, `pipe`, \
+         `log-write`, `timer`, `other`; only on this machine; absent is 0 (/proc/PID/stat, syscall, fd, \
          wchan)",
     ),
     gauge("waits.instants", "type:event", "1", "samples with at least one process in this wait; absent is 0"),
@@ -375,16 +380,17 @@ const OF_ONE_SERVER: &[Metric] = &[
         "waits.stages",
         "stage",
         "1",
-        "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, `data-write`, `spill`, `slru`, \
-         `standby`, `lock`; absent: it could not be seen, as before 10 without the kernel's states",
+        "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, \
+         `data-write`, `spill`, `slru`, `standby`, `lock`; absent: not visible, as before 10 without the \
+         kernel's states",
     ),
     gauge(
         "waits.roots",
         "state",
         "1",
-        "sessions that wait for a lock, by what the root of their queue does, sampled about once a second \
-         (pg_blocking_pids); `idle`: it holds the lock between transactions; `cycle`: they wait for each other; `gone`: it had ended; \
-         absent is 0",
+        "sessions that wait for a lock, by what the root of their queue does, about once a second \
+         (pg_blocking_pids); `idle`: it holds the lock between transactions; `cycle`: they wait for each \
+         other; `gone`: it had ended; absent is 0",
     ),
     gauge(
         "waits.holders",
@@ -405,8 +411,8 @@ const OF_ONE_SERVER: &[Metric] = &[
         "statements.calls",
         "statement",
         "1",
-        "executions, of the 50 statements with the most time in the tick and of all others as `other` (pg_stat_statements); \
-         absent is 0",
+        "executions, of the 50 statements with the most time in the tick and of the others as `other` \
+         (pg_stat_statements); absent is 0",
     ),
     counter("statements.time", "statement", "s", "time in the executor (pg_stat_statements); absent is 0"),
     counter(
@@ -450,8 +456,8 @@ const OF_ONE_SERVER: &[Metric] = &[
         "server.foreign_working",
         "",
         "1",
-        "those, with their parallel workers, that are active and wait for neither a lock nor a client nor time (pg_stat_activity); absent \
-         if this role cannot see the state of all",
+        "those, with parallel workers, that are active and wait for neither a lock nor a client nor time \
+         (pg_stat_activity); absent if this role cannot see the state of all",
     ),
     gauge(
         "server.load_workers",
@@ -465,12 +471,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "s",
         "the server's clock less the time line of the readings (clock_timestamp)",
     ),
-    gauge(
-        "server.clock_error",
-        "",
-        "s",
-        "largest error of server.clock_offset: half of the time that the answer took",
-    ),
+    gauge("server.clock_error", "", "s", "largest error of server.clock_offset: half of the answer's time"),
     gauge(
         "server.slow_span",
         "metric",
@@ -549,15 +550,16 @@ const OF_ONE_SERVER: &[Metric] = &[
         "host.process_cpu",
         "process",
         "s",
-        "CPU time of processes other than the server, pgdyno, its driver and a pooler, by name: the five with the most, each above 1 % of \
-         a processor. The time of one that has ended belongs to whoever waited for it (/proc/PID/stat)",
+        "CPU time of processes other than the server, pgdyno, its driver and a pooler, by name: the five \
+         with the most, each above 1 % of a processor. That of one that has ended belongs to whoever waited \
+         for it (/proc/PID/stat)",
     ),
     counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
     counter(
         "driver.run_delay",
         "",
         "s",
-        "summed time that the driver's threads could run and did not (/proc/PID/task/TID/schedstat)",
+        "summed time in which the driver's threads could run and did not (/proc/PID/task/TID/schedstat)",
     ),
     counter("driver.cpu.user", "", "s", "user time of the driver (getrusage)"),
     counter("driver.cpu.system", "", "s", "kernel time of the driver (getrusage)"),
@@ -567,7 +569,7 @@ const OF_ONE_SERVER: &[Metric] = &[
         "driver.thread_polling",
         "thread",
         "s",
-        "time that a driver thread spent awake without news (with busy_poll_us)",
+        "time that a driver thread was awake without news (busy_poll_us)",
     ),
     gauge("driver.loop_max", "thread", "s", "longest turn of a thread's event loop, waiting excluded"),
     counter(

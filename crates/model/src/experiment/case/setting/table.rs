@@ -121,23 +121,23 @@ pub const ROWS: &[SettingRow] = &[
     SettingRow::never(
         "data_checksums",
         Acts::Bytes,
-        "initdb decides it, and no server starts with it in its configuration: choose it with server.data_checksums",
+        "initdb decides it, not the configuration: choose it with server.data_checksums",
     ),
     SettingRow::never(
         "data_directory_mode lc_collate lc_ctype server_encoding wal_segment_size",
         Acts::Bytes,
-        "initdb decides it, and no server starts with it in its configuration: measure a cluster that initdb made so, by URL",
+        "initdb decides it, not the configuration: measure a cluster that initdb made so, by URL",
     ),
     SettingRow::never(
         "block_size debug_assertions integer_datetimes max_function_args max_identifier_length max_index_keys segment_size \
          server_version server_version_num ssl_library wal_block_size",
         Acts::Bytes,
-        "the build decides it, and no server starts with it in its configuration: compare two builds (server.build, --bin-dir)",
+        "the build decides it, not the configuration: compare two builds (server.build, --bin-dir)",
     ),
     SettingRow::never(
         "huge_pages_status in_hot_standby num_os_semaphores shared_memory_size shared_memory_size_in_huge_pages",
         Acts::Bytes,
-        "the server reports it, and does not start with it in its configuration",
+        "the server reports it, and its configuration cannot set it",
     ),
     SettingRow::new(
         "enable_* geqo* cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost seq_page_cost random_page_cost \
@@ -147,7 +147,7 @@ pub const ROWS: &[SettingRow] = &[
          min_parallel_index_scan_size max_parallel_workers max_parallel_workers_per_gather max_worker_processes \
          force_parallel_mode debug_parallel_query replacement_sort_tuples",
         Acts::OwnStatements,
-        "CREATE TABLE AS and INSERT ... SELECT store rows in the order in which their plan yields them; GiST builds look at \
+        "CREATE TABLE AS and INSERT ... SELECT store rows in the order of their plan; GiST builds look at \
          effective_cache_size",
     ),
     SettingRow::new(
@@ -158,7 +158,7 @@ pub const ROWS: &[SettingRow] = &[
     SettingRow::new(
         "maintenance_work_mem max_parallel_maintenance_workers gin_pending_list_limit",
         Acts::OwnStatements,
-        "GIN, GiST, BRIN and hash indexes are built in another shape; those of built-in tables are B-trees, which come out alike",
+        "GIN, GiST, BRIN and hash indexes get another shape; B-trees, as of built-in tables, do not",
     ),
     SettingRow::new(
         "DateStyle IntervalStyle array_nulls backslash_quote bytea_output client_encoding default_text_search_config \
@@ -166,7 +166,7 @@ pub const ROWS: &[SettingRow] = &[
          transform_null_equals xmlbinary xmloption sql_inheritance operator_precedence_warning icu_validation_level \
          composite_type_mismatch",
         Acts::OwnStatements,
-        "texts in statements mean something else, or values are made from texts that it shapes",
+        "texts in statements, and values made from texts, mean something else",
     ),
     SettingRow::new(
         "check_function_bodies createrole_self_grant event_triggers lo_compat_privileges password_encryption \
@@ -178,13 +178,13 @@ pub const ROWS: &[SettingRow] = &[
     SettingRow::never(
         "transaction_isolation transaction_deferrable transaction_read_only",
         Acts::OwnStatements,
-        "each transaction has its own, and no server starts with it in its configuration: choose default_transaction_isolation, \
+        "each transaction has its own, and the configuration none: choose default_transaction_isolation, \
          _deferrable or _read_only",
     ),
     SettingRow::never(
         "is_superuser role seed session_authorization",
         Acts::OwnStatements,
-        "each session has its own, and no server starts with it in its configuration",
+        "each session has its own, and the configuration none",
     ),
     SettingRow::new(
         "synchronous_commit synchronous_standby_names commit_delay commit_siblings fsync full_page_writes wal_compression \
@@ -192,7 +192,8 @@ pub const ROWS: &[SettingRow] = &[
          max_wal_size min_wal_size checkpoint_segments checkpoint_completion_target checkpoint_flush_after checkpoint_timeout checkpoint_warning \
          summarize_wal wal_summary_keep_time",
         Acts::LoadPath,
-        "it decides when and how WAL and pages are written, not what pages contain; all levels begin with the same WAL",
+        "it decides when and how WAL and pages are written, not what they contain; all levels begin with the \
+         same WAL",
     ),
     SettingRow::new(
         "shared_buffers temp_buffers huge_pages huge_page_size vacuum_buffer_usage_limit vacuum_cost_* bgwriter_* \

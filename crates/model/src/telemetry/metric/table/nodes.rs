@@ -8,8 +8,8 @@ pub(super) const OF_NODES: &[Metric] = &[
         "server.replication_lag_bytes",
         "standby/stage",
         "bytes",
-        "WAL that a receiver has not yet written (`write`), made durable (`flush`) or replayed (`replay`), by application_name \
-         (pg_stat_replication)",
+        "WAL that a receiver, by application_name, has not yet written (`write`), made durable (`flush`) or \
+         replayed (`replay`) (pg_stat_replication)",
     ),
     gauge(
         "server.replication_lag",
@@ -21,15 +21,16 @@ pub(super) const OF_NODES: &[Metric] = &[
         "standby.receive_lag",
         "standby",
         "s",
-        "age of the oldest WAL of the primary that a standby which pgdyno runs has not yet received and made durable: the primary's position, \
-         noted each 0.1 s, against the standby's (pg_current_wal_lsn, pg_last_wal_receive_lsn)",
+        "age of the oldest WAL of the primary that pgdyno's standby has not yet received and made durable: \
+         the primary's position each 0.1 s against the standby's (pg_current_wal_lsn, \
+         pg_last_wal_receive_lsn)",
     ),
     gauge(
         "standby.replay_lag",
         "standby",
         "s",
-        "age of the oldest WAL of the primary that it has not yet replayed, likewise (pg_last_wal_replay_lsn); it grows while replay \
-         stands still, where server.replication_lag keeps what the last reply said",
+        "age of the oldest WAL of the primary that it has not yet replayed, likewise \
+         (pg_last_wal_replay_lsn); it grows while replay stands still, unlike server.replication_lag",
     ),
     gauge(
         "standby.receive_lag_bytes",
@@ -47,7 +48,7 @@ pub(super) const OF_NODES: &[Metric] = &[
         "standby.replay_stall",
         "standby",
         "s",
-        "longest time in the tick, looked at each 0.1 s, that it replayed nothing while received WAL waited",
+        "longest time in the tick, in steps of 0.1 s, that it replayed nothing while received WAL waited",
     ),
     gauge("standby.replay_paused", "standby", "1", "1 if its replay is paused (pg_is_wal_replay_paused)"),
     counter(
@@ -66,8 +67,8 @@ pub(super) const OF_NODES: &[Metric] = &[
         "reads.stale",
         "standby",
         "s",
-        "longest time in the tick, looked at each 0.1 s, since the primary's highest ended transaction had the number that a standby \
-         that the load reads from shows (txid_snapshot_xmax on both ends)",
+        "longest time in the tick, in steps of 0.1 s, since the primary's highest ended transaction had the \
+         number that a standby of the load shows (txid_snapshot_xmax on both ends)",
     ),
     gauge(
         "reads.stale_commits",
