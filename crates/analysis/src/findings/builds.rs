@@ -31,11 +31,10 @@ pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     severity: "Doubt without optimization (-O0); Note for less than PostgreSQL's configure asks for, or \
                another aim (-Os, -Oz, -Og, -O1)",
     source: BUILDS_DIFFER.source,
-    advice: "Compare it only with builds like it, or measure the binaries that you use (server.bin_dir), or \
-             a build by pgdyno with -O2 (server.source).",
+    advice: "Compare it only with similar builds, or measure the binaries that you use (server.bin_dir) or a \
+             build with -O2 (server.source).",
     evidence: "The optimization level in the server's CFLAGS, from the view pg_config.",
-    why: "Code optimized for size or debugging differs in speed from packages, by another amount in each \
-          code path.",
+    why: "Code optimized for size or debugging differs from packages, by another amount in each code path.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(build_not_optimized),
 };
@@ -59,8 +58,8 @@ pub(super) const DRIVER_NOT_OPTIMIZED: Rule = Rule {
     source: "decision 102",
     advice: "Measure with a package, or build with `--release`, or with `--profile dist` to compare drivers.",
     evidence: "The build profile and the optimization level of the driver, in ready of run.json.",
-    why: "Such a driver needs more processor time per transaction: latencies contain it, and a server on the \
-          same machine lacks it.",
+    why: "It needs more processor time per transaction, which adds to latencies and is missing to a server \
+          on the same machine.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(driver_not_optimized),
 };
@@ -81,10 +80,10 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
     title: "The servers were not built alike",
     severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
     source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12: -17 to +18 % processor time",
-    advice: "Have pgdyno build each version alike (server.source, server.revision), or attribute differences \
-             below 20 % to the builds.",
+    advice: "Build each version alike (server.source, server.revision), or attribute differences below 20 % \
+             to the builds.",
     evidence: "Compiler, its flags and assertions of each server, from version() and pg_config.",
-    why: "Another compiler or optimization changes the processor time of the same release by up to 18 %.",
+    why: "The same release then differs by up to 18 % in processor time.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(builds_differ),
 };

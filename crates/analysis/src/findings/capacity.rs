@@ -10,10 +10,9 @@ pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     title: "No rate met the latency target",
     severity: "Void when the search ends below its lowest rate, 2 % of the closed loop's throughput",
     source: "our rule",
-    advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions \
-             slow.",
+    advice: "Use a higher latency limit or a lower percentile, and find out what makes transactions slow.",
     evidence: "The share of transactions beyond the limit at each rate that the search tried.",
-    why: "There is no number: at any rate, more transactions are late than the target allows.",
+    why: "There is no number: at any rate, too many transactions are late.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(target_unreachable),
 };
@@ -36,7 +35,7 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     source: "our rule",
     advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
     evidence: "The rate that was found, and the closed loop's throughput before the first probe.",
-    why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",
+    why: "The number is the highest throughput of these clients; it would meet a lower limit as well.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(target_not_limiting),
 };
@@ -64,7 +63,7 @@ pub(super) const CAPACITY_UNSURE: Rule = Rule {
     source: "Watson and Pelli 1983; Kontsevich and Tyler 1999; stats::Threshold; 10 % is our convention",
     advice: "Measure longer, which gives more and longer probes, while nothing else uses the machine.",
     evidence: "The interval of the rate, and the verdict of the confirming probe.",
-    why: "Another run would find another rate; differences smaller than the interval mean nothing.",
+    why: "Another run would find another rate.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(capacity_unsure),
 };
@@ -99,10 +98,9 @@ pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     title: "At least half of the searches found no rate",
     severity: "Void when no rate met the target in half of the case's runs or more, but not in all",
     source: "design: a run without a rate counts as a rate below all others",
-    advice: "Use a higher latency limit or a lower percentile, or repeat more often: near a limit that single transactions \
-             exceed, chance decides.",
+    advice: "Use a higher latency limit or a lower percentile, or repeat more often.",
     evidence: "How each run's search for the highest rate ended.",
-    why: "There is no number: the median is a run without one.",
+    why: "There is no number: near a limit that single transactions exceed, chance decides.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(searches_disagree),
 };

@@ -113,13 +113,13 @@ pub(super) const SPREAD: Rule = Rule {
     title: "The runs do not agree",
     severity: "Note when the coefficient of variation of three or more runs exceeds 2 %, or two runs differ by more than \
                5.5 % of their mean",
-    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, by less than 2 % on a quiet \
-             one, where two differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994)",
+    source: "A/A study: identical runs spread by 15 to 35 % on a shared machine, below 2 % on a quiet one; \
+             two then differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994)",
     advice: "Measure longer or repeat more often, remove what the findings name, and ignore differences \
              below the spread.",
     evidence: "The coefficient of variation of the runs' throughput; of two runs, their distance over their \
                mean.",
-    why: "Differences between cases that are smaller than the spread within one mean nothing.",
+    why: "Differences between cases below the spread within one mean nothing.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(spread),
 };
@@ -195,7 +195,7 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
              deviations)",
     advice: "See its findings and marks; it counts, since it hardly affects the median.",
     evidence: "Each run's distance from the median in units of the median absolute deviation.",
-    why: "A single disturbed run dominates a mean; silently leaving it out would bias it too.",
+    why: "One disturbed run dominates a mean; silently leaving it out would bias it too.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(outlier_run),
 };
@@ -281,7 +281,7 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
     advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, \
              max_wal_size).",
     evidence: "Checkpoints within the measurements of all counting runs.",
-    why: "Between checkpoints a server defers work; its throughput sustained over hours is lower.",
+    why: "Between checkpoints a server defers work; sustained over hours, throughput is lower.",
     tested: ON_RECORDS,
     check: RuleCheck::Case(no_checkpoint),
 };

@@ -15,12 +15,12 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "The sides differ in more than was asked for",
     severity: "Void for the load, the scale, durability (also of a table), unique indexes, checksums on one \
-               server, assertions, the machine, or a standby on one side only; Doubt for checksums of \
-               different servers, lengths of a run, preparation, driver threads, polling, other settings \
-               (defaults included), other definitions of tables, the size of the data on one server, builds, \
-               releases, kernels, devices and the way to the server; Note for its size on different servers",
+               server, assertions, the machine, or a standby on one side; Doubt for checksums of different \
+               servers, lengths of a run, preparation, driver threads, polling, other settings (defaults \
+               included), other table definitions, the size of data on one server, builds, releases, \
+               kernels, devices and the way to the server; Note for the size on different servers",
     source: "Raasveldt et al. 2018; what voids is our convention",
-    advice: "Make the sides equal except for what you compare, or vary it as a factor (server.settings.NAME, \
+    advice: "Make the sides equal but for what you compare, or make it a factor (server.settings.NAME, \
              server.data_checksums); --force compares anyway.",
     evidence: "Load, settings, builds, data, tables, durability, checksums and machine of both sides, from \
                plan.json and run.json.",
@@ -53,8 +53,7 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
     severity: "Doubt when the sides are of two experiments, or were measured one after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
-    evidence: "Whether the sides are of one experiment, whether all runs of one precede the other's, and the \
-               time between their first runs.",
+    evidence: "Experiments, order and first runs of both sides.",
     why: "Machines change from hour to hour by more than most differences.",
     tested: "A result and its copy, by URL.",
     check: RuleCheck::Comparison(not_interleaved),
@@ -101,8 +100,8 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
     source: "signed rank test: five pairs reach no chance below 6 %; rank sum test: three and three, none \
              below 10 %",
-    advice: "Go on with compare --resume DIR (without --pairs), or measure again with --pairs 6 or more, an \
-             experiment with more --repeats, a duet with more --rounds.",
+    advice: "Go on with compare --resume DIR (without --pairs), or measure again with --pairs 6, --repeats \
+             or --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",
@@ -146,7 +145,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     source: "duets of a server with itself; Kalibera and Jones 2013, 6: the interval comes from the highest level that varies",
     advice: "Measure six or more rounds (--rounds), which may be shorter.",
     evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
-    why: "How processes and memory are placed is decided at the start and favours one side until the next start.",
+    why: "Placement of processes and memory is decided at the start, and favours one side until the next.",
     tested: "A duet of two rounds on servers that pgdyno runs.",
     check: RuleCheck::Comparison(too_few_rounds),
 };
@@ -167,13 +166,13 @@ fn too_few_rounds(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a started run does not count, and with it its pair or its round of a duet; Doubt \
-               for a run that counts without a throughput or a latency; Void in a duet of too few rounds, \
-               when a search found no rate, or when no started run of a side counts",
+    severity: "Note when a started run does not count, nor its pair or its round of a duet; Doubt for a run \
+               that counts without a throughput or a latency; Void in a duet of too few rounds, when a \
+               search found no rate, or when no started run of a side counts",
     source: "our rule",
     advice: "See the findings of these runs.",
-    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and their \
-               pairs or rounds.",
+    evidence: "Runs that do not count, with what voids them, or that lack a figure, and their pairs or \
+               rounds.",
     why: "If one side fails more often than the other, that is a result too.",
     tested: "A script without statements on one side of a comparison by URL.",
     check: RuleCheck::Comparison(pairs_excluded),
@@ -237,10 +236,10 @@ pub(super) const TURNS_WEIGH: Rule = Rule {
     severity: "Note when second slices of a duet differ from first ones beyond chance (interval of 95 %), \
                Doubt when the whole interval lies beyond the margin",
     source: "Grizzle 1965, cross-over designs",
-    advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) \
-             disturbs the other, compare whole runs instead.",
+    advice: "Use longer slices or a longer guard; if background work of one server (checkpoints, vacuum) \
+             disturbs the other, compare whole runs.",
     evidence: "The second slices of all pairs against the first ones, by the signed rank test.",
-    why: "What one side leaves behind (dirty pages, WAL, busy processors) is paid for in the slice of the other.",
+    why: "The other side's slice pays for what one leaves behind: dirty pages, WAL, busy processors.",
     tested: ON_RECORDS,
     check: RuleCheck::Comparison(turns_weigh),
 };

@@ -43,8 +43,8 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
                (and a tenth of one) on average, or 10 % in any 5 s",
     source: "A/A study: correlation with log throughput -0.73; below 5 % the spread falls from 28 % to 7 %",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
-    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each \
-               second; the processes that used most of it.",
+    evidence: "Processor time of all processors minus that of the server, the driver and pgdyno, each \
+               second; the processes that used most.",
     why: "It explained most differences between identical runs on shared machines, while steal was almost \
           zero.",
     tested: "By hand: a compiler next to a run.",
@@ -183,7 +183,7 @@ pub(super) const STEAL: Rule = Rule {
     source: "proc(5), steal; 1 % in 5 s is our convention",
     advice: "Use a machine with dedicated processors, or interleave more runs.",
     evidence: "Steal time in /proc/stat, in the worst five seconds and on average.",
-    why: "The hypervisor ran other machines while the server was ready to run: the number is that of a smaller machine.",
+    why: "Other machines ran while the server was ready: the number is that of a smaller machine.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(steal),
 };
@@ -224,8 +224,8 @@ pub(super) const DRIVER_SATURATED: Rule = Rule {
     severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or 80 % in an open \
                loop whose 99th percentile of lag exceeds a tenth of latency's",
     source: "wrk2; thresholds are our convention",
-    advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
-    evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
+    advice: "Use more driver threads, or another machine for the driver: this number is not the server's.",
+    evidence: "Processor time of the busiest driver thread; in an open loop, lag and latency.",
     why: "A driver at its limit measures itself.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(driver_saturated),
@@ -249,10 +249,9 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     title: "The driver had to wait for a processor",
     severity: "Note when its threads were ready but not running for more than 10 % of their time",
     source: "Linux schedstat, run delay; 10 % is our convention",
-    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's \
-             wait.",
+    advice: "Use another machine for the driver, or fewer clients: this latency includes the driver's wait.",
     evidence: "The run delay of the driver's threads (schedstat).",
-    why: "The time in which the driver was ready and did not run is part of each latency.",
+    why: "The driver was ready and did not run: that time is part of each latency.",
     tested: "By hand: a compiler next to a run.",
     check: RuleCheck::Run(driver_waits_for_cpu),
 };
@@ -274,7 +273,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     source: "fault study",
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
     evidence: "Gaps in the clocks of the driver's threads; time in which several stood still counts once.",
-    why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
+    why: "A driver that does not run measures nothing, and a closed loop hides it.",
     tested: "A driver that stands still for a while, on a server that pgdyno runs.",
     check: RuleCheck::Run(driver_paused),
 };

@@ -26,7 +26,7 @@ pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     source: "fault study",
     advice: "Measure longer, or find out why so little was committed.",
     evidence: "Committed transactions within the measurement, in total and per client.",
-    why: "The 99th percentile of a hundred values is one value; a rate over a few transactions is mostly chance.",
+    why: "A 99th percentile of a hundred values is one value; a rate over few transactions is mostly chance.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(too_few_transactions),
 };
@@ -60,8 +60,8 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     source: "fault study; 1 % and 10 % are our convention",
     advice: "See the errors by SQLSTATE in report.html: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
-    why: "A failing transaction often costs less than one that commits, and a load without one of its \
-          scripts is another load.",
+    why: "A failing transaction often costs less than one that commits, and without one of its scripts it is \
+          another load.",
     tested: "SELECT 1/0 by URL; a function that fails in one of 40 calls, on one side of a comparison.",
     check: RuleCheck::Run(transactions_failed),
 };
@@ -133,8 +133,7 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
     title: "Transactions with an unknown outcome",
     severity: "Doubt for any",
     source: "Jepsen's third outcome `info`",
-    advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the \
-             count.",
+    advice: "Find out why connections broke within transactions; more rows may be committed than counted.",
     evidence: "Transactions whose connection ended while the client waited for the answer to COMMIT.",
     why: "Nobody knows whether they took place: neither throughput nor the rows in the tables are exact.",
     tested: ON_RECORDS,
@@ -193,8 +192,8 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
     title: "The offered load was not achieved",
     severity: "Doubt in an open loop when fewer than 99 % of the offered transactions ended, beyond chance (3 sigma)",
     source: "wrk2; 99 % is our convention",
-    advice: "Offer less: beyond the server's capacity the queue, and with it latency, grows for as long as \
-             the run lasts.",
+    advice: "Offer less: beyond the server's capacity, the queue and latency grow for as long as the run \
+             lasts.",
     evidence: "Transactions that ended per second over the scheduled rate, with three standard deviations \
                for chance.",
     why: "Latency then measures the length of the run.",
@@ -273,9 +272,9 @@ pub(super) const NOT_STEADY: Rule = Rule {
     severity: "Doubt when the halves of the measurement differ by more than 3 % and a trend (Mann-Kendall on 12 batch \
                means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant; never in an analytical run",
     source: "Barrett et al. 2017; Mann 1945; Kendall 1975; chosen by simulation (stats::steadiness)",
-    advice: "Use a longer ramp-up, and check what grows or fills up during the run (tables, caches, WAL).",
+    advice: "Use a longer ramp-up, and check what grows or fills up (tables, caches, WAL).",
     evidence: "One-second throughput over the measurement.",
-    why: "The mean of a run that still warms up or slows down depends on its length, not only on the server.",
+    why: "The mean depends on the length of the run, not only on the server.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(not_steady),
 };
@@ -326,7 +325,7 @@ pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
     advice: "Measure longer, and treat the run as a single value.",
     evidence: "Autocorrelation of one-second throughput, summed up to an effective sample size.",
-    why: "Seconds that resemble their neighbours make an interval computed from them two or three times too narrow.",
+    why: "An interval computed from such seconds is two or three times too narrow.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(few_effective_seconds),
 };
@@ -378,9 +377,9 @@ pub(super) const TOOK_TURNS: Rule = Rule {
     title: "The load ran only part of the time",
     severity: "Doubt for a run that is a side of a duet, not for the duet",
     source: "our rule",
-    advice: "Compare the two sides with pgdyno compare DIR; this run alone does not measure its server.",
+    advice: "Compare the sides with pgdyno compare DIR; this run alone does not measure its server.",
     evidence: "The slices in run.json, and which of them belonged to this load.",
-    why: "Half of its seconds are idle, so its throughput is about half of what its server can do.",
+    why: "Half of its seconds are idle, and its throughput is about half of the server's.",
     tested: "A duet on servers that pgdyno runs.",
     check: RuleCheck::Run(took_turns),
 };

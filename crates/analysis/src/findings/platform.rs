@@ -48,9 +48,9 @@ pub(super) const CPU_QUOTA: Rule = Rule {
                periods, unless the case asks for its quota; Note for any quota",
     source: "the kernel's sched-bwc documentation; at 1 % of the periods, pauses reach the 99th percentile",
     advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number.",
-    evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the control groups of server and driver and of \
-               those above them, each second; groups above a container are invisible.",
-    why: "The processors look idle while the server cannot use them: the number is that of the quota.",
+    evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the control groups of server and driver and those \
+               above, each second; groups above a container are invisible.",
+    why: "Processors look idle while the server cannot use them: the number is the quota's.",
     tested: "Control groups of version 1: a tenth of a processor for a server by URL, half of one for pgdyno with its server. Version 2 \
              with made-up files.",
     check: RuleCheck::Run(cpu_quota),
@@ -120,7 +120,7 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
     evidence: "clock_timestamp() of the server against the driver's monotonic clock, and that against the wall clock, each \
                second.",
     why: "A step moves what follows the wall clock, such as checkpoints and autovacuum; a wrong rate makes \
-          seconds wrong, and so the number.",
+          the number wrong.",
     tested: "The wall clock of pgdyno, set back by an hour, next to a server that it runs. By hand: the server's, by URL.",
     check: RuleCheck::Run(clock_changed),
 };
@@ -210,7 +210,7 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     source: "kernel documentation, CPU performance scaling; Gregg, Systems Performance, 6.4.1",
     advice: "Set the governor to performance during the experiment.",
     evidence: "The governor of the first processor on the machines of server and driver, where observed.",
-    why: "The same work takes longer if the processor was idle before: low loads look slower than they are.",
+    why: "The same work takes longer on a processor that was idle: low loads look slower than they are.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(cpu_frequency_varies),
 };

@@ -50,8 +50,8 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     severity: "Void when due = skipped + started or started = committed + failed + expected + unknown + aborted does not hold, the seconds \
                do not add up to the driver's totals, or a trace's statements are not those sent, refused or cut off",
     source: "pgbench.c, StatsData: the same identity",
-    advice: "Restore files of the run that were truncated or changed; if there are none, report this bug in \
-             pgdyno with the run directory.",
+    advice: "Restore truncated or changed files of the run; if there are none, report this bug with the run \
+             directory.",
     evidence: "The driver's totals against their identity and against the sum of intervals.jsonl; a trace's \
                statements against theirs.",
     why: "Some transactions were counted twice or lost: no figure of the run can be right.",
@@ -94,13 +94,13 @@ pub(super) const RECORDS_DAMAGED: Rule = Rule {
     id: "records-damaged",
     title: "Records could not be read",
     severity: "Doubt when a line or a histogram cannot be read (except the torn last line of a run that was \
-               cut off), a second of the window is missing, or histograms of a completed run hold other \
-               numbers of times than its seconds",
+               cut off), a second of the window is missing, or histograms of a completed run and its seconds \
+               hold different numbers of times",
     source: "design: each time is counted in its second and in a histogram",
-    advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
+    advice: "Check the disk with the results, restore the directory from a copy, or repeat the run.",
     evidence: "Unreadable lines and histograms, seconds without an interval, and the times in each histogram \
                against its second.",
-    why: "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
+    why: "What is missing may be the worst second.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(records_damaged),
 };
@@ -188,11 +188,10 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
                orders by New-Orders), give or take unknown outcomes; with procedures of TPROC-C, which \
                return normally after a deadlock, when it grew by more or lost rows",
     source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
-    advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
-             are too many, something else wrote to the tables.",
+    advice: "If rows are missing, commits were lost: check synchronous_commit and the storage; if there are \
+             too many, something else wrote to the tables.",
     evidence: "Rows of the history table before and after the run, against committed transactions.",
-    why: "A server that loses acknowledged commits is faster than one that keeps them; its throughput means \
-          nothing.",
+    why: "A server that loses acknowledged commits is faster than one that keeps them.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(history_differs),
 };
@@ -221,12 +220,12 @@ pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     severity: "Void when a quick consistency condition fails before the load or after the drain (TPC-C), or \
                a check of a workload directory after the drain",
     source: "TPC-C 3.3.2.1 to 3 and 8 to 9; checks/NAME.sql of a workload directory",
-    advice: "For TPC-C, pgdyno check lists all violations: if there were none before, the server lost or \
-             mixed up transactions; for a workload directory, run the check's SQL by hand, and see whether \
-             its transactions do what they should.",
-    evidence: "TPC-C conditions that read no large table, in one snapshot before the load and after the \
-               drain; checks of a workload directory, after the drain.",
-    why: "Balances that do not match mean that the server or the driver lost or mixed up transactions.",
+    advice: "For TPC-C, see pgdyno check: without violations before, the server lost or mixed up \
+             transactions; for a workload directory, run the check's SQL by hand, and see whether its \
+             transactions do what they should.",
+    evidence: "TPC-C conditions that read no large table, before the load and after the drain; checks of a \
+               workload directory, after the drain.",
+    why: "The server or the driver lost or mixed up transactions.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(consistency_broken),
 };

@@ -56,7 +56,8 @@ pub(super) const ROWS_MISSED: Rule = Rule {
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale), and that tables were loaded.",
     evidence: "pg_stat_all_tables and pg_stat_all_indexes before and after the load: rows returned by scans, \
                inserted, updated and deleted, partitions included.",
-    why: "A statement that finds nothing reads a few index pages and writes no WAL: it measures little more than the protocol.",
+    why: "A statement that finds nothing reads a few index pages and writes no WAL: it measures little but \
+          the protocol.",
     tested: "An UPDATE of keys that do not exist, by URL and on a server that pgdyno runs; one of which nine tenths do not exist, by URL.",
     check: RuleCheck::Run(rows_missed),
 };
@@ -110,8 +111,8 @@ pub(super) const COLUMNS_UNKNOWN: Rule = Rule {
     title: "Variables of scripts could not be checked before the load",
     severity: "Note for any statement of \\gset or \\aset whose columns the server could not name",
     source: "design: a variable that nothing has set is never sent, and its client ends",
-    advice: "If clients were aborted, look for a name that the statement does not return; give \\gset a prefix, so that the check covers \
-             all other names.",
+    advice: "If clients were aborted, look for a name that the statement does not return; a prefix of \\gset \
+             lets the check cover all other names.",
     evidence: "The server's answer to Parse and Describe of each statement, in a transaction that was rolled \
                back.",
     why: "A mistyped name then ends clients during the load, instead of the experiment before it.",
@@ -137,10 +138,10 @@ pub(super) const SCRIPTS_SET: Rule = Rule {
     severity: "Note for SET, SET LOCAL and set_config() in a script, and for settings that a session of the \
                load has changed",
     source: "PostgreSQL documentation, SET and pg_settings",
-    advice: "To compare settings, set them for the server, the role or the database, so that the server's record has them.",
-    evidence: "The scripts, and pg_settings in a session of each driver thread after its last transaction: \
-               what a transaction or a function sets for itself is gone by then, and a pooler gives any of \
-               its connections.",
+    advice: "To compare settings, set them for the server, the role or the database.",
+    evidence: "The scripts, and pg_settings in a session of each driver thread after its last transaction, \
+               without what a transaction or a function sets for itself; a pooler gives any of its \
+               connections.",
     why: "The load ran with other settings than the server's record has.",
     tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL and on a server that pgdyno runs.",
     check: RuleCheck::Run(scripts_set),

@@ -204,13 +204,13 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
     id: "checkpoint-in-window",
     title: "A checkpoint ran during the measurement",
     severity: "For workloads that write: Doubt; Note when two or more began during the measurement",
-    source: "simulation: statistics on throughput do not show one checkpoint (2 %); TPC asks for whole \
-             checkpoint cycles",
+    source: "simulation: statistics on throughput miss one checkpoint (2 %); TPC asks for whole checkpoint \
+             cycles",
     advice: "Checkpoint before the run and keep the measurement shorter than checkpoint_timeout and max_wal_size allow, or \
              measure over several checkpoints.",
     evidence: "Checkpoints in the server's log and its counters, on the run's time line.",
-    why: "One checkpoint takes 0 or 30 % of a short measurement, depending on luck, and no statistic on \
-          throughput shows it.",
+    why: "One checkpoint takes 0 or 30 % of a short measurement, depending on luck, and throughput does not \
+          show it.",
     tested: "CHECKPOINT once a second on one side of a comparison by URL.",
     check: RuleCheck::Run(checkpoint_in_window),
 };
@@ -245,7 +245,7 @@ pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     severity: "Doubt; Note when 300 s or more were measured, or only system catalogs were analyzed",
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
     advice: "Vacuum and analyze before each run, and measure for less than autovacuum_naptime, or long \
-             enough to include its usual share.",
+             enough for its usual share.",
     evidence: "Autovacuum workers in pg_stat_activity and in the log, and the server's counts of them.",
     why: "It reads and writes during the load, in some runs and not in others.",
     tested: "Autovacuum each second, on a server by URL, on one that pgdyno runs, and on one side of a comparison \
@@ -280,7 +280,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
                off, workload.unlogged asks for UNLOGGED tables, or the workload does not write",
     source: "PostgreSQL documentation, runtime-config-wal and wal-reliability; mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET \
-             LOGGED`), unless this is the question: such numbers cannot be compared with durable ones.",
+             LOGGED`), unless this is the question: do not compare such numbers with durable ones.",
     evidence: "fsync, full_page_writes, synchronous_commit (also in scripts, and in the load's sessions \
                after it), file systems of data and WAL, and UNLOGGED tables in the catalog.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
@@ -403,7 +403,7 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
                machine), and the transactions of all databases against those that the driver saw end (of the \
                load's own database only without parallel workers, which count as transactions). Background \
                work does not count.",
-    why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
+    why: "Their work takes processors, buffers, locks and disk from the load.",
     tested: "pgbench next to the load, on a server by URL, on one that pgdyno runs, and on one side of a \
              comparison by URL.",
     check: RuleCheck::Run(foreign_sessions),
@@ -534,10 +534,10 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     title: "The server never became quiet before the load",
     severity: "Doubt when three looks in a row, 0.25 s apart, never found the server at rest within the time to settle",
     source: "our rule",
-    advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run; a checkpoint \
-             ends by itself, within checkpoint_timeout if it was not requested.",
+    advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end \
+             first; a checkpoint ends by itself, within checkpoint_timeout if it was not requested.",
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",
-    why: "The load shares the server with work that belongs to no run, for an unknown part of its time.",
+    why: "For an unknown part of its time, the load shares the server with other work.",
     tested: "A session that is always active, on a server by URL.",
     check: RuleCheck::Run(never_quiet),
 };

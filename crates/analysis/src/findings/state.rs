@@ -22,7 +22,7 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
                when only other definitions of the tables or sizes do, on the same server; Note when \
                prepare.restore is off, or workload.data of a server by URL is none",
     source: "design: each run begins from the same state",
-    advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
+    advice: "Turn on prepare.restore, or repeat.",
     evidence: "Rows, sizes, definitions of tables and indexes, and checksums before vacuum and analyze, \
                against the first run on the same data.",
     why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
@@ -130,8 +130,7 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
     advice: "Give the benchmark its own database (pgdyno init --create-database), or keep others out of this \
              one while it runs.",
     evidence: "The database's catalogs and properties, against those when the data was loaded.",
-    why: "A copy would have dropped what somebody else created; tables that are loaded again have another \
-          layout on disk.",
+    why: "A copy would have dropped what others created; tables loaded again have another layout on disk.",
     tested: "Tables, views and functions that another session creates in a database by URL between two runs.",
     check: RuleCheck::Run(database_changed),
 };
@@ -173,9 +172,10 @@ pub(super) const WAL_POLICY: Rule = Rule {
     severity: "Doubt when a run with run.wal no-checkpoint had one in its measurement, or one with \
                two-checkpoints fewer than two whole ones; Note when WAL requested one in another run's \
                measurement",
-    source: "PostgreSQL's xlog.c: a checkpoint is requested when max_wal_size / (1 + checkpoint_completion_target) is \
-             written",
-    advice: "Set max_wal_size or the length of the measurement as the evidence says, or let run.wal do it on a server that pgdyno runs.",
+    source: "PostgreSQL's xlog.c: WAL of max_wal_size / (1 + checkpoint_completion_target) requests a \
+             checkpoint",
+    advice: "Set max_wal_size or the measurement's length as the evidence says, or let run.wal do it on a \
+             server that pgdyno runs.",
     evidence: "The rate of WAL in the ramp-up and the measurement's checkpoints, against what run.wal asks \
                for.",
     why: "A run with another number of checkpoints answers another question.",

@@ -110,8 +110,8 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, not a branch or a directory \
              that changes.",
     evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the \
-               first; the server's machine, if it is another one and observed, and the SHA-256 of the server \
-               that pgdyno ran against the first run of the case.",
+               first; the server's machine, if another one and observed, and the SHA-256 of the server that \
+               pgdyno ran, against the first run of the case.",
     why: "A difference between machines would look like a difference between cases.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(machine_changed),
@@ -218,7 +218,8 @@ pub(super) const SERVER_REPLACED: Rule = Rule {
     severity: "Doubt when completed runs on one target, or on one server by URL, have different system \
                identifiers",
     source: "PostgreSQL's BootStrapXLOG draws a system identifier for each cluster",
-    advice: "Compare cases within blocks, which have one server each, and repeat the experiment if the blocks before and after differ.",
+    advice: "Compare cases within blocks, which have one server each; if blocks before and after differ, \
+             repeat the experiment.",
     evidence: "The system identifier of each completed run of a target against that of its first.",
     why: "Machines of one name differ by what neither the name nor the table shows.",
     tested: ON_RECORDS,
@@ -258,7 +259,7 @@ pub(super) const SEQUENTIAL: Rule = Rule {
     title: "The cases were measured one after the other",
     severity: "Doubt when `experiment.order` is `sequential`, with two cases or more",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009",
-    advice: "Leave experiment.order at randomized, which measures every case once in each block.",
+    advice: "Leave experiment.order at randomized: every case once in each block.",
     evidence: "The order in plan.json and the number of cases.",
     why: "All runs of a case share their hour: drift, heat and neighbours become its result.",
     tested: "Cases in sequence on a server that pgdyno runs.",
@@ -279,10 +280,10 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
     title: "Servers were measured one after the other",
     severity: "Doubt when `experiment.order` is `by-server`, or `run.servers_at_a_time` kept each server's runs together",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009",
-    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and leave \
-             experiment.order at randomized, or compare servers over several repetitions of the experiment.",
+    advice: "Provide disk space for all servers at once (see pgdyno plan) and leave experiment.order at \
+             randomized, or repeat the experiment.",
     evidence: "experiment.order, run.servers_at_a_time and the order in plan.json.",
-    why: "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
+    why: "Drift, heat and neighbours of each server's hours become a difference between servers.",
     tested: ON_RECORDS,
     check: RuleCheck::Study(servers_in_turn),
 };
@@ -316,9 +317,9 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     title: "Closed loop: latency excludes waiting",
     severity: "Note, once, for any case with the pace `closed` that is not analytical",
     source: "G. Tene, coordinated omission; wrk2",
-    advice: "For latency as users would see it, use an open pace at 50 to 90 % of the measured throughput.",
+    advice: "For latency as users see it, use an open pace at 50 to 90 % of this throughput.",
     evidence: "The pace of each case.",
-    why: "A client that waits sends nothing, so waiting is under-counted: users would see worse.",
+    why: "A client that waits sends nothing: users would see worse.",
     tested: "A closed loop on a server that pgdyno runs.",
     check: RuleCheck::Study(closed_loop),
 };

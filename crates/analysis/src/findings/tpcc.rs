@@ -15,7 +15,7 @@ pub(super) const TPCC_INPUTS: Rule = Rule {
     advice: "If deliveries were skipped, load the data again; otherwise please report this bug in pgdyno.",
     evidence: "Shares of inputs and of skipped deliveries as the driver counted them, against the \
                specification's.",
-    why: "Another mix is another benchmark: a few more remote lines or rollbacks change the throughput.",
+    why: "A few more remote lines or rollbacks change the throughput.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(tpcc_inputs),
 };
@@ -68,7 +68,7 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     source: "TPC-C 5.11 and the TPC's fair use policy",
     advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
     evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",
-    why: "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",
+    why: "tpmC is the name of an audited result; a comparison would be wrong in both directions.",
     tested: "Terminals that neither key nor think, by URL.",
     check: RuleCheck::Case(tpcc_like),
 };

@@ -11,8 +11,7 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
     severity: "Doubt when a ramp-up of `auto` reached its bound before MSER's cut lay before its last 40 % and these kept \
                their level (3 %, or 10 % of the mean latency in an open loop) in five judgements in a row",
     source: "White 1997; Hoad, Robinson and Davies 2010; Barrett et al. 2017; chosen by simulation (stats::is_warm)",
-    advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, growing tables, other work on \
-             the machine).",
+    advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, tables, other work).",
     evidence: "Why and after how many seconds the ramp-up ended (run.json), and its intervals.",
     why: "The measurement includes part of the warm-up, or of a change that never ends.",
     tested: ON_RECORDS,
@@ -31,7 +30,7 @@ pub(super) const MEASURE_EXTENDED: Rule = Rule {
     title: "The measurement was extended",
     severity: "Note when run.extend lengthened the measurement because it was not steady",
     source: "design: all seconds count, and not-steady judges them again",
-    advice: "Plan a longer measurement if most runs need it, so that all have the same length.",
+    advice: "If most runs need it, plan a longer measurement, so that all have the same length.",
     evidence: "Seconds of the measurement as planned and as they became, from run.json.",
     why: "A longer run saw more of the machine's variation: its mean is better known than the others'.",
     tested: ON_RECORDS,

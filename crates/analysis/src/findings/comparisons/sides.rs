@@ -17,14 +17,14 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     id: "one-sided",
     title: "Only one side's runs have a finding",
     severity: "When the shares of runs with a finding differ by more than one half between the sides: Void \
-               when only one side is not durable; Note where the uncertainty's budget bounds it (the ratio's \
-               interval then contains it), when the comparison varies the settings that cause it \
-               (durability, logging), or when its sides ask for different tables and those of one are \
-               UNLOGGED; otherwise the finding's severity in the runs",
+               when only one side is not durable; Note where the budget bounds it (the ratio's interval then \
+               contains it), the comparison varies the settings that cause it (durability, logging), or its \
+               sides ask for different tables and those of one are UNLOGGED; otherwise the finding's \
+               severity in the runs",
     source: "Raasveldt et al. 2018; one half is our convention",
-    advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
+    advice: "Read pgdyno explain for each finding, remove its cause or give it to both sides, and repeat.",
     evidence: "How many of each side's runs that count have the finding.",
-    why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
+    why: "It is part of the difference: a checkpoint in each run, commits that promise less.",
     tested: "On one of two servers by URL: fsync = off, log_statement = all, auto_explain, autovacuum, \
              checkpoints, other sessions, failed transactions, missed rows, a quota. On one of two that pgdyno \
              runs: WAL in memory, log_statement = all.",
@@ -52,9 +52,9 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     title: "The compared runs are doubtful themselves",
     severity: "Doubt when half of a side's runs or more have the same doubt; Note when fewer have it",
     source: "our rule; one half is our convention",
-    advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
+    advice: "Read pgdyno explain for each finding, and the findings of the runs.",
     evidence: "How many of each side's runs that count have the doubt.",
-    why: "A cause that slows both sides down also hides or dilutes the difference between them.",
+    why: "What slows both sides down also hides or dilutes their difference.",
     tested: "fsync = off on both sides of a comparison.",
     check: RuleCheck::Comparison(doubtful_runs),
 };

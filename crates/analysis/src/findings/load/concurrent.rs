@@ -17,14 +17,13 @@ pub(in super::super) const SIDE_BY_SIDE: Rule = Rule {
     id: "side-by-side",
     title: "Other servers were measured at the same time",
     severity: "Note when targets on other hosts were measured meanwhile (`run.parallel_targets`); Doubt when \
-               the server or a driver was on pgdyno's machine, where conducting took more than 2 % of all \
+               the server or a driver was on pgdyno's machine, and conducting took more than 2 % of all \
                processors (and a tenth of one) on average",
     source: "our rule; the threshold is that of foreign-cpu",
-    advice: "Give each target a driver near its server and pgdyno its own machine; leave \
-             run.parallel_targets out if targets share a network link, storage or a provider's quota.",
+    advice: "Give each target a driver nearby and pgdyno its own machine; leave run.parallel_targets out if \
+             targets share a network link, storage or a provider's quota.",
     evidence: "`concurrent` in run.json, and the CPU time of pgdyno's own process, without its driver.",
-    why: "Loads divide a link or a disk array that they share, and the slower half looks like a slower \
-          server.",
+    why: "Loads divide a shared link or disk array, and the slower half looks like a slower server.",
     tested: "Two servers, each with a driver, that a kernel shows as two hosts.",
     check: RuleCheck::Run(side_by_side),
 };

@@ -20,7 +20,7 @@ pub(in super::super) const DRIVERS_DIFFER: Rule = Rule {
     advice: "Compare the drivers' machines, their other work and their networks; `drivers` in run.json has \
              the figures.",
     evidence: "Latencies that each driver recorded over the whole load.",
-    why: "The percentiles of the sum are those of the slow machine, and a closed loop makes it offer less.",
+    why: "The percentiles are those of the slow machine, and a closed loop makes it offer less.",
     tested: "Two drivers, of which one stands still for 50 ms again and again.",
     check: RuleCheck::Run(drivers_differ),
 };
@@ -54,11 +54,11 @@ pub(in super::super) const DRIVERS_APART: Rule = Rule {
                when its clock is known to 1 ms at best, was not compared after the load, or moved by more than 1 ms beyond that",
     source: "Cristian 1989: a clock is known to half of the shortest round trip; thresholds are our \
              convention",
-    advice: "Synchronize the drivers' clocks (chrony), use a shorter way to them, and leave a processor free \
-             for each.",
-    evidence: "Pings before and after the load, the driver's wall clock against its monotonic one, and when its last thread began.",
-    why: "Seconds of drivers are added by number since the beginning: a late driver shifts its share into \
-          the second before.",
+    advice: "Synchronize the drivers' clocks (chrony), use a shorter way to them, and leave each a free \
+             processor.",
+    evidence: "Pings before and after the load, the driver's wall clock against its monotonic one, and its \
+               last thread's beginning.",
+    why: "Seconds of drivers are added by number: a late driver shifts its share into the second before.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(drivers_apart),
 };

@@ -11,12 +11,12 @@ pub(in crate::findings) const ALLOWANCE_EXCEEDED: Rule = Rule {
     title: "More was asked for than the cloud provides",
     severity: "Doubt when a volume or an instance exceeded its provisioned limit in more than 1 % of the \
                measurement; Note for packets that the instance's allowance queued or dropped",
-    source: "Amazon's documentation: EBS detailed performance statistics (NVMe log page 0xD0), ENA driver \
-             (bw_in_allowance_exceeded and others); 1 % is that of cpu-quota",
+    source: "Amazon: EBS detailed performance statistics (NVMe log page 0xD0), ENA driver \
+             (bw_in_allowance_exceeded and others); 1 % as for cpu-quota",
     advice: "State the limit with the number, or provision more and repeat.",
     evidence: "Time above each volume's limits, and packets held back by each allowance, each second.",
-    why: "A device that is held back looks slow; once burst credits have run out, the next run is slower \
-          than the last one.",
+    why: "A device that is held back looks slow; without burst credits, the next run is slower than the \
+          last.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(allowance_exceeded),
 };

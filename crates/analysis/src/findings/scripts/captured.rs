@@ -51,7 +51,7 @@ pub(in crate::findings) const LEFT_OUT_BY_READING: Rule = Rule {
     advice: "To measure what writes, run the whole workload on a restored copy.",
     evidence: "The transactions of each script that the server refused, counted with errors that are \
                expected.",
-    why: "The load is that of readers alone: it writes no WAL, and readers do not wait for writers.",
+    why: "The load is that of readers alone: it writes no WAL, and they do not wait for writers.",
     tested: "A captured workload of a reader and a writer, by URL.",
     check: RuleCheck::Run(left_out_by_reading),
 };

@@ -10,12 +10,11 @@ pub(in super::super) const NOT_YOUR_WORKLOAD: Rule = Rule {
     title: "The replay is not the captured workload",
     severity: "Doubt when a measure of fidelity is below approximate; Note when one is only approximate or unknown, unless only the arrivals are unknown",
     source: "our rule; thresholds tested by round trips",
-    advice: "See `pgdyno capture fidelity`; restore more of the data, capture longer, or run `pgdyno capture stats` at the source and load \
-             pg_stat_statements here.",
+    advice: "See `pgdyno capture fidelity`; restore more data, capture longer, or run `pgdyno capture stats` \
+             at the source and load pg_stat_statements here.",
     evidence: "pg_stat_statements of the source's window, or its log; that of the run from ramp-up to drain; \
                the driver's counts.",
-    why: "Statements that are missing, find no rows or touch other blocks are another load, and a comparison \
-          answers for that.",
+    why: "Statements that are missing, find no rows or touch other blocks are another load.",
     tested: "pgbench against itself, with a tenth of the data, with uniform keys, and without one of its statements, by pg_stat_statements of a real server.",
     check: RuleCheck::Run(not_your_workload),
 };

@@ -25,13 +25,15 @@ pub(in crate::findings) const FEW_PAGES: Rule = Rule {
                a preference, or not at all",
     source: "PostgreSQL documentation, full_page_writes and pg_stat_wal; occupancy of n balls in P bins, P(1 - exp(-n/P)); a quarter is \
              our convention",
-    advice: "Check the ranges of random keys against the data (-D scale, workload.scale); if the preference is meant, state it with the number.",
+    advice: "Check the ranges of random keys against the data (-D scale, workload.scale), or state the \
+             preference with the number.",
     evidence: "Rows updated and deleted by table (pg_stat_get_tuples_updated(), \
                pg_stat_get_tuples_deleted()), sizes of the tables, and full-page images of the server since \
                the checkpoint before the load: at least as many as pages changed. Needs 14 or later or \
                pg_waldump of a server that pgdyno runs, that checkpoint, full_page_writes, logged tables, \
                and a load of 10 s or more.",
-    why: "Pages that change again and again stay in memory and are logged whole only once: the number is that of a much smaller database.",
+    why: "Pages that change again and again stay in memory and are logged whole once: the number is that of \
+          a much smaller database.",
     tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL.",
     check: RuleCheck::Run(few_pages),
 };

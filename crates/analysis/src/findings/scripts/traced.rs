@@ -17,9 +17,10 @@ pub(in crate::findings) const TRACE_DIVERGED: Rule = Rule {
     severity: "Doubt when more than 1 % of the statements ended differently than at the source, or were not \
                sent, Note for any",
     source: "our rule; the bound is that of the grade approximate",
-    advice: "Restore the data as it was when the log began; sequences may give other numbers, which only `modelled` replaces.",
+    advice: "Restore the data as of the log's beginning; sequences may give other numbers, which only \
+             `modelled` replaces.",
     evidence: "Statements that failed only here, only at the source, or with another SQLSTATE, and those not \
-               sent: after a failed one, of a lost client, or at the end of the load.",
+               sent (after a failed one, of a lost client, at the end of the load).",
     why: "What follows in the trace expects what the source had.",
     tested: "A trace of pgbench on a table that takes no rows, by URL.",
     check: RuleCheck::Run(diverged),
@@ -55,11 +56,10 @@ pub(in crate::findings) const TRACE_PACE: Rule = Rule {
     title: "How the replay kept the pace of its trace",
     severity: "Doubt when half of the statements were more than 100 ms late, else Note",
     source: "100 ms is our convention",
-    advice: "Lower workload.speed, or see what kept the server busy: one that cannot keep the pace falls \
-             behind more and more.",
-    evidence: "How much later than at the source, by its speed, each statement was sent; writes that waited \
-               for the writer before them.",
-    why: "A replay that is late offers another load than the source had: fewer sessions wait for each other, or more.",
+    advice: "Lower workload.speed, or see what kept the server busy: it falls behind more and more.",
+    evidence: "How late each statement was sent, by the trace's speed; writes that waited for the writer \
+               before them.",
+    why: "Fewer sessions wait for each other than at the source, or more.",
     tested: "A trace of pgbench, by URL.",
     check: RuleCheck::Run(pace),
 };

@@ -16,7 +16,8 @@ pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     title: "WAL could not be archived",
     severity: "Doubt when archiving a segment failed during the measurement",
     source: "PostgreSQL documentation, continuous archiving",
-    advice: "Run archive_command by hand as the server's user, mend it and repeat; pg_stat_archiver has the last segment that failed.",
+    advice: "Run archive_command by hand as the server's user, mend it and repeat; pg_stat_archiver names \
+             the segment.",
     evidence: "pg_stat_archiver before and after each second: archived_count and failed_count.",
     why: "The reads and copies of archiving are missing from the load, and WAL fills the disk instead.",
     tested: "/bin/false as what archives, on a server that pgdyno runs.",
@@ -43,10 +44,10 @@ pub(in crate::findings) const ARCHIVER_BEHIND: Rule = Rule {
     severity: "Doubt when more than 2 segments wait at the end of the measurement, and more than in its \
                middle and at its beginning",
     source: "PostgreSQL documentation, continuous archiving; 2 is our convention: one that was just filled, one at work",
-    advice: "Make the command faster (several segments at a time, asynchronously), write less WAL (wal_compression, fewer checkpoints), or \
-             offer a lower rate: the server sustains the rate at which WAL was archived, not written.",
+    advice: "Archive faster (several segments at a time, asynchronously), write less WAL (wal_compression, \
+             fewer checkpoints), or offer a lower rate: the server sustains the rate of archiving.",
     evidence: "Files `.ready` in archive_status each second (pg_ls_archive_statusdir), and free space of the device with WAL.",
-    why: "Such a server goes on until the disk with its WAL is full, and then stops.",
+    why: "Such a server goes on until the disk with its WAL is full.",
     tested: "On a server that pgdyno runs with archive.command = \"false\".",
     check: RuleCheck::Run(archiver_behind),
 };

@@ -15,8 +15,8 @@ pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
     severity: "Doubt when the server reports another value of a setting in experiment.conditions, or none, \
                or hides it from pgdyno's role",
     source: "experiment.conditions; two texts for one value are equal",
-    advice: "Set it in server.settings or on the server by URL (if it is hidden: grant pg_read_all_settings), or take it out of \
-             experiment.conditions.",
+    advice: "Set it in server.settings or on the server by URL (hidden: grant pg_read_all_settings), or \
+             remove it from experiment.conditions.",
     evidence: "Settings as a session of the load's role and database sees them, and the conditions of the \
                case.",
     why: "Reports print the conditions next to every figure, and readers believe them.",

@@ -9,9 +9,9 @@ pub(in crate::findings) const LOST_WITH_MACHINE: Rule = Rule {
     title: "Data is on a disk that is lost with the machine",
     severity: "Note when data or WAL on the observed machine are on EC2's instance store, GCP's local SSD or \
                Azure's temporary disk",
-    source: "Documentation of EC2 (instance store), Google Cloud (Local SSD) and Azure (temporary disk)",
+    source: "EC2 (instance store), Google Cloud (Local SSD) and Azure (temporary disk): their documentation",
     advice: "State it with the number, and compare with a network disk; durability needs a synchronous \
-             standby, or WAL streamed as it is written.",
+             standby or streamed WAL.",
     evidence: "Model of the disk and vendor of the machine (/sys), also below RAID, LVM and encryption. EC2's machines with Xen name no model.",
     why: "Local disks are faster because they do not promise to outlive their machine.",
     tested: ON_RECORDS,

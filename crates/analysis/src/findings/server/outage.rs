@@ -106,7 +106,7 @@ pub(in crate::findings) const LOST_IN_SPITE_OF_SYNC: Rule = Rule {
              synchronous, a session with another synchronous_commit, storage that lies, or a defect.",
     evidence: "Lost tokens as of commits-lost; the sessions' synchronous_commit, synchronous_standby_names, \
                and which standbys were waited for before the load.",
-    why: "Synchronous replication and the write-ahead log exist to prevent this: the server is broken, or not set as everybody believes.",
+    why: "The server is broken, or not set as everybody believes.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(lost_in_spite_of_sync),
 };
@@ -169,7 +169,8 @@ pub(in crate::findings) const LOSS_UNKNOWN: Rule = Rule {
     title: "Whether commits were lost is unknown",
     severity: "Note when the servers' rows could not be compared with the acknowledged commits",
     source: "our rule",
-    advice: "See the reason: the workload must write a token for each transaction, and a surviving server must be readable after the load.",
+    advice: "See the reason: the workload must write a token for each transaction, and a server must be \
+             readable after the load.",
     evidence: "The record of the outage: ledgers, or why there are none.",
     why: "An outage without a count of its losses says nothing about them.",
     tested: ON_RECORDS,
@@ -240,9 +241,10 @@ pub(in crate::findings) const SERVICE_NOT_LOST: Rule = Rule {
     severity: "Note when every transaction due in the 5 s after the fault was served within the limit",
     source: "design: the limit is that of the pace, else 100 ms or ten times the 99th percentile before, \
              whichever is more",
-    advice: "If you expected an outage, see the fault's proof in `outage` of run.json, and what the load's commits depend on.",
+    advice: "If you expected an outage, see its proof in `outage` of run.json, and what the load's commits \
+             depend on.",
     evidence: "Transactions that were due after the fault, and when they were answered.",
-    why: "It is the best that a fault can do, and also what a fault does that hits nothing.",
+    why: "It is the best that a fault can do, and what a fault does that hits nothing.",
     tested: ON_RECORDS,
     check: RuleCheck::Run(service_not_lost),
 };

@@ -12,15 +12,14 @@ use crate::findings::{ComparisonContext, Rule, RuleCheck, RunContext};
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     id: "in-between",
     title: "A pooler or a proxy answers before the server",
-    severity: "Note when another process serves a session than the one that opened it (a pooler), or the \
-               server accepted the connection at another address than the one connected to (a proxy, \
-               translated addresses)",
+    severity: "Note when another process serves a session than opened it (a pooler), or the server accepted \
+               the connection at another address than the one connected to (a proxy, translated addresses)",
     source: "PostgreSQL's protocol, BackendKeyData; pg_backend_pid(), inet_server_addr(), inet_server_port()",
-    advice: "Connect to the server directly, or report what is in between with the number if it is part of \
-             what you measure.",
-    evidence: "Address and process id of the connection as pgdyno and as the server see them; the processor \
-               time of the process that listens there, on the observed machine.",
-    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
+    advice: "Connect to the server directly, or report what is in between with the number if you measure it \
+             too.",
+    evidence: "Address and process id of the connection as pgdyno and the server see them; the processor \
+               time of what listens there, on the observed machine.",
+    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both.",
     tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, by URL and on one side of a comparison.",
     check: RuleCheck::Run(in_between),
 };
@@ -57,9 +56,9 @@ pub(in crate::findings) const BEHIND_POOLER: Rule = Rule {
     severity: "Note for each run with `pooler.kind`",
     source: "PgBouncer's console (SHOW STATS): total_wait_time, total_xact_count; /proc of its processes",
     advice: "Compare poolers by transactions per second and processor, too: one process cannot use more than one.",
-    evidence: "The pooler, the processors that it used, transactions per second for each, and a \
-               transaction's mean wait for a connection.",
-    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
+    evidence: "The pooler, its processors, transactions per second for each, and a transaction's mean wait \
+               for a connection.",
+    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both.",
     tested: "PgBouncer with 5 connections and 50 clients whose transactions take 10 ms.",
     check: RuleCheck::Run(behind_pooler),
 };
@@ -91,9 +90,9 @@ pub(in crate::findings) const POOLER_IDLE_POOL: Rule = Rule {
     severity: "Note when the pooler that pgdyno ran had as many connections to the server as clients, or \
                more",
     source: "PgBouncer's issue 671",
-    advice: "Lower pooler.size, or measure with more clients: a pooler is for more clients than connections.",
+    advice: "Lower pooler.size, or measure with more clients than connections.",
     evidence: "The connections of the pooler and the clients of the load.",
-    why: "Such a pooler only adds its own work to each message, and does not show what pooling gives.",
+    why: "Such a pooler only adds its own work to each message.",
     tested: "PgBouncer with 20 connections and 4 clients.",
     check: RuleCheck::Run(pooler_idle_pool),
 };
@@ -112,12 +111,11 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     title: "The load went to several servers",
     severity: "Note when connections went to the URL's hosts in random order (load_balance_hosts=random)",
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
-    advice: "Throughput and latency are those of all hosts, everything about the server is that of the one named; to compare hosts, \
-             measure one at a time.",
+    advice: "Throughput and latency are those of all hosts, all about the server that of the one named; to \
+             compare hosts, measure one at a time.",
     evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host was prewarmed, \
                checkpointed and checked for free connections.",
-    why: "One server's settings, cache, WAL and waits do not explain what several did, and its rows do not \
-          count what was committed.",
+    why: "One server's settings, cache, WAL, waits and rows do not explain what several did.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",
     check: RuleCheck::Run(spread_load),
 };
@@ -138,8 +136,8 @@ fn spread_load(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     id: "same-server",
     title: "The sides are one server",
-    severity: "Void when the sides are the same database of one cluster under two names, unless their \
-               connections differ (`sslmode`); Note when they are two databases of one cluster",
+    severity: "Void when the sides are one database of one cluster under two names, unless their connections \
+               differ (`sslmode`); Note when they are two databases of one cluster",
     source: "pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
              identifier, not its start",
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",

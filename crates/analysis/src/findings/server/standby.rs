@@ -26,7 +26,8 @@ pub(in crate::findings) const WAITS_FOR_STANDBY: Rule = Rule {
     title: "Commits waited for a standby",
     severity: "Note when some session waited for a standby (SyncRep) at half or more of the sampled instants",
     source: "PostgreSQL documentation, synchronous replication; half is our convention",
-    advice: "State the standby, its machine and the way to it with the number, or measure with synchronous_commit = local as well.",
+    advice: "State the standby, its machine and the way to it with the number, or also measure with \
+             synchronous_commit = local.",
     evidence: "Samples of pg_stat_activity: instants in which any session waited for SyncRep.",
     why: "The number is that of two servers and of the network between them.",
     tested: "By hand: a standby on a device with 100 writes per second (bench/limiters.py --only standby).",
@@ -168,7 +169,7 @@ pub(in crate::findings) const SAME_MACHINE: Rule = Rule {
     title: "Standbys share the machine of their primary",
     severity: "Doubt for any standby that pgdyno runs next to its primary",
     source: "our rule",
-    advice: "Measure with each standby on its own machine before you decide: the cost of a standby here is that of a shared machine.",
+    advice: "Before you decide, measure with each standby on its own machine.",
     evidence: "The standbys in run.json.",
     why: "The standby takes processors and a device from the primary, which lowers throughput; commits cross \
           no network, which raises it.",
@@ -196,10 +197,10 @@ pub(in crate::findings) const REPLAY_STALLED: Rule = Rule {
     title: "A standby stopped replaying",
     severity: "Doubt when a standby replayed nothing for 1 s or longer while received WAL waited, unless it delays replay on purpose",
     source: "PostgreSQL documentation, hot standby, handling query conflicts; 1 s is our convention",
-    advice: "Look for a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused replay, or a disk or processor \
-             that the standby did not get.",
+    advice: "Look for a conflict with a query (hot_standby_feedback, max_standby_streaming_delay), a paused \
+             replay, or a disk or processor that the standby lacked.",
     evidence: "Positions of the standby ten times a second (pg_last_wal_receive_lsn, pg_last_wal_replay_lsn), pg_stat_database_conflicts.",
-    why: "Reads on the standby were stale, commits with remote_apply waited, and a failover then would have taken longer.",
+    why: "Reads were stale, commits with remote_apply waited, and a failover would have taken longer.",
     tested: "On a server with a standby that pgdyno runs, the startup process stopped by a signal for 3 s.",
     check: RuleCheck::Run(replay_stalled),
 };

@@ -17,10 +17,10 @@ pub(in crate::findings) const DATA_OF_ITS_OWN: Rule = Rule {
                its own; Doubt when such a setting has no other effect, and no record says that the data was \
                made under it",
     source: "PostgreSQL documentation, Server Configuration (`bench/settings.py`)",
-    advice: "Read the difference between these cases as one of their data too; where nothing records the \
-             settings of the data, measure again.",
+    advice: "Read the difference between these cases also as one of their data; where no record has the \
+             data's settings, measure again.",
     evidence: "The settings of each case, and the fact `made_under` of the restore phase of its runs.",
-    why: "Such a setting has no effect on data that is there already: \"no difference\" is then no answer.",
+    why: "Such a setting has no effect on existing data: \"no difference\" is then no answer.",
     tested: "Compression of long values and the size of statistics as factors of a server that pgdyno runs, and of one by URL.",
     check: RuleCheck::Study(own_data),
 };
