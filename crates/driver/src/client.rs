@@ -7,6 +7,7 @@ pub(crate) mod outgoing;
 pub(crate) mod parsed;
 pub(crate) mod pipeline;
 mod reply;
+mod resting;
 pub(crate) mod script;
 pub(crate) mod session;
 pub(crate) mod transaction;
@@ -20,7 +21,8 @@ use crate::client::exchange::Exchange;
 use crate::client::notices::Notices;
 use crate::client::outgoing::Outgoing;
 use crate::client::parsed::PreparedStatements;
-use crate::client::session::{ClientSession, Dial};
+use crate::client::resting::RestingConnection;
+use crate::client::session::{ClientSession, Destination, Dial};
 use crate::client::transaction::{ClientRole, CurrentTransaction};
 use crate::clock::Nanos;
 use crate::prefetch;
@@ -71,6 +73,10 @@ pub(crate) struct Client {
     pub(crate) transaction: CurrentTransaction,
     pub(crate) record: ClientRecord,
     pub(crate) session: ClientSession,
+    /// Where `session` leads.
+    pub(crate) destination: Destination,
+    /// The connection to elsewhere, if it has two.
+    resting: Option<Box<RestingConnection>>,
     pub(crate) dial: Dial,
     pub(crate) exchange: Exchange,
     pub(crate) outgoing: Outgoing,
@@ -114,6 +120,8 @@ impl Client {
             transaction: CurrentTransaction::default(),
             record: ClientRecord::default(),
             session: ClientSession::default(),
+            destination: Destination::default(),
+            resting: None,
             dial: Dial::default(),
             exchange: Exchange::default(),
             outgoing: Outgoing::default(),

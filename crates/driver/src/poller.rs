@@ -19,6 +19,7 @@ pub(crate) use self::buffers::ReceivedPiece;
 use self::epoll::Epoll;
 use self::uring::Uring;
 use crate::client::Client;
+use crate::client::session::Destination;
 use crate::clock::{self, Nanos};
 
 /// One event that a wait has found.
@@ -26,6 +27,8 @@ use crate::clock::{self, Nanos};
 pub(crate) struct Woken {
     /// The client's index in its thread.
     pub(crate) client: usize,
+    /// Which of its connections it is about.
+    pub(crate) destination: Destination,
     /// The kind of event.
     pub(crate) signal: Signal,
 }
@@ -53,6 +56,7 @@ pub(crate) enum Signal {
 /// The poller of one thread.
 pub(crate) struct Poller {
     way: Way,
+    n_clients: usize,
     busy_poll_ns: Nanos,
     /// Time spent polling without news.
     polled_ns: Nanos,
@@ -70,7 +74,7 @@ enum Way {
 }
 
 impl Poller {
-    /// Makes one poller per thread, all of one kind. Each polls for `busy_poll_ns` before it sleeps, and wakes up that
+    /// Makes one poller per thread, all of one kind, for clients that have one or two connections. Each polls for `busy_poll_ns` before it sleeps, and wakes up that
     /// long before a moment it waits for.
     ///
     /// # Errors
@@ -79,10 +83,13 @@ impl Poller {
         choice: PollerChoice,
         busy_poll_ns: Nanos,
         n_clients: &[usize],
+        connections_each: usize,
     ) -> Result<Vec<Poller>, String> {
-        let poller = |way| Poller { way, busy_poll_ns, polled_ns: 0 };
-        let epoll = |&n: &usize| Epoll::new(n).map(Way::Epoll).map(poller);
-        let uring = |&n: &usize| Uring::new(n).map(|uring| poller(Way::IoUring(Box::new(uring))));
+        let poller = |way, n_clients| Poller { way, n_clients, busy_poll_ns, polled_ns: 0 };
+        let epoll = |&n: &usize| Epoll::new(connections_each * n).map(|epoll| poller(Way::Epoll(epoll), n));
+        let uring = |&n: &usize| {
+            Uring::new(connections_each * n).map(|uring| poller(Way::IoUring(Box::new(uring)), n))
+        };
         if choice != PollerChoice::Epoll {
             match n_clients.iter().map(uring).collect::<io::Result<_>>() {
                 Ok(pollers) => return Ok(pollers),
@@ -106,7 +113,25 @@ impl Poller {
     #[cfg(test)]
     pub(crate) fn scripted(script: scripted::Script) -> Poller {
         let way = Way::Scripted(Box::new(scripted::Scripted::new(script)));
-        Poller { way, busy_poll_ns: 0, polled_ns: 0 }
+        Poller { way, n_clients: scripted::FIRST_OF_READS, busy_poll_ns: 0, polled_ns: 0 }
+    }
+
+    /// The number of a client's connection: second connections come after the first ones of all clients.
+    #[inline]
+    fn slot(&self, client: &Client, index: usize) -> usize {
+        match client.destination {
+            Destination::Target => index,
+            Destination::Reads => self.n_clients + index,
+        }
+    }
+
+    /// The client of a connection, and where that leads.
+    #[inline]
+    fn owner(&self, slot: usize) -> (usize, Destination) {
+        match slot.checked_sub(self.n_clients) {
+            None => (slot, Destination::Target),
+            Some(index) => (index, Destination::Reads),
+        }
     }
 
     /// The choice that was made.
@@ -131,9 +156,10 @@ impl Poller {
 
     /// Watches a client's connection for input.
     pub(crate) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slot(client, index);
         match &mut self.way {
-            Way::Epoll(epoll) => epoll.watch(client, index),
-            Way::IoUring(uring) => uring.watch(client, index),
+            Way::Epoll(epoll) => epoll.watch(client, slot),
+            Way::IoUring(uring) => uring.watch(client, slot),
             #[cfg(test)]
             Way::Scripted(_) => Ok(()),
         }
@@ -141,9 +167,10 @@ impl Poller {
 
     /// As [`Poller::watch`], for a connection that was watched while it was made.
     pub(crate) fn watch_made(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slot(client, index);
         match &mut self.way {
-            Way::Epoll(epoll) => epoll.watch_made(client, index),
-            Way::IoUring(uring) => uring.watch(client, index),
+            Way::Epoll(epoll) => epoll.watch_made(client, slot),
+            Way::IoUring(uring) => uring.watch(client, slot),
             #[cfg(test)]
             Way::Scripted(_) => Ok(()),
         }
@@ -151,9 +178,10 @@ impl Poller {
 
     /// Watches a connection that is being made.
     pub(crate) fn watch_dialing(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slot(client, index);
         match &mut self.way {
-            Way::Epoll(epoll) => epoll.watch_dialing(client, index),
-            Way::IoUring(uring) => uring.watch_dialing(client, index),
+            Way::Epoll(epoll) => epoll.watch_dialing(client, slot),
+            Way::IoUring(uring) => uring.watch_dialing(client, slot),
             #[cfg(test)]
             Way::Scripted(_) => Ok(()),
         }
@@ -161,11 +189,12 @@ impl Poller {
 
     /// Stops watching the client's connection. Called before the connection is closed.
     pub(crate) fn forget(&mut self, client: &mut Client, index: usize) {
+        let slot = self.slot(client, index);
         match &mut self.way {
             Way::Epoll(epoll) => epoll.forget(client),
-            Way::IoUring(uring) => uring.forget(client, index),
+            Way::IoUring(uring) => uring.forget(client, slot),
             #[cfg(test)]
-            Way::Scripted(scripted) => scripted.forget(index),
+            Way::Scripted(scripted) => scripted.forget(slot),
         }
     }
 
@@ -176,11 +205,12 @@ impl Poller {
     /// The loss of the connection, if no [`Signal::Ended`] reports it.
     #[inline]
     pub(crate) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slot(client, index);
         match &mut self.way {
-            Way::Epoll(epoll) => epoll.send(client, index),
-            Way::IoUring(uring) => uring.send(client, index),
+            Way::Epoll(epoll) => epoll.send(client, slot),
+            Way::IoUring(uring) => uring.send(client, slot),
             #[cfg(test)]
-            Way::Scripted(scripted) => scripted.send(client, index),
+            Way::Scripted(scripted) => scripted.send(client, slot),
         }
     }
 
@@ -188,13 +218,14 @@ impl Poller {
     ///
     /// # Errors
     /// The kernel's error.
-    pub(crate) fn look_again(&mut self, index: usize, closing: bool) -> io::Result<()> {
+    pub(crate) fn look_again(&mut self, client: &Client, index: usize, closing: bool) -> io::Result<()> {
+        let slot = self.slot(client, index);
         match &mut self.way {
             Way::Epoll(epoll) => {
-                epoll.look_again(index, closing);
+                epoll.look_again(slot, closing);
                 Ok(())
             }
-            Way::IoUring(uring) => uring.look_again(index, closing),
+            Way::IoUring(uring) => uring.look_again(slot, closing),
             #[cfg(test)]
             Way::Scripted(_) => Ok(()),
         }
@@ -280,23 +311,26 @@ impl Poller {
     /// The next piece of news that the last wait found.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Woken> {
-        match &mut self.way {
+        let (slot, signal) = match &mut self.way {
             Way::Epoll(epoll) => epoll.next(),
             Way::IoUring(uring) => uring.next(),
             #[cfg(test)]
             Way::Scripted(scripted) => scripted.next(),
-        }
+        }?;
+        let (client, destination) = self.owner(slot);
+        Some(Woken { client, destination, signal })
     }
 
     /// The client that the `n`-th piece of news after the next one is about, if the last wait found that many.
     #[inline]
     pub(crate) fn upcoming(&self, n: usize) -> Option<usize> {
-        match &self.way {
+        let slot = match &self.way {
             Way::Epoll(epoll) => epoll.upcoming(n),
             Way::IoUring(uring) => uring.upcoming(n),
             #[cfg(test)]
             Way::Scripted(_) => None,
-        }
+        }?;
+        Some(self.owner(slot).0)
     }
 
     /// Prefetches the poller's own data about a client.
@@ -340,7 +374,7 @@ mod tests {
     #[test]
     fn a_thread_without_clients_has_the_same_poller_as_the_others() {
         let kinds = |n_clients: &[usize]| {
-            let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients).unwrap();
+            let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients, 1).unwrap();
             pollers.iter().map(Poller::kind).collect::<Vec<_>>()
         };
         let kind = kinds(&[1])[0];

@@ -68,8 +68,8 @@ pub struct Environment<'a> {
     pub n_servers: u64,
     /// Memory of this machine for one of them, for settings given as a share.
     pub memory_bytes: u64,
-    /// Maximum number of clients of any case, so that all cases of a server have the same `max_connections`.
-    pub most_clients: u32,
+    /// Most connections that the clients of any case have, so that all cases of a server have the same `max_connections`.
+    pub most_connections: u32,
     /// Servers given by URL, with passwords.
     pub servers: &'a [Conninfo],
     /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
@@ -146,7 +146,7 @@ impl<'a> Site<'a> {
                 plan: None,
                 n_servers: 1,
                 memory_bytes: 1 << 30,
-                most_clients: 1,
+                most_connections: 1,
                 servers: &[],
                 runs_by_data: BTreeMap::new(),
                 in_turn: None,

@@ -41,6 +41,7 @@ use wire::{Conninfo, Session};
 pub use self::embedded::Embedded;
 pub use self::nodes::Standby;
 use self::nodes::node::NodeAccess;
+use crate::plan::scripts::reads;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site};
@@ -248,6 +249,20 @@ impl Stage {
                 stage.load_conninfo()?.map_or_else(local, Ok)
             }
             Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
+        }
+    }
+
+    /// Where each client has a second connection, over which some transactions of a case read; `None` if all go where the load goes.
+    ///
+    /// # Errors
+    /// When no server is running.
+    pub(crate) fn reads_conninfo(&self, case: &Case) -> Result<Option<Conninfo>> {
+        match self {
+            Stage::Embedded(stage) if reads::over_second_connection(case).is_some() => {
+                let conninfo = stage.conninfo_of_reads(case)?;
+                Ok(Some(directory_data::conninfo_of_load(conninfo, &case.workload)))
+            }
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(None),
         }
     }
 

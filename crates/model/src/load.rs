@@ -13,7 +13,7 @@ pub mod pages;
 pub mod replayed;
 pub mod sessions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,6 +33,9 @@ pub struct LoadSpec {
     pub format: u32,
     /// The server as resolved libpq connection keywords, without the password.
     pub target: BTreeMap<String, String>,
+    /// The second connection of each client, if some scripts read from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<ReadTarget>,
     /// What to run, chosen by weight for each transaction.
     pub scripts: Vec<ScriptSpec>,
     /// The built-in transactions that `scripts` name, which then have no source; their parameters are in `defines`.
@@ -139,6 +142,11 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
+    /// How many connections a client keeps: a second one where some scripts read from elsewhere.
+    pub fn connections_each(&self) -> u32 {
+        if self.reads.is_some() && !self.connect_each { 2 } else { 1 }
+    }
+
     /// What the record of a run keeps of it: its case has the texts of a workload directory.
     pub fn recorded(&self) -> LoadSpec {
         let mut recorded = self.clone();
@@ -148,6 +156,15 @@ impl LoadSpec {
         });
         recorded
     }
+}
+
+/// Where some transactions of a load read: each client has a connection of its own for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadTarget {
+    /// Connection keywords, in the form of [`LoadSpec::target`] and with its password.
+    pub target: BTreeMap<String, String>,
+    /// Names of the scripts whose transactions go there.
+    pub scripts: BTreeSet<String>,
 }
 
 /// Default of [`LoadSpec::message_bytes_max`], unless a script needs longer rows.
@@ -171,6 +188,7 @@ impl Default for LoadSpec {
         LoadSpec {
             format: crate::FORMAT,
             target: BTreeMap::new(),
+            reads: None,
             scripts: Vec::new(),
             profiles: None,
             defines: BTreeMap::new(),

@@ -232,19 +232,18 @@ impl RunRecord {
         !self.drivers.is_empty() && self.drivers.iter().all(|driver| !driver.is_here)
     }
 
-    /// The hosts to which the load's connections went in random order, if there were several; everything else went to the first that
-    /// answered.
+    /// The hosts to which the load's connections went, if there were several: in random order, or one for each kind of transactions.
+    /// Everything else went to the first that answered.
     pub fn spread_hosts(&self) -> Option<Vec<String>> {
-        let target = &self.load.as_ref()?.target;
-        let is_random = target.get("load_balance_hosts").is_some_and(|value| value == "random");
-        let list =
-            |key: &str| target.get(key).map(|value| value.split(',').map(str::to_string).collect::<Vec<_>>());
-        let (hosts, ports) = (list("host")?, list("port").unwrap_or_default());
-        let name = |(n, host): (usize, String)| match ports.get(n).or(ports.first()) {
-            Some(port) => format!("{host}:{port}"),
-            None => host,
-        };
-        (is_random && hosts.len() > 1).then(|| hosts.into_iter().enumerate().map(name).collect())
+        let load = self.load.as_ref()?;
+        let mut hosts = hosts(&load.target);
+        if let Some(reads) = &load.reads {
+            let others = self::hosts(&reads.target).into_iter().filter(|host| !hosts.contains(host));
+            hosts.extend(others.collect::<Vec<_>>());
+            return Some(hosts);
+        }
+        let is_random = load.target.get("load_balance_hosts").is_some_and(|value| value == "random");
+        (is_random && hosts.len() > 1).then_some(hosts)
     }
 
     /// The machine of pgdyno and its driver.
@@ -352,4 +351,15 @@ pub struct ExperimentData {
     pub runs: Vec<RunData>,
     /// Profiles of cases, by extra runs that are not among `runs`.
     pub profiles: Vec<crate::run::profile::StoredProfile>,
+}
+
+/// Hosts and ports of connection keywords.
+fn hosts(target: &BTreeMap<String, String>) -> Vec<String> {
+    let list = |key: &str| target.get(key).into_iter().flat_map(|value| value.split(','));
+    let ports: Vec<&str> = list("port").collect();
+    let name = |(n, host): (usize, &str)| match ports.get(n).or(ports.first()) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_string(),
+    };
+    list("host").enumerate().map(name).collect()
 }

@@ -165,7 +165,7 @@ impl Job {
                 plan: Some(&self.plan),
                 n_servers: terms.n_servers,
                 memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
-                most_clients: preview::most_clients(&self.plan),
+                most_connections: preview::most_connections(&self.plan),
                 servers: &self.servers,
                 runs_by_data: copies::runs_by_data(&self.plan),
                 in_turn: self.plan.servers_at_a_time.map(|_| self.plan.made_unix_ns),

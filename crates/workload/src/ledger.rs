@@ -2,7 +2,7 @@
 //!
 //! Transaction ids would not do: a server that was promoted gives those of lost commits to others.
 
-mod calls;
+pub(crate) mod calls;
 
 use crate::script::meta;
 use crate::script::program::Program;

@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod number;
 pub mod objects;
 pub mod random;
+pub mod reads;
 pub mod script;
 pub mod tpcb;
 pub mod tpcc;

@@ -16,6 +16,7 @@ use workload::{
 use crate::client::Client;
 use crate::client::parsed::PreparedStatements;
 use crate::client::script::control::BlockControl;
+use crate::client::session::Destination;
 use crate::client::transaction::ClientRole;
 use crate::tally::{SqlState, sqlstate};
 
@@ -36,6 +37,8 @@ pub(crate) struct Scripts {
     retry: Vec<Vec<SqlState>>,
     /// Whether a statement sends the number of the transaction as its token, by script.
     has_token: Vec<bool>,
+    /// Where transactions go, by script.
+    destinations: Vec<Destination>,
 }
 
 /// Statements of a load beyond which they are parsed when they first run: glued names can make very many of them, of which a
@@ -126,6 +129,10 @@ impl Scripts {
         let is_lazy = load.lazy_parse || (n_statements > PARSED_BEFORE_MAX && bundle.instance().is_some());
         let protocol = load.protocol;
         let has_token = programs().map(|program| load.ledger && ledger::has_token(program)).collect();
+        let reads = |name: &str| load.reads.as_ref().is_some_and(|reads| reads.scripts.contains(name));
+        let destination =
+            |program: &Program| if reads(&program.name) { Destination::Reads } else { Destination::Target };
+        let destinations = programs().map(destination).collect();
         Ok(Scripts {
             bundle,
             protocol,
@@ -137,6 +144,7 @@ impl Scripts {
             expected,
             retry,
             has_token,
+            destinations,
         })
     }
 
@@ -183,6 +191,12 @@ impl Scripts {
     /// Whether a script writes the token of its transaction.
     pub(crate) fn has_token(&self, script: usize) -> bool {
         self.has_token[script]
+    }
+
+    /// Where a script's transactions go.
+    #[inline]
+    pub(crate) fn destination(&self, script: usize) -> Destination {
+        self.destinations[script]
     }
 
     /// Whether a script's transactions may end with this error.

@@ -1,9 +1,19 @@
-//! A client's connection, and what is known of the server's session at its other end.
+//! A client's connections, and what is known of the server's session at their other end.
 
 use wire::{CancelHandle, Dialing, Link, ServerError, TransactionStatus, Units};
 
 use crate::client::parsed::PreparedStatements;
 use crate::clock::Nanos;
+
+/// Where a transaction goes, and the connection that leads there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// To the load's target.
+    #[default]
+    Target,
+    /// To [`model::load::ReadTarget`].
+    Reads,
+}
 
 /// The session, made afresh with each connection.
 pub(crate) struct ClientSession {
@@ -19,6 +29,8 @@ pub(crate) struct ClientSession {
     pub(crate) parsed: Option<PreparedStatements>,
     /// Why the server is about to close the connection, if it said so in a notice.
     pub(crate) farewell: Option<Box<ServerError>>,
+    /// Why the connection ended while the client used its other one.
+    pub(crate) lost: Option<String>,
 }
 
 impl Default for ClientSession {
@@ -30,6 +42,7 @@ impl Default for ClientSession {
             units: Units::default(),
             parsed: None,
             farewell: None,
+            lost: None,
         }
     }
 }

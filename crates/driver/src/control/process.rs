@@ -1,5 +1,6 @@
 //! The driver process: reads its order, connects, waits for `go`, reports every second, ends.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ use workload::{Emulator, ThreadStreams};
 use crate::client::Client;
 use crate::client::fetch::Fetched;
 use crate::client::script::Scripts;
+use crate::client::session::Destination;
 use crate::clock::{self, Nanos, WallClock};
 use crate::control::collect::Collector;
 use crate::control::commands::{Commands, ParentInput};
@@ -65,25 +67,23 @@ fn prepare_and_run(
     poll_spot_notice: PollSpotNotice,
 ) -> Result<(), Failure> {
     let wall = WallClock::read();
-    let Begin { order: first, is_far, commands } =
+    let Begin { order: mut first, is_far, commands } =
         listen::begin::<DriveOrder, DriveCommand>(input, wall, outbox)?;
-    let mut load = first.load;
+    let mut load = std::mem::take(&mut first.load);
     if let Some(directory) = &mut load.directory {
         directory.draws = DrawnFiles::decoded(&first.draws)?;
     }
-    drop(first.draws);
+    drop(std::mem::take(&mut first.draws));
     if load.format > model::FORMAT {
         return Err(
             format!("the order has format {}, this driver knows {}", load.format, model::FORMAT).into()
         );
     }
-    let mut conninfo =
-        Conninfo::from_keywords(&load.target, first.password.map(Secret::new)).map_err(|e| e.to_string())?;
-    conninfo.host_passwords = first.host_passwords.into_iter().map(|of| of.map(Secret::new)).collect();
-    conninfo.key_password = first.key_password.map(Secret::new);
-    conninfo.root_certificates = first.root_certificates;
     let scripts = Scripts::compile(&load)?;
-    rights.check(&load, &scripts.bundle, &mut conninfo)?;
+    rights.check(&load, &scripts.bundle)?;
+    let access = Access::new(&mut first, rights);
+    let target = access.conninfo(&load.target)?;
+    let reads = load.reads.as_ref().map(|reads| access.conninfo(&reads.target)).transpose()?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }
@@ -91,14 +91,17 @@ fn prepare_and_run(
     if part.index >= part.of {
         return Err(format!("the order is for driver {} of {}", part.index, part.of).into());
     }
-    usage::expect_open_files(load.n_clients.div_ceil(part.of), load.n_threads)?;
+    let n_connections = load.connections_each() * load.n_clients.div_ceil(part.of);
+    usage::expect_open_files(n_connections, load.n_threads)?;
     usage::raise_open_files()?;
 
-    // Threads that connect while the load runs must not wait for a resolver.
-    let conninfos = Conninfos::new(conninfo.with_addresses().map_err(|e| e.to_string())?, &scripts);
+    let conninfos = Conninfos::new(target, reads, &scripts);
     let order = OrderedLoad { load: &load, part, conninfos, scripts: &scripts, wall };
     let begun = clock::now();
-    let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
+    let busy_poll_ns = u64::from(load.busy_poll_us) * 1000;
+    // One that is made for a single transaction leads there, too.
+    let connections_each = if load.reads.is_some() { 2 } else { 1 };
+    let pollers = Poller::for_threads(load.poller, busy_poll_ns, &order.shares(), connections_each)?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
     let Crew { shares, tls, prepare_ns, backend_pids } = order.connect()?;
     let connect_ns = clock::now() - begun;
@@ -139,6 +142,40 @@ fn prepare_and_run(
     Ok(())
 }
 
+/// What lets an order's clients in, wherever they connect.
+struct Access {
+    password: Option<Secret>,
+    host_passwords: Vec<Option<Secret>>,
+    key_password: Option<Secret>,
+    root_certificates: Option<String>,
+    rights: SenderTrust,
+}
+
+impl Access {
+    /// Takes it out of the order.
+    fn new(order: &mut DriveOrder, rights: SenderTrust) -> Access {
+        let of_hosts = std::mem::take(&mut order.host_passwords);
+        Access {
+            password: order.password.take().map(Secret::new),
+            host_passwords: of_hosts.into_iter().map(|of| of.map(Secret::new)).collect(),
+            key_password: order.key_password.take().map(Secret::new),
+            root_certificates: order.root_certificates.take(),
+            rights,
+        }
+    }
+
+    /// How clients connect. Threads that connect while the load runs must not wait for a resolver.
+    fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo, String> {
+        let mut conninfo =
+            Conninfo::from_keywords(keywords, self.password.clone()).map_err(|e| e.to_string())?;
+        conninfo.host_passwords.clone_from(&self.host_passwords);
+        conninfo.key_password.clone_from(&self.key_password);
+        conninfo.root_certificates.clone_from(&self.root_certificates);
+        self.rights.limit(&mut conninfo)?;
+        conninfo.with_addresses().map_err(|e| e.to_string())
+    }
+}
+
 /// A thread's share before the load begins.
 struct ThreadShare {
     clients: Vec<Client>,
@@ -166,12 +203,15 @@ impl OrderedLoad<'_> {
     fn connect(&self) -> Result<Crew, String> {
         let sizes = self.shares();
         let (seeds, defines) = self.seeds();
-        let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
+        let connected: Vec<Result<[Connected; 2], String>> = std::thread::scope(|scope| {
             let connect = |clients: Range<usize>| {
-                if self.load.connect_each {
-                    Ok(Connected::default())
-                } else {
-                    connect::connect_all(&self.conninfos, self.scripts, clients)
+                let to = |destination| {
+                    connect::connect_all(&self.conninfos, destination, self.scripts, clients.clone())
+                };
+                match self.load.connections_each() {
+                    _ if self.load.connect_each => Ok([Connected::default(), Connected::default()]),
+                    1 => Ok([to(Destination::Target)?, Connected::default()]),
+                    _ => Ok([to(Destination::Target)?, to(Destination::Reads)?]),
                 }
             };
             let mut next = self.first_client();
@@ -188,9 +228,10 @@ impl OrderedLoad<'_> {
         let streams = seeds.thread.into_iter().skip(self.first_thread());
         let mut crew = Crew::default();
         for ((connected, streams), n) in connected.into_iter().zip(streams).zip(sizes) {
-            let Connected { connections, prepare_ns } = connected?;
-            crew.prepare_ns = crew.prepare_ns.max(prepare_ns);
-            let mut connections = connections.into_iter();
+            let [target, reads] = connected?;
+            crew.prepare_ns = crew.prepare_ns.max(target.prepare_ns + reads.prepare_ns);
+            let (mut connections, mut of_reads) =
+                (target.connections.into_iter(), reads.connections.into_iter());
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
                 let bundle = &self.scripts.bundle;
@@ -209,6 +250,11 @@ impl OrderedLoad<'_> {
                     crew.tls = crew.tls.or_else(|| connection.tls.clone());
                     crew.backend_pids.push(connection.backend_pid);
                     client.connect(connection, self.parsed_beforehand()).map_err(|e| e.to_string())?;
+                }
+                if let Some(connection) = of_reads.next() {
+                    crew.backend_pids.push(connection.backend_pid);
+                    let connected = client.connect_reads(connection, self.parsed_beforehand());
+                    connected.map_err(|e| e.to_string())?;
                 }
                 clients.push(client);
             }

@@ -18,13 +18,8 @@ pub enum SenderTrust {
 }
 
 impl SenderTrust {
-    /// Refuses a load that needs more, and takes out of `conninfo` what it can do without.
-    pub(super) fn check(
-        self,
-        load: &LoadSpec,
-        bundle: &Bundle,
-        conninfo: &mut Conninfo,
-    ) -> Result<(), String> {
+    /// Refuses a load that needs more.
+    pub(super) fn check(self, load: &LoadSpec, bundle: &Bundle) -> Result<(), String> {
         if self == SenderTrust::OfUser {
             return Ok(());
         }
@@ -40,6 +35,14 @@ impl SenderTrust {
         if load.log.is_some() {
             return Err("the agent of this machine writes no logs of transactions; start it with --allow-shell, or leave out --log"
                 .to_string());
+        }
+        Ok(())
+    }
+
+    /// Refuses a connection that needs more, and takes out of it what it can do without.
+    pub(super) fn limit(self, conninfo: &mut Conninfo) -> Result<(), String> {
+        if self == SenderTrust::OfUser {
+            return Ok(());
         }
         name_no_file(conninfo)?;
         let own = User::from_uid(geteuid()).ok().flatten().map(|user| user.name);

@@ -9,7 +9,7 @@ use mio::{Events, Interest, Poll, Token};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::{Signal, Woken};
+use super::Signal;
 use crate::client::Client;
 use crate::clock::Nanos;
 
@@ -151,9 +151,9 @@ impl Epoll {
 
     /// The next socket that the last wait found ready.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Woken> {
+    pub(super) fn next(&mut self) -> Option<(usize, Signal)> {
         let Ready { client, closing } = *self.ready.get(self.n_read)?;
         self.n_read += 1;
-        Some(Woken { client, signal: Signal::Ready { readable: true, closing } })
+        Some((client, Signal::Ready { readable: true, closing }))
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::{ReceivedPiece, Signal, Woken};
+use super::{ReceivedPiece, Signal};
 use crate::client::Client;
 use crate::clock::{self, Nanos, simulated};
 
@@ -33,6 +33,7 @@ pub(crate) enum ScriptedEvent {
 
 /// A message of a client, to which the script answers.
 pub(crate) struct ScriptedMessage<'a> {
+    /// The client's index, counted from [`FIRST_OF_READS`] on its second connection.
     pub(crate) client: usize,
     /// Number of the message among all messages of the thread, from 0.
     pub(crate) n: usize,
@@ -41,6 +42,9 @@ pub(crate) struct ScriptedMessage<'a> {
 
 /// What the server does in answer to a message. An error means that the message cannot be sent.
 pub(crate) type Script = Box<dyn FnMut(ScriptedMessage) -> io::Result<Vec<Act>> + Send>;
+
+/// The number of the first client's second connection.
+pub(crate) const FIRST_OF_READS: usize = 1 << 20;
 
 /// The poller.
 pub(crate) struct Scripted {
@@ -94,7 +98,7 @@ impl Scripted {
         Ok(())
     }
 
-    pub(super) fn next(&mut self) -> Option<Woken> {
+    pub(super) fn next(&mut self) -> Option<(usize, Signal)> {
         let (client, what) = self.found.pop_front()?;
         let signal = match what {
             ScriptedEvent::Says(bytes) => Signal::Input(self.piece(bytes)),
@@ -103,7 +107,7 @@ impl Scripted {
             ScriptedEvent::Closes => Signal::Ended(io::ErrorKind::ConnectionReset.into()),
             ScriptedEvent::HoldsUp | ScriptedEvent::Breaks => return self.next(),
         };
-        Some(Woken { client, signal })
+        Some((client, signal))
     }
 
     fn piece(&mut self, bytes: Vec<u8>) -> ReceivedPiece {

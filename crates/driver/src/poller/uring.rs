@@ -13,9 +13,9 @@ use nix::errno::Errno;
 use nix::libc;
 
 use self::request::{Purpose, Slot, Tag, Watch};
+use super::Signal;
 use super::buffers::{Buffers, GROUP, ReceivedPiece};
 use super::outbox::Outbox;
-use super::{Signal, Woken};
 use crate::client::Client;
 use crate::clock::{Nanos, SECOND_NS};
 use crate::prefetch;
@@ -368,14 +368,14 @@ impl Uring {
 
     /// The next piece of news.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Woken> {
+    pub(super) fn next(&mut self) -> Option<(usize, Signal)> {
         loop {
             let entry = self.found.get(self.n_read)?;
             self.n_read += 1;
             let tag = Tag(entry.user_data());
             let (result, flags) = (entry.result(), entry.flags());
             if let Some(signal) = self.interpret(tag, result, flags) {
-                return Some(Woken { client: tag.index(), signal });
+                return Some((tag.index(), signal));
             }
         }
     }

@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use wire::{Connection, Conninfo, DialProgress, Dialing, Flow, ProtocolError, Reply, Scanner, Want};
 
 use crate::client::script::Scripts;
+use crate::client::session::Destination;
 use crate::clock::{self, Nanos};
 use crate::thread::connect::blocking::{ConnectWait, receive, send_all};
 use crate::thread::order::Conninfos;
@@ -35,10 +36,12 @@ pub(crate) struct Connected {
 /// to parse).
 pub(crate) fn connect_all(
     conninfos: &Conninfos,
+    destination: Destination,
     scripts: &Scripts,
     clients: Range<usize>,
 ) -> Result<Connected, String> {
-    let mut connections = dial_all(clients.map(|client| conninfos.of(scripts.class(client))).collect())?;
+    let of_client = |client| conninfos.of(scripts.class(client), destination);
+    let mut connections = dial_all(clients.map(of_client).collect())?;
     let mut messages = Vec::new();
     let order = scripts.parse_messages(&mut messages);
     if order.is_empty() {

@@ -10,6 +10,7 @@ use workload::{Clock, Drawer, Seeds};
 
 use crate::client::parsed::PreparedStatements;
 use crate::client::script::Scripts;
+use crate::client::session::Destination;
 use crate::clock::{self, WallClock};
 use crate::tally::TallyShape;
 use crate::thread::schedule::LoadShare;
@@ -26,24 +27,32 @@ pub(crate) struct OrderedLoad<'a> {
 
 /// How clients connect, by their class: sessions of a class may have settings of their own.
 #[derive(Debug, Clone)]
-pub(crate) struct Conninfos(Arc<[Arc<Conninfo>]>);
+pub(crate) struct Conninfos {
+    target: Arc<[Arc<Conninfo>]>,
+    reads: Option<Arc<[Arc<Conninfo>]>>,
+}
 
 impl Conninfos {
-    /// The connections of all classes of a load.
-    pub(crate) fn new(conninfo: Conninfo, scripts: &Scripts) -> Conninfos {
-        let of_class = |class: usize| {
+    /// The connections of all classes of a load: to its target, and to where it reads, if that is elsewhere.
+    pub(crate) fn new(target: Conninfo, reads: Option<Conninfo>, scripts: &Scripts) -> Conninfos {
+        let of_class = |conninfo: &Conninfo, class: usize| {
             let mut own = conninfo.clone();
             if let Some(options) = scripts.session_options(class) {
                 own.options = Some(own.options.map_or(options.clone(), |given| format!("{given} {options}")));
             }
             Arc::new(own)
         };
-        Conninfos((0..scripts.n_classes()).map(of_class).collect())
+        let of_all = |conninfo| (0..scripts.n_classes()).map(|class| of_class(&conninfo, class)).collect();
+        Conninfos { target: of_all(target), reads: reads.map(of_all) }
     }
 
     /// The connection of a class.
-    pub(crate) fn of(&self, class: usize) -> Arc<Conninfo> {
-        Arc::clone(&self.0[class])
+    pub(crate) fn of(&self, class: usize, destination: Destination) -> Arc<Conninfo> {
+        let all = match (destination, &self.reads) {
+            (Destination::Reads, Some(reads)) => reads,
+            (Destination::Reads, None) | (Destination::Target, _) => &self.target,
+        };
+        Arc::clone(&all[class])
     }
 }
 

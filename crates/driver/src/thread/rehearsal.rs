@@ -52,7 +52,7 @@ pub(crate) struct RehearsedLoad {
 impl RehearsedLoad {
     /// The load that is rehearsed for `order`, with the same `poller`. `None` where rehearsals are useless or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, traces, whose transactions
-    /// run once, and loads that take turns with another load, which has the machine meanwhile.
+    /// run once, clients that have two connections, and loads that take turns with another load, which has the machine meanwhile.
     pub(crate) fn new(order: &OrderedLoad, poller: PollerChoice) -> Option<RehearsedLoad> {
         let OrderedLoad { load, scripts, .. } = order;
         let is_shell = |command: &ScriptCommand| {
@@ -63,7 +63,8 @@ impl RehearsedLoad {
             program.transaction.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
         });
         let is_traced = load.directory.as_ref().is_some_and(|directory| directory.replay.is_some());
-        if load.busy_poll_us == 0 || is_traced || load.turns.is_some() || scripts.fetches || !is_plain {
+        let is_alone = load.reads.is_none() && load.turns.is_none();
+        if load.busy_poll_us == 0 || is_traced || !is_alone || scripts.fetches || !is_plain {
             return None;
         }
         let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
@@ -109,7 +110,7 @@ impl<'a> Rehearsal<'a> {
         let emulator = emulator.drawing(&scripts.bundle, order.drawer(0));
         let mut client = Client::new(0, emulator);
         client.session.link = Some(link);
-        let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1])?.swap_remove(0);
+        let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1], 1)?.swap_remove(0);
         let worker = Worker::new(Setup {
             thread: 0,
             load: &rehearsed.load,
@@ -235,7 +236,7 @@ mod tests {
         f(&OrderedLoad {
             load,
             part: DriverPart::WHOLE,
-            conninfos: Conninfos::new(conninfo, &scripts),
+            conninfos: Conninfos::new(conninfo, None, &scripts),
             scripts: &scripts,
             wall: WallClock::read(),
         })

@@ -166,7 +166,14 @@ impl<'a> Worker<'a> {
     pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         let Setup { poller, rehearsal, clients, .. } = &mut self.setup;
         poller.enter_thread()?;
-        clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))?;
+        for (index, client) in clients.iter_mut().enumerate() {
+            poller.watch(client, index)?;
+            if client.has_two_connections() {
+                client.change_connection();
+                poller.watch(client, index)?;
+                client.change_connection();
+            }
+        }
         rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
     }
 
@@ -207,6 +214,10 @@ impl<'a> Worker<'a> {
         while let Some(woken) = self.setup.poller.next() {
             self.prefetch_client(AHEAD);
             self.prefetch_next_parts();
+            if self.setup.clients[woken.client].destination != woken.destination {
+                self.hear_resting(woken.client, woken.signal);
+                continue;
+            }
             let moment = known.take();
             match woken.signal {
                 Signal::Input(piece) => self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now)),
@@ -451,7 +462,8 @@ impl<'a> Worker<'a> {
             n_reads += 1;
             // A server that never stops may hold up neither other clients nor the end of the load.
             if n_reads == READS_MAX {
-                if let Err(e) = self.setup.poller.look_again(index, closing) {
+                let Setup { poller, clients, .. } = &mut self.setup;
+                if let Err(e) = poller.look_again(&clients[index], index, closing) {
                     self.lose(index, clock::now(), &e.to_string());
                 }
                 break;

@@ -1,10 +1,12 @@
 //! Both pollers behave alike: big results, many clients, connections made and lost while the load runs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use model::load::drive::DriveCommand;
-use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Turns, Window};
+use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, ReadTarget, Turns, Window};
 use model::telemetry::event::EventKind;
+use wire::Session;
 
 use crate::cluster::Cluster;
 use crate::driven::{Driven, drive, load, try_drive, try_drive_with};
@@ -212,6 +214,70 @@ fn a_lost_connection_ends_only_its_client() {
         assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (20, 1));
         let texts = driven.texts(EventKind::ClientAborted);
         assert!(texts.len() == 1 && texts[0].contains("terminating connection"), "{texts:?}");
+    });
+}
+
+/// A load of which `s1` reads from another database, as it would from a standby.
+fn with_reads(cluster: &Cluster, scripts: &[&str], n: u64) -> LoadSpec {
+    let reads =
+        ReadTarget { target: cluster.socket("reads").keywords(), scripts: BTreeSet::from(["s1".into()]) };
+    LoadSpec { reads: Some(reads), ..load(&cluster.conninfo(), scripts, n) }
+}
+
+#[test]
+fn transactions_that_read_go_over_a_connection_of_their_own() {
+    let cluster = Cluster::start();
+    cluster.session().execute("create database reads").unwrap();
+    let sessions = || [cluster.session(), Session::connect(&cluster.socket("reads")).unwrap()];
+    for mut session in sessions() {
+        session.execute("create table seen (script int)").unwrap();
+    }
+    let scripts = ["INSERT INTO seen VALUES (0);", "BEGIN;\nINSERT INTO seen VALUES (1);\nEND;"];
+    for (protocol, connect_each) in
+        [(Protocol::Simple, false), (Protocol::Prepared, false), (Protocol::Extended, true)]
+    {
+        let mut spec = with_reads(&cluster, &scripts, 40);
+        (spec.n_clients, spec.protocol, spec.connect_each) = (3, protocol, connect_each);
+        (spec.ask_settings, spec.lazy_parse) = (true, false);
+        with_each(&spec, |driven| {
+            assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (120, 0));
+            let n_connections = if connect_each { 0 } else { 6 };
+            assert_eq!(driven.ready.backend_pids.len(), n_connections);
+            let seen = sessions().each_mut().map(|session| {
+                let rows = session.query("delete from seen returning script").unwrap();
+                rows.rows.iter().map(|row| row[0].clone().unwrap()).collect::<Vec<_>>()
+            });
+            assert!(seen[0].iter().all(|script| script == "0") && seen[1].iter().all(|script| script == "1"));
+            assert_eq!(seen[0].len() + seen[1].len(), 120);
+            assert!(seen[0].len().abs_diff(seen[1].len()) < 60, "{} and {}", seen[0].len(), seen[1].len());
+        });
+    }
+}
+
+#[test]
+fn a_connection_that_is_lost_while_it_rests_is_missed_when_it_is_needed() {
+    let cluster = Cluster::start();
+    cluster.session().execute("create database reads").unwrap();
+    let ends_other =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'reads';\n\\sleep 20 ms\n";
+    let mut spec = with_reads(&cluster, &[ends_other, "SELECT 1;"], 20);
+    let is_said = |driven: &Driven| {
+        let texts = driven.texts(EventKind::ConnectionLost);
+        assert!(
+            !texts.is_empty() && texts.iter().all(|text| text.contains("terminating connection")),
+            "{texts:?}"
+        );
+    };
+    with_each(&spec, |driven| {
+        is_said(driven);
+        assert_eq!((driven.done.clients_lost, driven.done.counts.failed), (1, 0));
+        assert!(driven.done.counts.committed < 20);
+    });
+    spec.on_disconnect = OnDisconnect::Reconnect;
+    with_each(&spec, |driven| {
+        is_said(driven);
+        let counts = &driven.done.counts;
+        assert_eq!((counts.committed + counts.unknown, driven.done.clients_lost), (20, 0), "{counts:?}");
     });
 }
 

@@ -275,7 +275,7 @@ fn refused(
     let whole = server::settings::defaults::embedded_settings(
         binaries.version_num,
         environment.memory_bytes,
-        environment.most_clients,
+        environment.most_connections,
         settings,
     );
     let mut problems: Vec<String> = whole.err().map(|error| format!("{error:#}")).into_iter().collect();

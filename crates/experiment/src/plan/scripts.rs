@@ -3,6 +3,7 @@
 
 pub mod directories;
 pub(crate) mod ledger;
+pub mod reads;
 pub(crate) mod session_state;
 pub(crate) mod sessions;
 pub(crate) mod unset;
@@ -292,6 +293,7 @@ pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
             weight: entry.weight,
             sha256: sha256(&source),
             source,
+            to: entry.to,
         }
     };
     workload.scripts.iter().map(script).collect()

@@ -357,7 +357,7 @@ impl Ground for Live<'_> {
         connections::check(
             session,
             &conninfo,
-            self.run.site.environment.most_clients,
+            self.run.site.environment.most_connections,
             keeper,
             self.run.site.environment.stop,
         )?;

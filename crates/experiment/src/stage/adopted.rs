@@ -165,7 +165,7 @@ impl Adopted {
             requirements::note_if_newer(other.server_version_num(), watch);
         }
         let keeper = HoldingSession::Open(holder.backend_pid());
-        connections::check(&mut other, &conninfo, environment.most_clients, keeper, environment.stop)?;
+        connections::check(&mut other, &conninfo, environment.most_connections, keeper, environment.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,

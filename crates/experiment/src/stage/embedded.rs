@@ -1,15 +1,16 @@
 //! Our own cluster: created, filled once, and restored before each run.
 
+mod access;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use dataset::state::{self, DataState, WorkloadTables};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
-use model::experiment::case::{Case, OnLostConnection, ServerSpec, Tls};
+use model::experiment::case::{Case, ServerSpec, Tls};
 use model::experiment::keys;
 use model::experiment::script::CaseData;
-use model::experiment::topology::Reads;
 use model::experiment::topology::outage::PRIMARY;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
@@ -18,17 +19,16 @@ use server::running::restorer::Restorer;
 use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, ListenAddress, OwnPooler, OwnServer, StartOptions, StopMode};
 use wire::Conninfo;
-use wire::Host;
-use wire::conninfo::{LoadBalanceHosts, TargetSessionAttrs};
 
+pub(in crate::stage) use self::access::named;
 use super::{LOADED, MADE_UNDER, data_words, labels, made_under, nodes, workspace_of};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, SystemChanges, phase_limit, requirements, wal};
 use crate::stage::archive::ArchivedWal;
 use crate::stage::directory_data::DirectoryCase;
 use crate::stage::disk::{self, Adding, WalNeeds};
+use crate::stage::nodes::Standbys;
 use crate::stage::nodes::node::NodeAccess;
-use crate::stage::nodes::{Standby, Standbys};
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::{ArchiveRestore, Whose};
 use crate::stage::pooler::own;
@@ -428,7 +428,7 @@ impl Embedded {
         let mut settings = server::settings::defaults::embedded_settings(
             version_num,
             environment.memory_bytes,
-            environment.most_clients,
+            environment.most_connections,
             chosen,
         )?;
         self.wal_needs = WalNeeds::new(case, &self.cluster, adding)?;
@@ -492,35 +492,6 @@ impl Embedded {
         }
     }
 
-    pub(super) fn conninfo(&self) -> Result<Conninfo> {
-        let standby = self.survivor.as_ref().and_then(|name| self.standbys.find(name)?.server());
-        Ok(named(standby.map_or_else(|| self.running(), Ok)?.conninfo()))
-    }
-
-    /// Where the clients of a case connect over sockets: to the primary; to whichever node takes writes, if they go on when the
-    /// primary is lost; or to those that the case reads from.
-    pub(super) fn conninfo_of_clients(&self, case: &Case) -> Result<Conninfo> {
-        let primary = self.conninfo()?;
-        let standbys = self.standbys.all().iter().filter_map(Standby::server);
-        let standbys: Vec<Host> = standbys.flat_map(|server| server.conninfo().hosts).collect();
-        let goes_on = case.workload.on_disconnect == OnLostConnection::Reconnect;
-        let of_all = || [&primary.hosts[..], &standbys].concat();
-        let by_chance = |hosts: Vec<Host>| Conninfo {
-            hosts,
-            load_balance_hosts: LoadBalanceHosts::Random,
-            ..primary.clone()
-        };
-        Ok(match case.get(keys::workload::READS) {
-            _ if standbys.is_empty() => primary,
-            Reads::Primary if goes_on => {
-                Conninfo { hosts: of_all(), target_session_attrs: TargetSessionAttrs::ReadWrite, ..primary }
-            }
-            Reads::Primary => primary,
-            Reads::Standbys => by_chance(standbys),
-            Reads::All => by_chance(of_all()),
-        })
-    }
-
     /// A node by its name.
     ///
     /// # Errors
@@ -534,12 +505,6 @@ impl Embedded {
             &self.cluster,
             &self.options,
         ))
-    }
-
-    /// How the load connects, if not as pgdyno itself does.
-    pub(super) fn load_conninfo(&self) -> Result<Option<Conninfo>> {
-        let through = self.pooler.as_ref().map(|pooler| pooler.conninfo().clone());
-        Ok(through.or(self.running()?.load_conninfo()).map(named))
     }
 
     pub(super) fn running(&self) -> Result<&OwnServer> {
@@ -560,11 +525,6 @@ fn has_aged_elsewhere(labels: &BTreeMap<String, String>, in_turn: Option<u64>) -
 pub(crate) fn listen(server: &ServerSpec) -> Result<Option<ListenAddress>> {
     let tls = server.tls == Tls::On;
     server.listen.as_deref().map(|text| ListenAddress::resolve(text, tls)).transpose()
-}
-
-/// pgdyno's own sessions say so.
-pub(super) fn named(conninfo: Conninfo) -> Conninfo {
-    Conninfo { application_name: Some("pgdyno".to_string()), ..conninfo }
 }
 
 /// Options for creating the case's cluster.

@@ -5,13 +5,16 @@ pub mod archive;
 mod either;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::experiment::case::workload::Dataset;
 use crate::experiment::script::archive::Archive;
 use crate::experiment::script::either::text_or_table;
+use crate::text::word_enum::words;
 
 /// Largest weight of a script, as in pgbench.
 pub const WEIGHT_MAX: u32 = i32::MAX as u32;
@@ -27,9 +30,23 @@ pub struct ScriptEntry {
     pub name: Option<String>,
     /// Weight, relative to the sum of all weights; 0: never.
     pub weight: u32,
+    /// Where its transactions go if the load reads from standbys; by default to those if it only reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<ScriptTarget>,
     /// Where the text comes from.
     #[serde(flatten)]
     pub source: ScriptOrigin,
+}
+
+words! {
+    /// Where the transactions of a script go, of a load with `workload.reads`.
+    ScriptTarget, "a place for transactions" {
+        /// To the primary, as those do that write.
+        #[default]
+        Primary = "primary",
+        /// Where `workload.reads` says.
+        Reads = "reads",
+    }
 }
 
 /// Where a script's text comes from.
@@ -51,6 +68,7 @@ struct ScriptTable {
     name: Option<String>,
     #[serde(default = "one")]
     weight: i64,
+    to: Option<ScriptTarget>,
     file: Option<PathBuf>,
     builtin: Option<String>,
     text: Option<String>,
@@ -79,7 +97,7 @@ impl ScriptEntry {
             None if name.is_empty() => return Err(format!("`{text}` names no script")),
             None => ScriptOrigin::File(PathBuf::from(name)),
         };
-        Ok(ScriptEntry { name: None, weight, source })
+        Ok(ScriptEntry { name: None, weight, to: None, source })
     }
 
     fn of_table(table: ScriptTable) -> Result<ScriptEntry, String> {
@@ -92,7 +110,7 @@ impl ScriptEntry {
             (None, None, Some(_)) => return Err("a script given by its text needs a `name`".to_string()),
             _ => return Err("a script has one of `file`, `builtin` and `text`".to_string()),
         };
-        Ok(ScriptEntry { name: table.name, weight, source })
+        Ok(ScriptEntry { name: table.name, weight, to: table.to, source })
     }
 }
 
@@ -222,6 +240,9 @@ pub struct CaseScript {
     /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
     pub source: String,
+    /// See [`ScriptEntry::to`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<ScriptTarget>,
 }
 
 /// The data that the workload of a case runs on.

@@ -108,7 +108,7 @@ impl Synchronous {
 }
 
 words! {
-    /// Where a load that only reads connects.
+    /// Where transactions that only read go.
     Reads, "a place to read" {
         /// To the primary.
         #[default]

@@ -3,6 +3,7 @@
 
 use model::experiment::keys;
 use model::experiment::keys::row::{KeyKind, KeyRow, NAME};
+use model::experiment::script::ScriptTarget;
 use serde_json::{Map, Value, json};
 
 /// The first line of experiment files that pgdyno writes: editors that know TOML take the schema from there.
@@ -113,7 +114,11 @@ fn of_kind(kind: &KeyKind) -> Value {
 }
 
 fn script() -> Value {
-    closed(&["file", "builtin", "text", "name"], json!({"weight": {"type": "integer", "minimum": 0}}))
+    let more = json!({
+        "weight": {"type": "integer", "minimum": 0},
+        "to": {"type": "string", "enum": ScriptTarget::WORDS},
+    });
+    closed(&["file", "builtin", "text", "name"], more)
 }
 
 fn files() -> Value {

@@ -46,7 +46,7 @@ pub(crate) fn look(
             plan: None,
             n_servers,
             memory_bytes: server::settings::defaults::memory_bytes() / n_servers,
-            most_clients: most_clients(plan),
+            most_connections: most_connections(plan),
             servers,
             runs_by_data: BTreeMap::new(),
             in_turn: None,
@@ -208,9 +208,9 @@ fn expect_open_files(workload: &WorkloadSpec) -> Result<(), String> {
     }
 }
 
-/// Most clients of any case.
-pub(crate) fn most_clients(plan: &Plan) -> u32 {
-    plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1)
+/// Most connections of the clients of any case.
+pub(crate) fn most_connections(plan: &Plan) -> u32 {
+    plan.cases.iter().map(experiment::plan::scripts::reads::n_connections).max().unwrap_or(1)
 }
 
 /// An obstacle with the cases it affects.

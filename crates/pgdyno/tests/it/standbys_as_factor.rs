@@ -74,6 +74,38 @@ fn a_standby_of_a_standby_follows_it_and_no_commit_waits_for_it() {
     place.expect_clean();
 }
 
+/// Each script fails on the other kind of server.
+const MIX: &str = r#"
+[workload]
+kind = "scripts"
+data = "tpcb"
+scripts = [
+    {name = "reads", text = "SELECT 1 / pg_is_in_recovery()::int;", weight = 3, to = "reads"},
+    {name = "writes", text = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;"},
+]
+reads = ["standbys", "primary"]
+"#;
+
+#[test]
+fn reads_of_a_mix_go_to_the_standby_and_its_writes_to_the_primary() {
+    let (place, bin_dir) = (Place::new(), bin_dir().display().to_string());
+    fs::write(place.path("mix.toml"), MIX).unwrap();
+    let more = ["mix.toml", "--standbys", "1", "--measure", "2s", "-o", "out"];
+    place.run(&args(&bin_dir, &more)).expect(0);
+    for run in place.results("out").runs {
+        let (done, load) = (run.record.done.as_ref().unwrap(), run.record.load.as_ref().unwrap());
+        let to_standby = run.record.case.levels["workload.reads"] == "standbys";
+        assert_eq!(load.reads.as_ref().map(|reads| reads.scripts.len()), to_standby.then_some(1));
+        let ready = run.record.ready.as_ref().unwrap();
+        assert_eq!(ready.backend_pids.len(), if to_standby { 2 } else { 1 });
+        let counts = &done.counts;
+        assert!(counts.committed > 50, "{counts:?}");
+        let fails = if to_standby { 0..1 } else { 100..1000 };
+        assert!(fails.contains(&counts.failed), "reads divide by zero on the primary: {counts:?}");
+    }
+    place.expect_clean();
+}
+
 #[test]
 fn a_standby_that_never_streams_says_where_both_servers_are() {
     let (place, bin_dir) = (Place::new(), bin_dir().display().to_string());

@@ -38,7 +38,7 @@ fn several_scripts_have_a_table_of_their_own_in_every_form() {
         case.measures = vec![MeasureSummary::new("recall", HOSTILE, 9, 10)];
     }
     let source = "\\set n 1\nSELECT '<img>';\n".to_string();
-    let own = CaseScript { name: HOSTILE.into(), weight: 3, sha256: "ab12".into(), source };
+    let own = CaseScript { name: HOSTILE.into(), weight: 3, sha256: "ab12".into(), source, to: None };
     data.runs.iter_mut().for_each(|run| run.record.case.workload.scripts = vec![own.clone()]);
     let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
 

@@ -109,7 +109,8 @@ fn pooler_idle_pool(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     id: "spread-load",
     title: "The load went to several servers",
-    severity: "Note when connections went to the URL's hosts in random order (load_balance_hosts=random)",
+    severity: "Note when connections went to the URL's hosts in random order (load_balance_hosts=random), or reads elsewhere than the \
+               rest (workload.reads)",
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
     advice: "Throughput and latency are those of all hosts, all about the server that of the one named; to \
              compare hosts, measure one at a time.",
@@ -125,11 +126,19 @@ fn spread_load(context: &RunContext) -> Option<Finding> {
     let hosts = record.spread_hosts()?;
     let route = record.server.as_ref().and_then(|server| server.route.as_ref());
     let one = route.map_or_else(|| "the first that answered".to_string(), |route| route.reached.clone());
-    let evidence = format!(
-        "the load's connections went to {} hosts in random order ({}); observed was {one} alone",
-        hosts.len(),
-        list(&hosts, 4)
-    );
+    let reads = record.load.as_ref().and_then(|load| load.reads.as_ref());
+    let (n, hosts) = (hosts.len(), list(&hosts, 4));
+    let went = match reads {
+        None => format!("the load's connections went to {n} hosts in random order ({hosts})"),
+        Some(reads) => {
+            let scripts: Vec<String> = reads.scripts.iter().cloned().collect();
+            let scripts = list(&scripts, 4);
+            format!(
+                "the load went to {n} hosts ({hosts}), over second connections for transactions of {scripts}"
+            )
+        }
+    };
+    let evidence = format!("{went}; observed was {one} alone");
     Some(SPREAD_LOAD.finds(Severity::Note, evidence))
 }
 

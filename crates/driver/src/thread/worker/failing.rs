@@ -376,6 +376,7 @@ impl Worker<'_> {
         }
         // An open transaction block must not keep its locks while the others continue.
         self.let_go(index);
+        self.let_resting_go(index);
         self.roster.n_gone += 1;
         self.record.clients_lost += 1;
         self.keep_message(state, || text.clone());

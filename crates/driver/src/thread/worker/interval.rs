@@ -172,6 +172,7 @@ impl Worker<'_> {
         } else {
             client.disconnect();
         }
+        self.let_resting_go(index);
     }
 
     /// Skips the slots for which no client was free before the load ended, and returns how many there were. Their scripts

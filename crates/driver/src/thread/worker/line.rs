@@ -7,11 +7,12 @@ use model::telemetry::event::{Event, EventKind};
 use wire::{ConnectError, Connection, DialProgress, Dialing};
 use workload::random::Prng;
 
-use super::Worker;
 use super::failing::Abort;
+use super::{Setup, Worker};
 use crate::client::State;
 use crate::client::fetch::Fetched;
 use crate::clock::{self, Nanos, SECOND_NS};
+use crate::poller::Signal;
 use crate::tally::{LOST, sqlstate};
 
 /// The wait before a connection is made in place of one that led to no commit; see [`reconnect_wait`].
@@ -28,7 +29,7 @@ impl Worker<'_> {
         }
         client.state = State::Dialing;
         client.dial.begun = now;
-        match Dialing::start_shared(self.setup.conninfos.of(client.role.class)) {
+        match Dialing::start_shared(self.setup.conninfos.of(client.role.class, client.destination)) {
             Ok(dialing) => {
                 client.dial.generation = dialing.generation();
                 client.dial.attempt = Some(Box::new(dialing));
@@ -192,6 +193,47 @@ impl Worker<'_> {
         self.setup.poller.forget(client, index);
         client.disconnect();
         self.roster.kept.take_if(|kept| *kept == index);
+    }
+}
+
+impl Worker<'_> {
+    /// News of the connection that a client does not use at the moment. Its end shows when a transaction needs it.
+    #[cold]
+    pub(super) fn hear_resting(&mut self, index: usize, signal: Signal) {
+        let now = clock::now();
+        let Worker { setup: Setup { poller, clients, .. }, buffer, .. } = self;
+        let client = &mut clients[index];
+        client.change_connection();
+        let heard = match signal {
+            Signal::Input(piece) | Signal::Early(piece) => {
+                let heard = client.receive_unasked(poller.input(&piece)).map_err(|error| error.to_string());
+                poller.release(piece);
+                heard
+            }
+            Signal::Ready { .. } => client.read_unasked(buffer),
+            Signal::Unsent { .. } => Ok(()),
+            Signal::Ended(why) => Err(why.to_string()),
+        };
+        if let Err(why) = heard {
+            poller.forget(client, index);
+            client.lose_at_rest(why);
+        }
+        client.change_connection();
+        if !client.notices.is_empty() {
+            self.report_notices(index, now);
+        }
+    }
+
+    /// Closes the other connection of a client that will do no more.
+    pub(super) fn let_resting_go(&mut self, index: usize) {
+        let Setup { poller, clients, .. } = &mut self.setup;
+        let client = &mut clients[index];
+        if client.has_two_connections() {
+            client.change_connection();
+            poller.forget(client, index);
+            client.disconnect();
+            client.change_connection();
+        }
     }
 }
 

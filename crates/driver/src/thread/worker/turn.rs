@@ -66,12 +66,20 @@ impl Worker<'_> {
         self.slots.chosen[client.role.class] = None;
         client.role.advance();
         client.transaction.script = script;
+        client.lead_to(self.setup.scripts.destination(script));
         if client.session.link.is_some() {
             self.start_transaction(index, due, now);
             return true;
         }
         client.dial.pending_due = Some(due);
-        self.dial(index, now);
+        match client.session.lost.take() {
+            Some(why) => {
+                // It was lost before the first command of this script.
+                client.emulator.begin(&self.setup.scripts.bundle.programs[script]);
+                self.lose(index, now, &why);
+            }
+            None => self.dial(index, now),
+        }
         false
     }
 
@@ -453,6 +461,8 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         client.state = State::Gone;
         self.roster.n_gone += 1;
+        self.let_resting_go(index);
+        let client = &self.setup.clients[index];
         if self.setup.load.ask_settings && self.roster.kept.is_none() && client.session.link.is_some() {
             self.roster.kept = Some(index);
             return;

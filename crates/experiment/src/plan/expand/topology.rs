@@ -13,6 +13,7 @@ use model::text::prose::plural;
 use model::text::units::Span;
 
 use crate::plan::problems::Problems;
+use crate::plan::scripts::reads::{self, ReadPart};
 
 const STANDBYS: &str = keys::topology::STANDBYS.name;
 
@@ -86,32 +87,28 @@ fn is_led_elsewhere(case: &Case) -> bool {
     PoolerSpec::from_case(case).is_some() || case.server.listen.is_some()
 }
 
-/// A standby takes no writes, and a client has one connection.
+/// A standby takes no writes.
 fn of_reads(case: &Case) -> Option<String> {
-    let (reads, key) = (case.get(keys::workload::READS), keys::workload::READS);
-    if reads == Reads::Primary {
+    let (place, key) = (case.get(keys::workload::READS), keys::workload::READS);
+    if place == Reads::Primary {
         return None;
     }
     if n_standbys(case) == 0 {
-        return Some(format!("{key} = \"{reads}\": the case has no standby; raise {STANDBYS}"));
+        return Some(format!("{key} = \"{place}\": the case has no standby; raise {STANDBYS}"));
     }
     if case.outage.is_some() {
-        return Some(format!("{key} = \"{reads}\" and {} go apart: leave one of the two out", keys::OUTAGE));
+        return Some(format!("{key} = \"{place}\" and {} go apart: leave one of the two out", keys::OUTAGE));
     }
     if is_led_elsewhere(case) {
         return Some(format!(
-            "{key} = \"{reads}\": a pooler and server.listen lead to the primary alone; leave them out"
+            "{key} = \"{place}\": a pooler and server.listen lead to the primary alone; leave them out"
         ));
     }
-    let workload = &case.workload;
-    let reads_only = |rights: &&[&str]| rights.iter().all(|right| right.eq_ignore_ascii_case("select"));
-    let access = workload.kind.row().access;
-    let writes = !workload.only_reads && !access.iter().all(|(_, rights)| reads_only(rights));
-    writes.then(|| {
+    (reads::part(&case.workload) == ReadPart::Nothing).then(|| {
         format!(
-            "{key} = \"{reads}\": `{}` writes, which a standby refuses, and each client has one connection; give a workload that only \
-             reads, such as tpcb-select",
-            workload.name()
+            "{key} = \"{place}\": `{}` has no transaction that only reads, as far as its text tells; give a workload that has one, such as \
+             tpcb-select, or, if a function that a script calls writes nothing, that script `to = \"reads\"`",
+            case.workload.name()
         )
     })
 }

@@ -7,7 +7,7 @@ use model::experiment::case::{Case, OnLostConnection};
 use model::experiment::topology::pooler::PoolerSpec;
 use model::load::{
     LoadSpec, MESSAGE_BYTES_MAX, OUTAGE_CONNECT_TIMEOUT_S, OUTAGE_REPLY_TIMEOUT_MS, OnDisconnect, Profiles,
-    ScriptSpec,
+    ReadTarget, ScriptSpec,
 };
 use model::run::RunRecord;
 use model::workload::{Programs, TryLimit};
@@ -16,6 +16,7 @@ use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
 use crate::plan::scripts::ledger::{self, LedgerPlace};
+use crate::plan::scripts::reads;
 use crate::plan::scripts::sessions;
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
@@ -62,6 +63,12 @@ impl OneRun<'_> {
             return conninfo.keywords();
         }
         with_options(conninfo.keywords(), &sessions::session_settings(&self.case.workload))
+    }
+
+    /// Where some transactions of the case read.
+    pub(crate) fn read_target(&self, conninfo: &Conninfo) -> Option<ReadTarget> {
+        let scripts = reads::over_second_connection(self.case)?;
+        Some(ReadTarget { target: self.target(conninfo), scripts })
     }
 
     /// The part of the load that all workloads share.

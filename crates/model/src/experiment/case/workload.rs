@@ -29,6 +29,8 @@ pub struct Workload {
     pub options: WorkloadOptions,
     /// The rights that its transactions need on each table. Statements of own scripts are not known.
     pub access: &'static [Access],
+    /// Names of the transactions that only read, of those that are made by code.
+    pub reads: &'static [&'static str],
     /// The tables that grow by the transactions that were committed.
     pub growth: &'static [Growth],
     /// The figure that a run is measured by.

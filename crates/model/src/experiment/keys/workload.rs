@@ -166,7 +166,8 @@ section! {
             row(KeyKind::Words(&OnLostConnection::WORDS), "`abort`")
                 .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
 
-        /// where a load that only reads connects: `primary`, `standbys`, or `all` of them; each connection to one at random
+        /// where transactions that only read go: `primary`, `standbys`, or `all` of them; each connection to one at random. In a mix with
+        /// others, each client has a connection for either kind. A script with `to = "primary"` or `"reads"` says where it goes
         READS = reads: Levels<Reads> = Levels::one(Reads::Primary),
             row(KeyKind::Words(&Reads::WORDS), "`primary`").carried(Differs::Question).whole();
 

@@ -21,7 +21,7 @@ pub(super) fn without_experiment<'a>(cache: &'a Cache, permissions: Permissions<
             plan: None,
             n_servers: 1,
             memory_bytes: server::settings::defaults::memory_bytes(),
-            most_clients: 1,
+            most_connections: 1,
             servers: &[],
             runs_by_data: BTreeMap::new(),
             in_turn: None,

@@ -279,7 +279,7 @@ mod tests {
         let mut case = a_case();
         let source = "select 1;\n".repeat(1000) + "\\shell evil";
         let (name, sha256) = ("long".to_string(), String::new());
-        case.workload.scripts = vec![CaseScript { name, weight: 1, sha256, source }];
+        case.workload.scripts = vec![CaseScript { name, weight: 1, sha256, source, to: None }];
         case.workload.defines = [("what".to_string(), "pg_read_file('x')".to_string())].into();
         let shown = scripts(&case);
         assert!(shown[0].starts_with("long\n    select 1;") && shown[0].ends_with("\n    \\shell evil"));

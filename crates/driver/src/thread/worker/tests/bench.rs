@@ -122,7 +122,7 @@ impl Bench {
         let order = OrderedLoad {
             load,
             part: DriverPart::WHOLE,
-            conninfos: Conninfos::new(conninfo.clone(), &scripts),
+            conninfos: Conninfos::new(conninfo.clone(), None, &scripts),
             scripts: &scripts,
             wall: WallClock::read(),
         };

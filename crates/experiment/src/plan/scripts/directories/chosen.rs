@@ -176,6 +176,7 @@ fn scripts(instance: &Instance) -> Vec<CaseScript> {
         weight: transaction.weight,
         sha256: sha256(&transaction.source),
         source: transaction.source.clone(),
+        to: None,
     };
     instance.transactions().iter().map(script).collect()
 }

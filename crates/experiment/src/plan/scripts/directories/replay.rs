@@ -32,7 +32,8 @@ pub(crate) fn asked(section: &WorkloadSection) -> Option<ReplaySpeed> {
 pub(super) fn of_trace(made: ChosenDirectory, speed: ReplaySpeed) -> Result<ChosenDirectory, String> {
     let trace = outline_of(&made.directory)?;
     let source = script_of(&trace);
-    let script = CaseScript { name: TRACE_SCRIPT.to_string(), weight: 1, sha256: sha256(&source), source };
+    let sha256 = sha256(&source);
+    let script = CaseScript { name: TRACE_SCRIPT.to_string(), weight: 1, sha256, source, to: None };
     let replay = TraceReplay {
         speed: f64::from(speed.0) / 1000.0,
         n_sessions: trace.head.n_sessions,

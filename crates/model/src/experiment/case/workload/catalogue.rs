@@ -88,6 +88,7 @@ const TPCB: Workload = Workload {
         ("pgbench_branches", &["SELECT", "UPDATE"]),
         ("pgbench_history", &["INSERT"]),
     ],
+    reads: &[],
     growth: HISTORY_OF_TPCB,
     figure: MainFigure::Throughput,
     shared: Some(SharedRows {
@@ -121,6 +122,7 @@ const SCRIPTS: Workload = Workload {
     programs: Programs::Own,
     options: NO_OPTIONS,
     access: &[],
+    reads: &[],
     growth: &[],
     figure: MainFigure::Throughput,
     shared: None,
@@ -152,6 +154,7 @@ const TPCC: Workload = Workload {
         tries: TryLimit::Endless,
     },
     access: ACCESS_OF_TPCC,
+    reads: &["order-status", "stock-level"],
     growth: &[
         Growth { table: "history", script: Some("payment"), what: "payments", less: None },
         Growth { table: "orders", script: Some("new-order"), what: "New-Orders", less: Some("rolled_back") },

@@ -238,6 +238,7 @@ mod tests {
             weight: 1,
             sha256: String::new(),
             source: source.to_string(),
+            to: None,
         };
         case.workload.scripts = vec![script("s", "\\shell notify :token")];
         case.workload.defines = [("what", "t to program 'rm x'"), ("token", "hush"), ("n", "7")]

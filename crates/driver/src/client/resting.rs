@@ -1,0 +1,92 @@
+//! A client with two connections: its transactions go over either, one at a time, and the other one rests meanwhile.
+
+use std::io;
+
+use wire::{Connection, ProtocolError, Scanner};
+
+use crate::client::Client;
+use crate::client::outgoing::Outgoing;
+use crate::client::parsed::PreparedStatements;
+use crate::client::session::{ClientSession, Destination};
+
+/// The connection that the client does not use at the moment: no answer is due on it.
+#[derive(Default)]
+pub(super) struct RestingConnection {
+    session: ClientSession,
+    scanner: Scanner,
+    outgoing: Outgoing,
+}
+
+/// Most reads from a resting connection in a turn. It has little to say: notices, changed settings, its end.
+const READS_MAX: usize = 16;
+
+impl Client {
+    /// Takes over a second connection, for transactions that read.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub(crate) fn connect_reads(
+        &mut self,
+        connection: Connection,
+        parsed: Option<PreparedStatements>,
+    ) -> Result<(), ProtocolError> {
+        let n_bytes_max = self.scanner.message_bytes_max();
+        self.resting = Some(Box::default());
+        self.change_connection();
+        self.limit_messages(n_bytes_max);
+        let connected = self.connect(connection, parsed);
+        self.change_connection();
+        connected
+    }
+
+    /// Has the next transaction go there. Called between two transactions.
+    #[inline]
+    pub(crate) fn lead_to(&mut self, destination: Destination) {
+        if self.destination != destination {
+            self.change_connection();
+        }
+    }
+
+    /// Uses the other connection, or the way to it: a client that connects for each transaction has none that rests.
+    #[cold]
+    pub(crate) fn change_connection(&mut self) {
+        self.destination = match self.destination {
+            Destination::Target => Destination::Reads,
+            Destination::Reads => Destination::Target,
+        };
+        if let Some(resting) = &mut self.resting {
+            std::mem::swap(&mut self.session, &mut resting.session);
+            std::mem::swap(&mut self.scanner, &mut resting.scanner);
+            std::mem::swap(&mut self.outgoing, &mut resting.outgoing);
+        }
+    }
+
+    /// Whether it has two connections.
+    pub(crate) fn has_two_connections(&self) -> bool {
+        self.resting.is_some()
+    }
+
+    /// Reads what has come unasked.
+    ///
+    /// # Errors
+    /// Why the connection cannot be used any more.
+    pub(crate) fn read_unasked(&mut self, buffer: &mut [u8]) -> Result<(), String> {
+        for _ in 0..READS_MAX {
+            let Some(link) = &mut self.session.link else { return Ok(()) };
+            match link.recv(buffer) {
+                Ok(0) => return Err("the server closed the connection".to_string()),
+                Ok(n) => self.receive_unasked(&buffer[..n]).map_err(|error| error.to_string())?,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Err("the server talks without end, though nothing was asked".to_string())
+    }
+
+    /// The connection has ended; the next transaction that needs it learns why.
+    pub(crate) fn lose_at_rest(&mut self, why: String) {
+        (self.session.link, self.session.cancel) = (None, None);
+        self.session.lost = Some(why);
+    }
+}

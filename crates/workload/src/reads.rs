@@ -1,0 +1,68 @@
+//! Whether a script only reads, as far as its text tells: then its transactions may go to a standby.
+//!
+//! Not here: what a function does. One that is not PostgreSQL's own counts as one that writes.
+
+use crate::ledger::calls;
+use crate::script::sqlscan::{SqlEnd, SqlScanner, SqlToken, tokens};
+use crate::script::{meta, sqlscan::first_words};
+
+/// How statements begin that a standby takes, if nothing in them writes.
+const BEGINNINGS: &str =
+    "abort begin close commit declare end fetch rollback select set show start table values with";
+
+/// Words of statements that write, or lock rows: a standby refuses FOR UPDATE and FOR SHARE, too.
+const WRITES: &str = "delete insert into merge nextval setval share update";
+
+/// Whether a script only reads. A word that could mean that it writes, such as the name of a column, counts as if it did.
+pub fn only_reads(source: &str) -> bool {
+    let mut scanner = SqlScanner::new(source);
+    loop {
+        let chunk = scanner.next_chunk();
+        if !statement_only_reads(&chunk.text) {
+            return false;
+        }
+        match chunk.stop {
+            SqlEnd::Semicolon => {}
+            SqlEnd::EndOfScript => return true,
+            SqlEnd::Backslash => scanner.position = meta::name_and_end(source, scanner.position).1,
+        }
+    }
+}
+
+fn statement_only_reads(sql: &str) -> bool {
+    let has = |list: &str, word: &str| list.split_whitespace().any(|one| one.eq_ignore_ascii_case(word));
+    let begins_well = first_words(sql).iter().all(|word| has(BEGINNINGS, word));
+    let mut words = tokens(sql).filter(|(token, _)| *token == SqlToken::Word).map(|(_, range)| &sql[range]);
+    begins_well && !words.any(|word| has(WRITES, word)) && calls::that_may_write(sql).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_reads;
+    use crate::tpcb::{TPCB, TPCB_SELECT, TPCB_SIMPLE};
+
+    #[test]
+    fn a_script_reads_if_no_word_of_it_could_write() {
+        for (source, expected) in [
+            (TPCB_SELECT, true),
+            (TPCB_SIMPLE, false),
+            (TPCB, false),
+            ("\\set a 1\nBEGIN;\nSELECT count(*) FROM t WHERE n = :a;\nCOMMIT;\n", true),
+            ("WITH a AS (SELECT 1) SELECT * FROM a;\n", true),
+            ("WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a;\n", false),
+            ("SELECT * FROM t WHERE id = 1 FOR UPDATE;\n", false),
+            ("SELECT * FROM t FOR KEY SHARE;\n", false),
+            ("SELECT * INTO u FROM t;\n", false),
+            ("SELECT 'insert into' AS update_of;\n", true),
+            ("SELECT transfer(:a, :b);\n", false),
+            ("SELECT nextval('s');\n", false),
+            ("BEGIN;\nSELECT 1;\nINSERT INTO t VALUES (1);\nEND;\n", false),
+            ("SELECT 1 \\; DELETE FROM t;\n", false),
+            ("COPY t FROM STDIN;\n\\copydata\n1\n\\.\n", false),
+            ("LOCK TABLE t;\n", false),
+            ("NOTIFY n;\n", false),
+        ] {
+            assert_eq!(only_reads(source), expected, "{source}");
+        }
+    }
+}
