@@ -74,6 +74,9 @@ pub struct LoadSpec {
     /// Use a new connection for every transaction.
     #[serde(default)]
     pub connect_each: bool,
+    /// In a closed loop, such a transaction is due once it is connected, as in pgbench, instead of when its client was free.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub due_when_connected: bool,
     /// What a client does after an error that is not retried.
     #[serde(default)]
     pub on_error: OnError,
@@ -204,6 +207,7 @@ impl Default for LoadSpec {
             latency_limit_ns: None,
             max_tries: 1,
             connect_each: false,
+            due_when_connected: false,
             on_error: OnError::default(),
             on_disconnect: OnDisconnect::default(),
             time_commands: false,

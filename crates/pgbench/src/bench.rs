@@ -179,6 +179,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: StandardTables) -> L
         busy_poll_us: plan.added.busy_poll_us,
         copy: plan.added.copy,
         values_as_pgbench: true,
+        due_when_connected: true,
         // Whoever sends a signal expects that a pgbench dies of it, whatever it waits for.
         cancel_on_stop: plan.added.grace_s.is_none(),
         message_bytes_max: MESSAGE_BYTES_MAX,

@@ -15,7 +15,7 @@ use crate::run::analytical;
 use crate::run::capacity;
 use crate::run::counters;
 use crate::run::imports;
-use crate::run::limiter::{self, Conditions};
+use crate::run::limiter::{self, Conditions, ConnectTime};
 use crate::run::marks;
 use crate::run::resources;
 use crate::run::scripts::replayed;
@@ -205,11 +205,19 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
         has_pauses: has_pauses(record),
         tps: summary.tps,
         service_s: summary.service.map(|service| service.mean_ns / 1e9),
+        connecting: connecting(record, summary),
         is_local: record.server_is_local
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),
     };
     limiter::of_run(usage, from_s, to_s, &summary.resources, &conditions, record)
+}
+
+/// How long transactions take to connect, if each does.
+fn connecting(record: &RunRecord, summary: &RunSummary) -> Option<ConnectTime> {
+    record.load.as_ref().filter(|load| load.connect_each)?;
+    let (latency, service) = (summary.latency?.mean_ns, summary.service?.mean_ns);
+    Some(ConnectTime { connect_s: (latency - service).max(0.0) / 1e9, latency_s: latency / 1e9 })
 }
 
 /// Whether clients pause on purpose: in a script, or between transactions.

@@ -491,11 +491,12 @@ fn of_autovacuum_per_s(context: &RunContext) -> f64 {
 /// database they are known only if the driver sees each of its transactions end.
 pub(crate) fn foreign_transactions(context: &RunContext, from_s: f64, to_s: f64) -> Option<(f64, f64)> {
     let record = &context.data.record;
-    // The other side of a duet may use another database of the same server.
-    if record.took_turns() {
+    // The other side of a duet may use another database of the same server, and other servers have ended a part of a spread load.
+    if record.took_turns() || record.spread_hosts().is_some() {
         return None;
     }
-    let load = record.load.as_ref()?;
+    // The start of a session counts as a transaction, and no driver sees it end.
+    let load = record.load.as_ref().filter(|load| !load.connect_each)?;
     let usage = context.usage;
     let in_window = |metric: &str| usage.rate(metric, from_s, to_s);
     let in_load = |metric: &str| {

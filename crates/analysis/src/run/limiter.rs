@@ -28,7 +28,7 @@ use crate::summary::ResourceUsage;
 use crate::summary::limiter::{Bottleneck, Confidence, Limiter, LockOwner, StandbyPart};
 
 use candidates::{AT_LIMIT, Candidate, HAS_ROOM};
-pub(crate) use facts::{Conditions, MeasurementFacts};
+pub(crate) use facts::{Conditions, ConnectTime, MeasurementFacts};
 use mixture::Part;
 pub(crate) use mixture::of_case;
 
@@ -47,6 +47,8 @@ const QUEUED_MIN: f64 = 0.5;
 /// Part of the clients that wait for rows which they must share, from which on that is named first: our convention.
 const SHARED_MIN: f64 = 0.05;
 
+/// Sessions that are mentioned because they only look idle, on average: fewer are rounded away.
+const WAKING_MIN: f64 = 0.05;
 /// Hidden sessions that are mentioned, on average.
 const HIDDEN_MIN: f64 = 0.05;
 
@@ -57,6 +59,9 @@ const TRACKED: &str = "Measure with track_activities on.";
 
 /// Where a rate was asked for and met, the answer is there, and nothing is left to try.
 const AS_ASKED: &str = "The rate limits, as asked.";
+
+/// The advice where transactions spend most of their time on connecting.
+const POOL: &str = "Keep connections open, or put a connection pooler in front of the server.";
 
 /// The advice for a server whose machine has no driver already.
 const MORE_PROCESSORS: &str = "Try more or faster processors.";
@@ -143,6 +148,12 @@ fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Optio
 /// What a load without a limit in sight lacks.
 fn nothing_near(facts: &MeasurementFacts) -> Limiter {
     let (idle, working, seen) = (facts.waiting(), facts.working(), seen(facts));
+    if facts.connecting.is_some_and(ConnectTime::is_most) {
+        let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT);
+        let name = if is_busy { Bottleneck::ServerCpu } else { Bottleneck::Unknown };
+        let evidence = format!("most clients wait to be connected; {seen}");
+        return limiter((name, 1.0, evidence), Confidence::Low, None);
+    }
     if facts.is_load_hidden() {
         let evidence =
             format!("what the load's sessions do is hidden from pgdyno's role, or not tracked; {seen}");
@@ -265,13 +276,17 @@ fn in_between(facts: &MeasurementFacts) -> Option<Limiter> {
 fn seen(facts: &MeasurementFacts) -> String {
     let busy =
         facts.cpu.map_or(String::new(), |busy| format!(", and {}", candidates::busy_words(facts, busy)));
-    let (idle, working) = (facts.waiting(), facts.working());
+    let (idle, working, waking) = (facts.waiting(), facts.working(), facts.not_yet_awake());
+    let woken = match waking {
+        n if n < WAKING_MIN => String::new(),
+        n => format!(", {n:.1} looked idle and ran or waited to run,"),
+    };
     let hidden = match facts.hidden {
         n if n < HIDDEN_MIN => String::new(),
         n => format!("; what {n:.1} more did is hidden"),
     };
     format!(
-        "on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}{hidden}"
+        "on average {working:.1} sessions were in a statement{woken} and {idle:.1} waited for the driver{busy}{hidden}"
     )
 }
 
@@ -311,18 +326,30 @@ pub(crate) fn of_run(
     let bounds = [0.0, 1.0, 2.0].map(|n| (from_s + n * third, from_s + (n + 1.0) * third));
     let thirds: Vec<Part> = bounds.into_iter().filter_map(judged).collect();
     let limiter = if thirds.len() == bounds.len() { mixture::over(whole, &thirds) } else { whole };
+    let connecting = conditions.connecting.filter(|time| time.is_most());
+    let connects = connecting.is_some();
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = match limiter.name {
         _ if is_left_to_server => MORE_PROCESSORS,
+        _ if connects && record.pooler.is_none() => POOL,
         Bottleneck::Unknown => seeing_more(record).unwrap_or(limiter.next),
         _ => limiter.next,
+    };
+    let evidence = match connecting {
+        Some(ConnectTime { connect_s, latency_s }) => format!(
+            "each transaction connects first, which takes {:.1} of its {:.1} ms; {}",
+            1e3 * connect_s,
+            1e3 * latency_s,
+            limiter.evidence
+        ),
+        None => limiter.evidence.clone(),
     };
     // Clients that must share rows and hardly ever wait for them are not limited by that.
     let waiting = rows::waiting(&facts);
     let is_seen = waiting >= SHARED_MIN * facts.n_clients;
     let shared = if is_seen { rows::words(&record.case.workload) } else { None };
     let shared = shared.map(|words| format!("{words}: {waiting:.1} of them waited for locks"));
-    Some(Limiter { next, shared, ..limiter })
+    Some(Limiter { next, shared, evidence, ..limiter })
 }
 
 /// How to see more of a server than was seen, if no right is missing that this release has.

@@ -73,10 +73,11 @@ impl OneRun<'_> {
         writer.write_record(record)?;
 
         let telemetry = Telemetry::default();
+        let connects_each = record.load.as_ref().is_some_and(|load| load.connect_each);
         let spec = ObserveSpec {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
-            // Connections of a pool come and go, under process ids that clients do not see.
-            backends: stage.pooler().is_none().then_some(backends),
+            // Connections of a pool, or of single transactions, come and go, under process ids that nobody knows here.
+            backends: if stage.pooler().is_none() && !connects_each { Some(backends) } else { None },
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),

@@ -86,6 +86,8 @@ pub(crate) struct MeasurementFacts {
     pub(crate) tps: Option<f64>,
     /// Mean time that one is under way, seconds.
     pub(crate) service_s: Option<f64>,
+    /// Of a load whose transactions each connect: how long they take to do so.
+    pub(crate) connecting: Option<ConnectTime>,
     /// Whether clients pause on purpose: `\sleep`, think time.
     pub(crate) has_pauses: bool,
     /// Checkpoints that the amount of WAL requested, per minute of the whole measurement.
@@ -136,6 +138,24 @@ pub(crate) struct Conditions {
     pub(crate) tps: Option<f64>,
     /// Mean time that one was under way, seconds.
     pub(crate) service_s: Option<f64>,
+    /// Of a load whose transactions each connect: how long they take to do so.
+    pub(crate) connecting: Option<ConnectTime>,
+}
+
+/// How long transactions take to connect first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ConnectTime {
+    /// Mean, seconds.
+    pub(crate) connect_s: f64,
+    /// Of the whole, seconds.
+    pub(crate) latency_s: f64,
+}
+
+impl ConnectTime {
+    /// Whether it is most of a transaction.
+    pub(super) fn is_most(self) -> bool {
+        self.connect_s > 0.5 * self.latency_s
+    }
 }
 
 impl MeasurementFacts {
@@ -247,6 +267,7 @@ impl MeasurementFacts {
             driver_threads: driver_threads(usage, from_s, to_s),
             tps: conditions.tps,
             service_s: conditions.service_s,
+            connecting: conditions.connecting,
             has_pauses: conditions.has_pauses,
             steal: share(bound.map(|(_, (_, steal))| steal).or(split.map(|split| split.steal))),
             is_throttled: throttled.is_some_and(|share| share > 0.5),
@@ -276,9 +297,11 @@ impl MeasurementFacts {
     }
 
     /// Whether too few of the load's own sessions show what they do: where there are hidden sessions, fewer than four
-    /// fifths of its clients are among those that are seen.
+    /// fifths of its clients are among those that are seen. Sessions that begin show nothing yet.
     pub(super) fn is_load_hidden(&self) -> bool {
-        self.hidden > 0.0 && self.sessions_where(|_| true) < SEEN_MIN * self.n_clients
+        self.connecting.is_none()
+            && self.hidden > 0.0
+            && self.sessions_where(|_| true) < SEEN_MIN * self.n_clients
     }
 
     /// Autovacuum workers at what is meant.
@@ -300,7 +323,7 @@ impl MeasurementFacts {
 
     /// Sessions that have a statement to begin and no processor yet: until they get one, pg_stat_activity shows them as waiting for their
     /// client. As many as the kernel counted of the server beyond those that are seen at work, if not more than are idle.
-    fn not_yet_awake(&self) -> f64 {
+    pub(super) fn not_yet_awake(&self) -> f64 {
         let seen = self.sessions_where(|what| what == wait::CPU);
         let idle = self.sessions_where(is_left_to_client).min(self.n_clients);
         let beyond = self.ran_or_could().map_or(0.0, |counted| counted - seen);

@@ -522,6 +522,7 @@ fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
         has_pauses: false,
         tps: None,
         service_s: None,
+        connecting: None,
     };
     let facts = MeasurementFacts::from_usage(&usage, 0.0, 4.0).unwrap();
     let facts = facts.with(&usage, 0.0, 4.0, &ResourceUsage::default(), &conditions);

@@ -127,9 +127,9 @@ impl Worker<'_> {
         }
         let client = &mut self.setup.clients[index];
         match client.dial.pending_due.take() {
-            // In a closed loop a transaction is due when its client is free and connected, as in pgbench.
             Some(due) => {
-                self.start_transaction(index, if is_closed_loop { now } else { due }, now);
+                let is_due_now = is_closed_loop && self.setup.load.due_when_connected;
+                self.start_transaction(index, if is_due_now { now } else { due }, now);
                 self.go_on(index, now);
             }
             None if is_closed_loop => self.begin(index, now, now),

@@ -29,6 +29,7 @@ fn judged_of(readings: &[(&str, f64)], is_local: bool) -> Limiter {
         has_pauses: false,
         tps: Some(8000.0),
         service_s: None,
+        connecting: None,
     };
     let span = (0.0, 4.0);
     let driver_cpu = usage.rate("driver.cpu.user", span.0, span.1);

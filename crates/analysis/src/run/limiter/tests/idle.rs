@@ -106,6 +106,7 @@ fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
             has_pauses: false,
             tps: Some(5000.0),
             service_s: None,
+            connecting: None,
         };
         let facts = MeasurementFacts::from_usage(&usage, 0.0, 1.0).unwrap();
         judge(&facts.with(&usage, 0.0, 1.0, &ResourceUsage::default(), &conditions))
@@ -157,4 +158,20 @@ fn clients_that_pause_miss_no_processor_that_others_use() {
     let found = judge(&far);
     assert_eq!(found.name, Bottleneck::ClientHeldLock, "{found:?}");
     assert_eq!(found.runner_up.unwrap().0, Bottleneck::Network);
+}
+
+#[test]
+fn clients_that_wait_to_be_connected_are_not_hidden_and_wait_for_nothing_in_between() {
+    // Figures as measured: 64 clients that connect for each transaction, of which pg_stat_activity shows four.
+    let shown = facts(&[("CPU", 0.6), ("idle", 3.3)], &[], &[], 0.99);
+    let connecting = Some(ConnectTime { connect_s: 0.177, latency_s: 0.184 });
+    let few = MeasurementFacts { hidden: 0.1, n_clients: 64.0, cpu: Some(0.99), connecting, ..shown };
+    let found = judge(&few);
+    assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
+    assert!(
+        found.evidence.starts_with("most clients wait to be connected; on average 0.6 sessions"),
+        "{found:?}"
+    );
+    let quiet = judge(&MeasurementFacts { cpu: Some(0.3), ..few });
+    assert_eq!(quiet.name, Bottleneck::Unknown, "{quiet:?}");
 }
