@@ -7,6 +7,7 @@ use model::run::RunRecord;
 use model::run::server::node::is_waited_for;
 use model::run::server::outage::READ_COMMITS;
 use model::telemetry::event::{Event, EventKind};
+use model::text::prose::grouped;
 
 use super::{CONNECTION_LOST, events};
 use crate::finding::{Finding, Severity};
@@ -120,11 +121,23 @@ fn lost_in_spite_of_sync(context: &RunContext) -> Option<Finding> {
 fn lost_words(context: &RunContext) -> Option<String> {
     let counted = counted(context).filter(|counted| counted.lost > 0)?;
     let share = counted.lost as f64 / counted.acknowledged.max(counted.lost) as f64;
-    let when = counted.lost_before_s.map_or(String::new(), |[first, last]| {
-        format!(", acknowledged {} to {} s before the fault", figure(first), figure(last))
-    });
-    let [lost, acknowledged] = [counted.lost, counted.acknowledged].map(|n| figure(n as f64));
-    Some(format!("{lost} of {acknowledged} acknowledged commits are lost ({}){when}", percent(share)))
+    let when =
+        counted.lost_before_s.map_or(String::new(), |span| format!(", acknowledged {}", before_fault(span)));
+    let [lost, acknowledged] = [counted.lost, counted.acknowledged].map(|n| grouped(&n.to_string()));
+    let are = if counted.lost == 1 { "is" } else { "are" };
+    Some(format!("{lost} of {acknowledged} acknowledged commits {are} lost ({}){when}", percent(share)))
+}
+
+/// A span of seconds before the fault, in words; the end of a commit can come a moment after it.
+fn before_fault([first, last]: [f64; 2]) -> String {
+    let [a, b] = [first, last].map(|s| figure(s.abs()));
+    match (first >= 0.0, last >= 0.0) {
+        (true, true) if a == b => format!("{a} s before the fault"),
+        (true, true) => format!("{a} to {b} s before the fault"),
+        (false, false) if a == b => format!("{a} s after the fault"),
+        (false, false) => format!("{a} to {b} s after the fault"),
+        (true, false) | (false, true) => format!("from {a} s before the fault to {b} s after it"),
+    }
 }
 
 fn counted<'a>(context: &'a RunContext) -> Option<&'a CommitCounts> {
@@ -289,4 +302,21 @@ pub(super) fn clients_not_back(context: &RunContext) -> Option<Finding> {
 
 fn proved<'a>(context: &'a RunContext) -> Option<&'a OutageSummary> {
     context.summary.outage.as_deref().filter(|outage| outage.is_proved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::before_fault;
+
+    #[test]
+    fn a_commit_can_end_a_moment_after_the_fault() {
+        for (span, expected) in [
+            ([2.0, 0.01], "2.00 to 0.01 s before the fault"),
+            ([0.5, 0.5], "0.50 s before the fault"),
+            ([-0.02, -0.02], "0.02 s after the fault"),
+            ([1.0, -0.02], "from 1.00 s before the fault to 0.02 s after it"),
+        ] {
+            assert_eq!(before_fault(span), expected);
+        }
+    }
 }
