@@ -191,11 +191,7 @@ fn is_chosen(row: &Row) -> bool {
 fn line(what: &str, rows: &[&Row], is_one: fn(&Row) -> bool) -> String {
     let some = rows.iter().filter(|row| is_one(row));
     let values: Vec<String> = some.map(|row| format!("`{}` {}", row.key, row.file)).collect();
-    if values.is_empty() {
-        String::new()
-    } else {
-        format!("\n{what}: {}.\n", values.join("; "))
-    }
+    if values.is_empty() { String::new() } else { format!("\n{what}: {}.\n", values.join("; ")) }
 }
 
 /// The tables of a study for docs/studies.md, without the rows that another one has.
@@ -209,7 +205,9 @@ fn tables(paper: &Paper, of_another: &[Row]) -> String {
     page.push_str(&line("As in the study", &rows, is_same));
     page.push_str(&line("Not stated there", &rows, is_chosen));
     if paper.targets.iter().any(|target| target.vcpu.is_some()) {
-        page.push_str("\n| targets | machine | vCPU | memory | disk | clients |\n|---|---|---|---|---|---|\n");
+        page.push_str(
+            "\n| targets | machine | vCPU | memory | disk | clients |\n|---|---|---|---|---|---|\n",
+        );
         for (names, machine) in machines(&paper.targets) {
             page.push_str(&format!("| {} | {machine} |\n", names.join(", ")));
         }
