@@ -149,7 +149,11 @@ pub(crate) fn factor_words(key: &str) -> String {
     const BIN_DIR: &str = keys::server::BIN_DIR.name;
     const NUMA: &str = keys::os::NUMA.name;
     const HUGE_PAGES: &str = keys::os::HUGE_PAGES.name;
+    const KIND: &str = keys::workload::KIND.name;
+    const POOLER: &str = keys::pooler::KIND.name;
     match key {
+        KIND => "workload".to_string(),
+        POOLER => "pooler".to_string(),
         VERSION => "PostgreSQL version".to_string(),
         BIN_DIR => "binaries".to_string(),
         NUMA => "NUMA".to_string(),

@@ -141,6 +141,11 @@ pub(super) fn quality_badge(case: &CaseSummary) -> String {
     let known = case.uncertainty.as_ref().map(|known| &known.throughput);
     match (known, case.grade) {
         (Some(known), Grade::Valid) => figure_badge(known, case.precision()),
+        (Some(known), Grade::Doubtful) => format!(
+            "{} {}",
+            uncertainty::good_to(Some(known), case.precision()),
+            badge_of(case.grade, case.verdict())
+        ),
         _ => badge_of(case.grade, case.verdict()),
     }
 }

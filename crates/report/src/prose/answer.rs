@@ -109,7 +109,7 @@ impl Words<'_> {
         let rest = match others.as_slice() {
             [] if !behind.is_empty() => format!("it {}", self.so_far(&behind)),
             [] if self.answer.by != Decider::P99 && is_most(group) => {
-                "it is the most that were measured, and more may be faster".to_string()
+                "more clients were not measured, and may be faster".to_string()
             }
             [] => {
                 let others = if self.answer.by == Decider::P99 {
@@ -370,7 +370,10 @@ impl Words<'_> {
         }
         let of_lead = self.outcome(lead);
         let clause = |(outcome, places): &(String, Vec<String>)| {
-            let places = if places.len() > 4 { format!("{} others", places.len()) } else { joined(places) };
+            let places = match places.len() {
+                n if n > 4 => format!("{n} others"),
+                _ => listed(places),
+            };
             if *outcome == of_lead {
                 format!("the same at {places}")
             } else {
@@ -388,6 +391,9 @@ impl Words<'_> {
     fn outcome(&self, group: &Group) -> String {
         if group.levels.len() < 2 {
             return "one level only".to_string();
+        }
+        if group.is_of_single_runs() {
+            return format!("{} ahead", self.bare(&group.best().level));
         }
         let plateau: Vec<String> = group.plateau().iter().map(|level| level.level.clone()).collect();
         match plateau.as_slice() {
@@ -473,6 +479,11 @@ fn joined(parts: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// As [`joined`], with semicolons between parts that have commas of their own.
+fn listed(parts: &[String]) -> String {
+    if parts.iter().any(|part| part.contains(", ")) { parts.join("; at ") } else { joined(parts) }
 }
 
 /// At most three numbers, else the range that they span. A plan may list them in any order.

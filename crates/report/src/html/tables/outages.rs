@@ -35,7 +35,7 @@ pub(crate) fn section(study: &Study, axis: &Axis) -> String {
     let of_runs: Vec<Vec<String>> = rows.iter().map(|row| cells(row)).collect();
     let mut html = String::new();
     if !of_cases.is_empty() {
-        html.push_str(&table("plain", &case_heads, &of_cases));
+        html.push_str(&table("outages", &case_heads, &of_cases));
         html.push_str(&format!(
             "<p class=\"quiet\">{} All other sections are about the time before the fault.</p>\n",
             range_in_words(study)

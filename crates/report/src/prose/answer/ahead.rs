@@ -49,11 +49,16 @@ pub(crate) fn of_one_block(by: Decider, ratio: f64, other: &str) -> String {
 pub(crate) fn no_verdict(study: &Study, behind: &[&LevelResult]) -> String {
     let n = fewest(behind);
     let missing = stats::PAIRS_MIN.saturating_sub(n);
+    // Blocks that were planned and not made are made first.
+    let repeats = match study.plan.repeats as usize {
+        planned if planned < stats::PAIRS_MIN => stats::PAIRS_MIN,
+        planned => planned + missing,
+    };
     format!(
         "; {} runs each give no verdict: it takes {} at least (--repeats {})",
         in_words(n),
         crate::prose::phrases::plural(missing, "more block"),
-        study.plan.repeats as usize + missing
+        repeats
     )
 }
 

@@ -139,11 +139,7 @@ fn width(mark: &OutageMark) -> f64 {
 }
 
 fn name(mark: &OutageMark) -> String {
-    if mark.at_s == 0.0 {
-        mark.text.clone()
-    } else {
-        format!("{} {} s", mark.text, format::significant(mark.at_s))
-    }
+    if mark.at_s == 0.0 { mark.text.clone() } else { format!("{} {:.2} s", mark.text, mark.at_s) }
 }
 
 fn marks(svg: &mut String, axis: &TimeAxis, marks: &[OutageMark], rows: &[usize], bottom: f64) {
