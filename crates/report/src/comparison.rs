@@ -263,15 +263,24 @@ fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
         _ if found.ratio > 1.0 => format!("and each {noun} {of_b} is above each {of_a}"),
         _ => format!("and each {noun} {of_b} is below each {of_a}"),
     };
-    let whose = if found.n[0] == found.n[1] { "of each" } else { "of the side with fewer" };
     let verb = if found.n == [1, 1] { "gives" } else { "give" };
-    let are = if found.n_missing == 1 { "is" } else { "are" };
     format!(
-        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({})",
+        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} needed ({})",
         sides_stand(case, found.ratio),
-        found.n_missing,
+        missing_of_sides(found.n, [of_a, of_b]),
         how(case, stats::UNPAIRED_MIN)
     )
+}
+
+/// `1 more of each is`, `1 more of A and 3 more of B are`.
+fn missing_of_sides(n: [usize; 2], owners: [&str; 2]) -> String {
+    let lacking = n.map(|n| stats::UNPAIRED_MIN.saturating_sub(n));
+    match lacking {
+        [a, b] if a == b => format!("{a} more of each {}", if a == 1 { "is" } else { "are" }),
+        [a, 0] => format!("{a} more {} {}", owners[0], if a == 1 { "is" } else { "are" }),
+        [0, b] => format!("{b} more {} {}", owners[1], if b == 1 { "is" } else { "are" }),
+        [a, b] => format!("{a} more {} and {b} more {} are", owners[0], owners[1]),
+    }
 }
 
 /// `4 more are needed (--pairs 6)`.

@@ -18,6 +18,8 @@ pub(crate) const MIN_WIDTH: usize = 60;
 const MAX_LABEL: usize = 40;
 /// With more cases than this, only the page shows their variation.
 const MAX_SPREADS: usize = 8;
+/// Most further occurrences of a finding that are printed.
+const OTHERS_MAX: usize = 30;
 /// Space between columns.
 const GAP: &str = "  ";
 /// Indentation of all lines of a name but the first.
@@ -66,7 +68,7 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: PrintedDe
     }
     rates(&mut text, study);
     let costs = variation::costs::lines(study);
-    if detail == PrintedDetail::All && !costs.is_empty() {
+    if !costs.is_empty() && (detail == PrintedDetail::All || variation::costs::differ(study)) {
         text.push_str(&format!("\n{}\n", paint.on("costs", TerminalStyle::Bold)));
         costs.iter().for_each(|line| push_wrapped(&mut text, &paint, TerminalStyle::Plain, line, "", width));
         push_wrapped(&mut text, &paint, TerminalStyle::Dim, variation::costs::BLIND, "", width);
@@ -128,7 +130,10 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
         finding(text, group, study.runs.len(), width, paint);
     }
     if detail == PrintedDetail::All {
-        notes.iter().for_each(|group| finding(text, group, study.runs.len(), width, paint));
+        for group in notes {
+            finding(text, group, study.runs.len(), width, paint);
+            others(text, group, width, paint);
+        }
     } else if !notes.is_empty() {
         let ids: Vec<&str> = notes.iter().map(|group| group.id).collect();
         let line = format!(
@@ -280,6 +285,21 @@ fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize,
     let lead = format!("{} [{}], in {}", group.title(), group.id, group.where_found(n_runs));
     let said = [lead, evidence(group), phrases::one_line(&group.example().finding.advice)];
     entry(text, group.severity, &said, width, paint);
+}
+
+/// What was found in the other runs, a line for each.
+fn others(text: &mut String, group: &FindingGroup, width: usize, paint: &Paint) {
+    for other in group.found.iter().skip(1).take(OTHERS_MAX) {
+        let line = format!(
+            "{}: {}",
+            phrases::one_line(&other.about.words()),
+            phrases::one_line(&other.finding.evidence)
+        );
+        push_wrapped(text, paint, TerminalStyle::Dim, &line, &" ".repeat(8), width);
+    }
+    if let n @ 1.. = group.found.len().saturating_sub(1 + OTHERS_MAX) {
+        text.push_str(&format!("{}and {n} more\n", " ".repeat(8)));
+    }
 }
 
 /// The findings of a comparison, as those of runs are shown.

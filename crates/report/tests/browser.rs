@@ -142,7 +142,7 @@ fn a_search_is_drawn_and_described() {
         held_per_s: None,
     });
     draws("search", &study, &data);
-    let words = "highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)";
+    let words = "highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410/s, 3 runs)";
     assert!(report::terminal_table(&study, 200, false).contains(words));
     let commands = [];
     let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };

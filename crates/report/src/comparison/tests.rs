@@ -109,7 +109,7 @@ fn verdicts_read_as_they_should() {
             2,
             3,
             "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 2 and 3 runs give none: 2 \
-             more of the side with fewer are needed (--repeats 4)",
+             more of A and 1 more of B are needed (--repeats 4)",
         ),
         (0, 0, "no verdict: 0 runs each"),
         (0, 2, "no verdict: 0 and 2 runs"),

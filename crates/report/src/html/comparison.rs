@@ -240,6 +240,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
                 let group = FindingGroup {
                     id: found.id,
                     severity: found.severity,
+                    delays: false,
                     found: vec![Occurrence::new(About::Comparison, found)],
                 };
                 html.push_str(&lead::finding(&group, 0));

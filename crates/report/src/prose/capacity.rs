@@ -10,7 +10,7 @@ use crate::prose::{format, phrases};
 /// Tables of rates that a terminal shows; the page has all.
 const TABLES_MAX: usize = 3;
 
-/// `highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs; of the rates tried, 2,300/s held)`; `None` for a case
+/// `highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410/s, 3 runs; of the rates tried, 2,300/s held)`; `None` for a case
 /// without such a rate.
 pub(crate) fn words(case: &CaseSummary) -> Option<String> {
     let capacity = case.capacity.as_ref()?;
@@ -37,9 +37,9 @@ pub(crate) fn words(case: &CaseSummary) -> Option<String> {
     ))
 }
 
-/// `interval 2,250 to 2,410`.
+/// `interval 2,250 to 2,410/s`.
 pub(crate) fn interval(capacity: &CaseCapacity) -> String {
-    format!("interval {} to {}", format::tps(capacity.rate.low), format::tps(capacity.rate.high))
+    format!("interval {} to {}/s", format::tps(capacity.rate.low), format::tps(capacity.rate.high))
 }
 
 /// A line for each searched case; also for one without a number because no rate met the target, in all runs or in too
@@ -100,7 +100,11 @@ pub(crate) fn verdict(probe: &ProbeSummary) -> String {
         ProbeVerdict::Misses if probe.piles_up => "misses: transactions pile up",
         verdict => verdict.as_str(),
     };
-    if probe.confirms { format!("{verdict} (confirms)") } else { verdict.to_string() }
+    match (probe.confirms, probe.verdict) {
+        (false, _) => verdict.to_string(),
+        (true, ProbeVerdict::Holds) => format!("{verdict} (confirms)"),
+        (true, _) => format!("{verdict} (was to confirm)"),
+    }
 }
 
 /// `in 1 of 2 runs no rate met p99 <= 10ms; the other found 1,208/s`.

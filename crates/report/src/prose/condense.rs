@@ -1,5 +1,6 @@
 //! Merges equal findings of many runs into one, with the runs it concerns.
 
+use analysis::budget;
 use analysis::finding::{Finding, Severity};
 use analysis::findings::ROWS_ARE_SHARED;
 use analysis::summary::uncertainty::PRECISION;
@@ -16,6 +17,8 @@ pub(crate) struct FindingGroup<'a> {
     pub(crate) severity: Severity,
     /// The occurrences, most severe and largest first.
     pub(crate) found: Vec<Occurrence<'a>>,
+    /// Whether it can have changed the latency at a rate that was asked for, where latency is the result.
+    pub(crate) delays: bool,
 }
 
 /// One occurrence of a finding.
@@ -72,7 +75,7 @@ impl FindingGroup<'_> {
     /// Whether it is only a note, which reports fold away. That clients wait for each other's rows is none: it comes before what limits.
     /// Nor is what can have changed a run by more than a result is expected to be off: a reader asks which run, and by what.
     pub(crate) fn is_aside(&self) -> bool {
-        self.severity == Severity::Note && !self.is_first() && !self.has_disturbed()
+        self.severity == Severity::Note && !self.is_first() && !self.has_disturbed() && !self.delays
     }
 
     fn has_disturbed(&self) -> bool {
@@ -168,6 +171,7 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
             None => groups.push(FindingGroup {
                 id: found.finding.id,
                 severity: found.severity,
+                delays: has_delayed(study, found.finding.id),
                 found: vec![found],
             }),
         }
@@ -183,6 +187,15 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
         b.is_first().cmp(&a.is_first()).then(by_weight)
     });
     groups
+}
+
+/// Whether what a finding is about can be more of the 99th percentile at a rate that was asked for than a result is expected to be off.
+fn has_delayed(study: &Study, id: &str) -> bool {
+    let Some(row) = budget::row_of_finding(id) else { return false };
+    let at_given_rate =
+        study.cases.iter().filter(|case| case.case.workload.pace.is_open() && case.capacity.is_none());
+    let tails = at_given_rate.filter_map(|case| case.uncertainty.as_ref()?.p99.as_ref());
+    tails.flat_map(|known| &known.budget).any(|part| part.id == row.id && part.good_to() > PRECISION)
 }
 
 /// Why a case is not simply valid, in short: what casts doubt on it, most severe first, and which of its runs are left

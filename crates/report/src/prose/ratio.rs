@@ -6,6 +6,8 @@ use crate::prose::format;
 
 /// From here on a ratio is said as a multiple.
 const TIMES_MIN: f64 = 2.0;
+/// The difference of the two sides of an interval, over half its length, from which on `±` would mislead: our convention.
+const SKEWED: f64 = 0.2;
 
 /// B against `other` by the ratio B to A of a figure: `is 5.0 times as fast as A`, `is 12 % slower than A`.
 pub(crate) fn stands(figure: ComparedFigure, ratio: f64, other: &str) -> String {
@@ -27,11 +29,18 @@ pub(crate) fn of_family(found: &FamilyRatio) -> String {
     format!("{change} ({} to {high})", low.trim_end_matches(" %"))
 }
 
-/// The size of such a difference without its direction: `12.4 % (±0.3)`.
+/// The size of such a difference without its direction: `12.4 % (±0.3)`, or `12.4 % (9.1 to 18.0)` where the ends of its interval are not
+/// equally far away.
 pub(crate) fn size(found: &FamilyRatio) -> String {
-    let half = 50.0 * (found.high - found.low);
+    let change = percent((found.ratio - 1.0).abs());
+    let [below, above] = [found.ratio - found.low, found.high - found.ratio].map(|part| 100.0 * part);
+    let half = (below + above) / 2.0;
+    if (above - below).abs() > SKEWED * half && half >= 0.5 {
+        let [a, b] = [found.low, found.high].map(|end| 100.0 * (end - 1.0).abs());
+        return format!("{change} ({:.1} to {:.1})", a.min(b), a.max(b));
+    }
     let half = if half < 0.095 { format!("{half:.2}") } else { format!("{half:.1}") };
-    format!("{} (±{half})", percent((found.ratio - 1.0).abs()))
+    format!("{change} (±{half})")
 }
 
 /// The word for a verdict that says nothing of a difference.

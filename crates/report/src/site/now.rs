@@ -136,6 +136,7 @@ pub fn findings_so_far(run: u32, label: &str, findings: &[Finding]) -> String {
         let group = FindingGroup {
             id: found.id,
             severity: found.severity,
+            delays: false,
             found: vec![Occurrence::new(about, found)],
         };
         lead::finding(&group, 1)

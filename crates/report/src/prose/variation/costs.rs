@@ -68,6 +68,23 @@ pub(crate) fn lines(study: &Study) -> Vec<String> {
     study.cases.iter().filter_map(of_case).collect()
 }
 
+/// Whether the cases are few, and one costs so much more than another that no noise explains it: beyond both ranges, and by a tenth.
+pub(crate) fn differ(study: &Study) -> bool {
+    let ends = |case: &CaseSummary, id: &str| {
+        let known = case.costs.iter().find(|known| known.id == id)?;
+        let row = cost::row(known.id)?;
+        let good_to = known.good_to()?;
+        (known.median >= row.least).then(|| [known.median / (1.0 + good_to), known.median * (1.0 + good_to)])
+    };
+    let is_apart = |row: &cost::CostRow| {
+        let all: Vec<[f64; 2]> = study.cases.iter().filter_map(|case| ends(case, row.id)).collect();
+        let lowest = all.iter().map(|[_, high]| *high).fold(f64::INFINITY, f64::min);
+        let highest = all.iter().map(|[low, _]| *low).fold(0.0, f64::max);
+        highest > 1.1 * lowest
+    };
+    study.cases.len() <= CASES_MAX && cost::COSTS.iter().any(is_apart)
+}
+
 /// The costs of a comparison that somebody asks for.
 fn shown(case: &CaseComparison) -> impl Iterator<Item = &CostComparison> {
     case.costs.iter().filter(|compared| !compared.is_negligible())
@@ -137,6 +154,10 @@ pub(crate) fn part(compared: &CostComparison, verdict: FamilyVerdict) -> Option<
     if compared.a_median < row.least {
         let b = value(row, compared.b_median);
         return Some(format!("{} {} where there was next to none ({b})", row.verb, row.noun));
+    }
+    if compared.b_median < row.least {
+        let a = value(row, compared.a_median);
+        return Some(format!("{} next to no {} where there was some ({a})", row.verb, row.noun));
     }
     let direction = match (direction, row.is_counted()) {
         ("less", true) => "fewer",

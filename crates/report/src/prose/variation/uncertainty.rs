@@ -102,7 +102,9 @@ pub(crate) fn remarks(study: &Study, case: &CaseSummary) -> String {
 pub(crate) fn undisturbed(study: &Study) -> Option<String> {
     let best = headline::best(study).filter(|best| best.grade == Grade::Valid)?;
     let (known, median) = best.uncertainty.as_ref().map(|known| &known.throughput).zip(best.tps_median)?;
-    if known.good_to() >= UNKNOWN {
+    // A rate that was asked for is the same, disturbed or not.
+    let is_rate_given = best.case.workload.pace.is_open() && best.capacity.is_none();
+    if known.good_to() >= UNKNOWN || is_rate_given {
         return None;
     }
     let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
