@@ -11,7 +11,7 @@ mod processors;
 mod repetition;
 mod waits;
 
-pub(crate) use combine::of_case;
+pub(crate) use combine::{good_to, of_case};
 pub(crate) use costs::costs_of_case;
 pub(crate) use outlook::{CaseSoFar, DecidingFigure, outlook, range_of_run};
 pub use repetition::EarlierRuns;

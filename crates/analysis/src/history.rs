@@ -381,7 +381,10 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
     history.changes = changes.iter().enumerate().map(change).collect();
     history.cost_changes = costs::changes(&history.points);
     let since = changes.last().map_or(0, |change| change.at);
-    history.pending = stats::pending_change(&tps[since..], ChangeRule::default()).map(|found| {
+    let pending = stats::pending_change(&tps[since..], ChangeRule::default());
+    // After a change that was found, what no number of runs can decide is nothing to wait for.
+    let pending = pending.filter(|found| since == 0 || found.more.is_some());
+    history.pending = pending.map(|found| {
         let first_after = history.points[since + found.at].clone();
         let n = [found.at, tps.len() - since - found.at];
         let pending = Pending::new(first_after, n, [found.before, found.after], found.p, found.more);

@@ -92,6 +92,11 @@ pub(super) fn ratios(spread: &RepetitionSpread, bounds: impl Iterator<Item = [f6
     Some([sum.low.exp().min(1.0), sum.high.exp().max(1.0)])
 }
 
+/// `±5 %`; from 100 % on, only that is known.
+pub(crate) fn good_to(share: f64) -> String {
+    if share < 1.0 { format!("±{}", percent(share)) } else { "over ±100 %".to_string() }
+}
+
 /// A row that has an effect, and what the figure would be good to without it.
 fn of_row(spread: &RepetitionSpread, rows: &[CaseBounds], one: &CaseBounds) -> Option<Contribution> {
     let [low, high] = one.bounds;
@@ -101,7 +106,7 @@ fn of_row(spread: &RepetitionSpread, rows: &[CaseBounds], one: &CaseBounds) -> O
     let others = rows.iter().filter(|row| row.id != one.id).map(|row| row.bounds);
     let without = ratios(spread, others)?;
     let remedy = row(one.id).map_or("a longer search", |row| row.remedy);
-    let remedy = format!("{remedy}: ±{}", percent(larger_side(without)));
+    let remedy = format!("{remedy}: {}", good_to(larger_side(without)));
     Some(Contribution {
         id: one.id,
         low: low.exp(),
@@ -121,6 +126,6 @@ fn of_spread(spread: &SpreadError, own: &RepetitionSpread, rows: &[CaseBounds]) 
         low: alone[0],
         high: alone[1],
         evidence: spread.evidence.clone(),
-        remedy: format!("{more} more runs: ±{}", percent(larger_side(with_more))),
+        remedy: format!("{more} more runs: {}", good_to(larger_side(with_more))),
     })
 }

@@ -7,12 +7,14 @@ use model::run::{ExperimentData, RunRecord};
 /// `connections encrypted (TLSv1.3 with TLS_AES_256_GCM_SHA384)`, `connections over TCP, not encrypted`, or both where runs differ; `None` if
 /// all loads used unix sockets or nobody recorded how they connected.
 pub(crate) fn encryption(data: &ExperimentData) -> Option<String> {
-    let found: BTreeSet<String> = data.runs.iter().filter_map(|run| of_run(&run.record)).collect();
+    let runs: Vec<Option<String>> = data.runs.iter().map(|run| of_run(&run.record)).collect();
+    let found: BTreeSet<&String> = runs.iter().flatten().collect();
     if found.is_empty() {
         return None;
     }
-    let found: Vec<String> = found.into_iter().collect();
-    Some(format!("connections {}", found.join("; ")))
+    let others = if runs.contains(&None) { "; not encrypted in other runs" } else { "" };
+    let found: Vec<&str> = found.into_iter().map(String::as_str).collect();
+    Some(format!("connections {}{others}", found.join("; ")))
 }
 
 fn of_run(record: &RunRecord) -> Option<String> {

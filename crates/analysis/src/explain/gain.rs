@@ -8,7 +8,6 @@ use model::run::RunData;
 use super::{disturbance, run};
 use crate::budget::{self, CaseSoFar, DecidingFigure, RunSpread};
 use crate::finding::{Finding, Grade, Severity};
-use crate::findings::format::percent;
 use crate::summary::cost::CostFigure;
 use crate::summary::uncertainty::DisturbanceBounds;
 use crate::summary::{Disturbance, RunSummary};
@@ -112,12 +111,10 @@ impl RepeatJudge {
             avoidable: rows.map(|row| row.id).collect(),
             n_planned,
         })?;
-        // From 100 % on, only that is known.
-        let words = |share: f64| {
-            if share < 1.0 { format!("±{}", percent(share)) } else { "over ±100 %".to_string() }
-        };
-        let [now, then] = [outlook.now, outlook.repeated].map(words);
-        outlook.is_worth_it().then(|| format!("expected to take {now} to {then} ({evidence})"))
+        // Nobody gains by a repeat after which nothing else can be said.
+        let [now, then] = [outlook.now, outlook.repeated].map(budget::good_to);
+        (outlook.is_worth_it() && now != then)
+            .then(|| format!("expected to narrow the range from {now} to {then} ({evidence})"))
     }
 
     /// The other runs of the case.

@@ -96,7 +96,8 @@ fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let least = runs().filter(|run| run.counts() && run.disturbance.is_some());
     let least =
         least.filter(|run| told.iter().any(|text| text.ends_with(&format!("run {} counts", run.run))));
-    let least: Vec<String> = least.map(|run| run.run.to_string()).collect();
+    let planned = |run: &RunSummary| run.repeat.map_or(run.run, |repeat| repeat.of);
+    let least: Vec<String> = least.map(|run| planned(run).to_string()).collect();
     let but = if least.is_empty() {
         String::new()
     } else {

@@ -85,7 +85,7 @@ fn a_run_is_worth_a_repeat_if_that_is_expected_to_help_more_than_another_run() {
     let mut judge = RepeatJudge::default();
     let found = judge.judge(&plan, &crowded(1, 1.9));
     let words = found.repeat.unwrap();
-    assert!(words.starts_with("expected to take ±") && words.contains(" to ±"), "{words}");
+    assert!(words.starts_with("expected to narrow the range from ±") && words.contains(" to ±"), "{words}");
     assert!(words.contains("(other processes used"), "{words}");
     let [low, high] = found.range.unwrap();
     assert!(low <= 1.0 && high > 1.5, "half of the processors' time was taken: {low} {high}");
@@ -139,7 +139,7 @@ fn the_least_disturbed_attempt_counts_with_what_disturbed_it() {
     let row = known.budget.iter().find(|row| row.id == "foreign-cpu").unwrap();
     assert_eq!(found.effect.map(|effect| effect.high), Some(row.high), "{known:?}");
     let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
-    assert!(finding.evidence.contains("no attempt at run 2 was undisturbed"), "{}", finding.evidence);
+    assert!(finding.evidence.contains("no attempt at run 1 was undisturbed"), "{}", finding.evidence);
 }
 
 #[test]

@@ -2,13 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::keys;
+use model::experiment::topology::n_standbys;
+
 use crate::comparison::{ComparedSide, ComparisonPurpose, Pairing, disturbed};
 use crate::finding::{Finding, Severity};
 use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
 use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
+use crate::findings::server::route::{BEHIND_POOLER, POOLER_IDLE_POOL};
+use crate::findings::server::standby::{SAME_MACHINE, STALE_READS, STANDBY_FALLS_BEHIND, WAITS_FOR_STANDBY};
 use crate::findings::server::unlogged::UNLOGGED;
 use crate::findings::{ComparisonContext, Rule, RuleCheck};
+
+/// Findings that a standby brings with it, and those of a pooler.
+const OF_STANDBYS: [&str; 4] =
+    [SAME_MACHINE.id, STALE_READS.id, STANDBY_FALLS_BEHIND.id, WAITS_FOR_STANDBY.id];
+const OF_POOLERS: [&str; 2] = [BEHIND_POOLER.id, POOLER_IDLE_POOL.id];
 
 /// Settings that decide what a commit promises.
 const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
@@ -18,8 +28,8 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     title: "Only one side's runs have a finding",
     severity: "When the shares of runs with a finding differ by more than one half between the sides: Void \
                when only one side is not durable; Note where the budget bounds it (the ratio's interval then \
-               contains it), the comparison varies the settings that cause it (durability, logging), or its \
-               sides ask for different tables and those of one are UNLOGGED; otherwise the finding's \
+               contains it), the comparison varies what causes it (settings of durability and logging, \
+               standbys, the pooler), or its sides ask for different tables and those of one are UNLOGGED; otherwise the finding's \
                severity in the runs",
     source: "Raasveldt et al. 2018; one half is our convention",
     advice: "Read pgdyno explain for each finding, remove its cause or give it to both sides, and repeat.",
@@ -31,14 +41,21 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     check: RuleCheck::Comparison(one_sided),
 };
 
+/// The advice where the comparison asks for the cause.
+const AS_ASKED: &str = "The sides were to differ in what causes it: it is part of the answer.";
+
 fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
-    by_severity(context, &ONE_SIDED, Tally::is_one_sided, |tally| match tally.id {
-        _ if is_asked_for(context, tally) => Severity::Note,
+    let is_asked = |tally: &Tally| tally.is_one_sided() && is_asked_for(context, tally);
+    let asked = by_severity(context, &ONE_SIDED, is_asked, |_| Severity::Note);
+    let asked = asked.into_iter().map(|found| Finding { advice: AS_ASKED.to_string(), ..found });
+    let is_other = |tally: &Tally| tally.is_one_sided() && !is_asked_for(context, tally);
+    let others = by_severity(context, &ONE_SIDED, is_other, |tally| match tally.id {
         id if id == NOT_DURABLE.id => Severity::Void,
         // Each side's uncertainty contains it, and what cannot be added to the interval of the ratio does not.
         _ if tally.is_bounded && !disturbed::are_held(context.pairing) => tally.severity.max(Severity::Doubt),
         _ => tally.severity,
-    })
+    });
+    others.into_iter().chain(asked).collect()
 }
 
 /// The findings that only one side's runs have, and of which the uncertainty's budget bounds what they did.
@@ -75,6 +92,12 @@ fn is_asked_for(context: &ComparisonContext, tally: &Tally) -> bool {
     };
     let [a, b] = [context.a, context.b].map(|side| side.data.plan.case(side.case));
     let (Some(a), Some(b)) = (a, b) else { return false };
+    if OF_STANDBYS.contains(&tally.id) && n_standbys(a) != n_standbys(b) {
+        return true;
+    }
+    if OF_POOLERS.contains(&tally.id) && a.get(keys::pooler::KIND) != b.get(keys::pooler::KIND) {
+        return true;
+    }
     let [of_a, of_b] = [a, b].map(|case| &case.server.settings);
     let mut names = of_a.keys().chain(of_b.keys());
     // Between two experiments nobody has asked for other tables.

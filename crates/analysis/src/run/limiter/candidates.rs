@@ -11,6 +11,8 @@ use crate::summary::limiter::Bottleneck;
 
 /// From here on, something is at its limit.
 pub(super) const AT_LIMIT: f64 = 0.85;
+/// Busy share of the processors from which on a sentence says that no time was left.
+const NONE_LEFT: f64 = 0.95;
 /// Below this, something has room.
 pub(super) const HAS_ROOM: f64 = 0.6;
 /// Part of the sessions at work that one kind of wait must hold to limit them.
@@ -105,11 +107,12 @@ pub(super) fn outside(facts: &MeasurementFacts) -> Option<Candidate> {
     }
     let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT) && lacks_cpu;
     if let Some(foreign) = facts.foreign.filter(|foreign| is_busy && *foreign >= FOREIGN_MIN) {
-        let evidence = format!(
-            "other processes used {} of {}, and no processor time was left",
-            percent(foreign),
-            the_processors(facts)
-        );
+        let left = match facts.cpu {
+            Some(busy) if busy < NONE_LEFT => format!("which were busy {}", percent(busy)),
+            _ => "and no processor time was left".to_string(),
+        };
+        let evidence =
+            format!("other processes used {} of {}, {left}", percent(foreign), the_processors(facts));
         return Some((Bottleneck::ForeignCpu, 1.0, evidence));
     }
     let waiting = facts.waiting();
