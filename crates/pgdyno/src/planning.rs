@@ -236,7 +236,8 @@ fn complete(
         // What is wrong with them has been found.
         leave_out_directories(checked.to_mut());
     }
-    let checked = expand::check(&checked);
+    let check = if args.side.option.is_empty() { expand::check } else { expand::check_side };
+    let checked = check(&checked);
     problems.extend(read.err().map(|error| format!("{error:#}")));
     problems
         .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));

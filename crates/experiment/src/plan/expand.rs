@@ -273,6 +273,15 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
     plan_unseen(experiment).map(drop)
 }
 
+/// As [`check`], for one side of a comparison: what has no effect there may have one on the other.
+///
+/// # Errors
+/// As [`plan`].
+pub fn check_side(experiment: &Experiment) -> Result<(), String> {
+    let unseen = PlanResources { is_side: true, ..PlanResources::unseen(experiment) };
+    plan(experiment, &unseen).map(drop)
+}
+
 /// The plan, with made-up values for what depends on servers and machines: which of them, how much memory, how much data.
 ///
 /// # Errors

@@ -76,6 +76,9 @@ fn a_standby_of_a_standby_follows_it_and_no_commit_waits_for_it() {
 
 /// Each script fails on the other kind of server.
 const MIX: &str = r#"
+[experiment]
+name = "mix"
+
 [workload]
 kind = "scripts"
 data = "tpcb"
@@ -99,8 +102,8 @@ fn reads_of_a_mix_go_to_the_standby_and_its_writes_to_the_primary() {
         let ready = run.record.ready.as_ref().unwrap();
         assert_eq!(ready.backend_pids.len(), if to_standby { 2 } else { 1 });
         let counts = &done.counts;
-        assert!(counts.committed > 50, "{counts:?}");
-        let fails = if to_standby { 0..1 } else { 100..1000 };
+        assert!(counts.committed > 10, "{counts:?}");
+        let fails = if to_standby { 0..1 } else { 50..1000 };
         assert!(fails.contains(&counts.failed), "reads divide by zero on the primary: {counts:?}");
     }
     place.expect_clean();
