@@ -33,7 +33,6 @@ pub fn generic(session: &mut Session, statements: &[PlannedStatement]) -> Result
         "the server shows generic plans only since PostgreSQL {}",
         GENERIC_PLANS.first()
     );
-    session.execute("set plan_cache_mode = force_generic_plan")?;
     let mut plans = Vec::new();
     for PlannedStatement { script, statement, text, n_parameters } in statements.iter().take(STATEMENTS_MAX) {
         match explain(session, text, *n_parameters) {
@@ -49,9 +48,10 @@ pub fn generic(session: &mut Session, statements: &[PlannedStatement]) -> Result
     Ok(plans)
 }
 
-/// In one transaction, so that a pooler keeps the prepared statement.
+/// In one transaction, so that a pooler keeps the prepared statement, and no setting stays in the session, which a pooler gives to others.
 fn explain(session: &mut Session, text: &str, n_parameters: usize) -> Result<Option<String>, SessionError> {
     session.execute("begin read only")?;
+    session.execute("set local plan_cache_mode = force_generic_plan")?;
     let nulls = vec!["null"; n_parameters].join(", ");
     let arguments = if nulls.is_empty() { nulls } else { format!("({nulls})") };
     let text = text.trim().trim_end_matches(';');
