@@ -6,6 +6,9 @@ use super::{LINES_LOOKED_AT, refuse_strangers, shown};
 use crate::log::format::prefix::{LinePrefix, PrefixedLine};
 use crate::log::known::PREFIXES;
 
+/// So many lines about executed statements decide alone.
+const EXECUTED_MIN: usize = 3;
+
 /// Lines that should begin with a prefix.
 pub(super) struct Sample<'a> {
     pub(super) name: &'a str,
@@ -48,10 +51,11 @@ impl Sample<'_> {
     /// The known prefix that explains most lines.
     pub(super) fn choose(&self, previous: Option<&LinePrefix>) -> Result<LinePrefix> {
         refuse_strangers(self.name, &self.lines)?;
-        let looked = &self.lines[..self.lines.len().min(LINES_LOOKED_AT)];
-        let mut best = best(looked);
+        let executed = self.executed();
+        let lines = if executed.len() < EXECUTED_MIN { &self.lines } else { &executed };
+        let mut best = best(&lines[..lines.len().min(LINES_LOOKED_AT)]);
         if best.len() > 1 {
-            best = self::best(&self.lines);
+            best = self::best(lines);
         }
         let Some(first) = best.first() else { return self.unknown() };
         if let Some(previous) = previous.filter(|previous| best.iter().any(|one| one.prefix == **previous)) {
@@ -63,6 +67,13 @@ impl Sample<'_> {
         // They differ in what the sample does not have: the one with more fields reads more of the rest.
         let longest = best.iter().max_by_key(|one| one.prefix.text().len()).unwrap_or(first);
         Ok(longest.prefix.clone())
+    }
+
+    /// Lines about statements that were executed. Whoever switches logging on may change the prefix with it, so that the lines before have
+    /// another one.
+    fn executed(&self) -> Vec<&[u8]> {
+        let is_executed = |line: &&&[u8]| memchr::memmem::find(line, b"LOG:  duration: ").is_some();
+        self.lines.iter().filter(is_executed).copied().collect()
     }
 
     /// A line that the best candidates read differently.
