@@ -49,6 +49,24 @@ fn a_prefix_that_no_line_has_is_an_error_with_one_that_fits() {
 }
 
 #[test]
+fn a_log_whose_prefix_was_changed_when_statements_were_switched_on_is_read_from_there() {
+    let old = "2026-11-29 19:00:00.000 UTC [3] LOG:  database system is ready to accept connections\n\
+               2026-11-29 19:00:01.000 UTC [9] ERROR:  relation \"x\" does not exist at character 15\n\
+               2026-11-29 19:00:01.000 UTC [9] STATEMENT:  select * from x\n\
+               2026-11-29 19:34:00.000 UTC [3] LOG:  parameter \"log_min_duration_statement\" changed to \"0\"\n"
+        .repeat(4);
+    let new = |second: u32, virtual_id: u32| {
+        format!(
+            "2026-11-29 19:34:1{second}.000 UTC [7] 692b.7 4/{virtual_id} 0 -771 shop@shop LOG:  duration: 0.056 ms  statement: select 1\n"
+        )
+    };
+    let log = old + &(1..5).map(|n| new(n, n)).collect::<String>();
+    let (found, _) = read_files(vec![file("a", log)], &ReadOptions::default()).unwrap();
+    assert_eq!(found.statements.len(), 4);
+    assert_eq!(found.began[0].1.database.as_deref(), Some("shop"));
+}
+
+#[test]
 fn a_prefix_of_the_user_is_taken_even_if_it_is_unusual() {
     let options = ReadOptions { prefix: Some("<%p> %d~%u %n: ".to_string()), ..ReadOptions::default() };
     let log = "<7> shop db~me 1795980880.613: LOG:  duration: 1.000 ms  statement: select 1\n";

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use testbed::{ClusterOptions, TestServer, as_server_user, unused_port};
+use wire::{Conninfo, Session};
 
 use crate::judge::Ending;
 use crate::tool::{PACE, Place, expect_found, expect_identity, tell, wait_until};
@@ -145,6 +146,12 @@ fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
     let missing = &run.record.telemetry_unavailable;
     assert!(!missing.contains_key("database.bytes"), "{missing:?}");
     assert!(missing["statements.calls"].ends_with("is not installed in `postgres`"), "{missing:?}");
+
+    // The pooler gives this session of the server to the next of its clients.
+    let mut session =
+        Session::connect(&Conninfo::new("127.0.0.1", pooler.port, "postgres", "alias")).unwrap();
+    let set = "select string_agg(name, ' ') from pg_settings where source = 'session' and name like 'plan%'";
+    assert_eq!(session.query(set).unwrap().scalar(), None, "settings of pgdyno's sessions");
     place.expect_clean();
 }
 

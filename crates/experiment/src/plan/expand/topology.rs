@@ -249,6 +249,14 @@ mod tests {
     }
 
     #[test]
+    fn what_no_case_has_a_standby_for_is_refused_but_not_on_one_side_of_a_comparison() {
+        let text = "[experiment]\nname = \"x\"\n[workload]\nclients = 1\n[topology]\nstandbys = 0\nsynchronous = \"all\"\n";
+        let experiment = crate::plan::file::parse("x.toml", text, &[]).unwrap();
+        assert!(crate::plan::expand::check(&experiment).unwrap_err().contains("no case has a standby"));
+        crate::plan::expand::check_side(&experiment).unwrap();
+    }
+
+    #[test]
     fn a_standby_streams_from_one_that_is_there_before_it() {
         for (from, expected) in [
             ("from.s2 = \"s1\"", ""),
