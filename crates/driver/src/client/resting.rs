@@ -17,7 +17,7 @@ pub(super) struct RestingConnection {
     outgoing: Outgoing,
 }
 
-/// Most reads from a resting connection in a turn. It has little to say: notices, changed settings, its end.
+/// Most reads from a resting connection in a turn. It seldom has more to say: notices, changed settings, its end.
 const READS_MAX: usize = 16;
 
 impl Client {
@@ -47,6 +47,13 @@ impl Client {
         }
     }
 
+    /// Leaves the connection to the target as the one in use, whose session is the one to ask for settings when the load is over.
+    pub(crate) fn rest_on_target(&mut self) {
+        if self.has_two_connections() {
+            self.lead_to(Destination::Target);
+        }
+    }
+
     /// Uses the other connection, or the way to it: a client that connects for each transaction has none that rests.
     #[cold]
     pub(crate) fn change_connection(&mut self) {
@@ -66,22 +73,22 @@ impl Client {
         self.resting.is_some()
     }
 
-    /// Reads what has come unasked.
+    /// Reads what has come unasked; returns whether there may be more.
     ///
     /// # Errors
     /// Why the connection cannot be used any more.
-    pub(crate) fn read_unasked(&mut self, buffer: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn read_unasked(&mut self, buffer: &mut [u8]) -> Result<bool, String> {
         for _ in 0..READS_MAX {
-            let Some(link) = &mut self.session.link else { return Ok(()) };
+            let Some(link) = &mut self.session.link else { return Ok(false) };
             match link.recv(buffer) {
                 Ok(0) => return Err("the server closed the connection".to_string()),
                 Ok(n) => self.receive_unasked(&buffer[..n]).map_err(|error| error.to_string())?,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.to_string()),
             }
         }
-        Err("the server talks without end, though nothing was asked".to_string())
+        Ok(true)
     }
 
     /// The connection has ended; the next transaction that needs it learns why.

@@ -266,13 +266,15 @@ impl Scripts {
     }
 
     /// The messages that make the server parse every statement of every script, each followed by no
-    /// Sync, so that errors stop at the first. Empty for the simple protocol, and if each is parsed when it first runs.
-    pub(crate) fn parse_messages(&self, out: &mut Vec<u8>) -> Vec<(usize, usize)> {
+    /// Sync, so that errors stop at the first, of those that go there. Empty for the simple protocol, and if each is parsed when it first
+    /// runs.
+    pub(crate) fn parse_messages(&self, destination: Destination, out: &mut Vec<u8>) -> Vec<(usize, usize)> {
         let mut order = Vec::new();
         if self.protocol == Protocol::Simple || self.is_lazy {
             return order;
         }
-        for (script, program) in self.bundle.programs.iter().enumerate() {
+        let programs = self.bundle.programs.iter().enumerate();
+        for (script, program) in programs.filter(|(script, _)| self.destinations[*script] == destination) {
             for (index, statement) in program.statements.iter().enumerate() {
                 let sendable = self.prepared[script][index].sendable(statement).into_iter();
                 for (prepared, statement) in sendable.filter(|(one, _)| one.protocol != Protocol::Simple) {

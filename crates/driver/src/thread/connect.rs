@@ -43,7 +43,7 @@ pub(crate) fn connect_all(
     let of_client = |client| conninfos.of(scripts.class(client), destination);
     let mut connections = dial_all(clients.map(of_client).collect())?;
     let mut messages = Vec::new();
-    let order = scripts.parse_messages(&mut messages);
+    let order = scripts.parse_messages(destination, &mut messages);
     if order.is_empty() {
         return Ok(Connected { connections, prepare_ns: 0 });
     }

@@ -457,9 +457,14 @@ impl<'a> Worker<'a> {
         }
         // Taken out for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
-        let mut n_reads = 0;
+        let (mut n_reads, destination) = (0, self.setup.clients[index].destination);
         while readable && self.read_once(index, closing, &mut buffer) {
             n_reads += 1;
+            if self.setup.clients[index].destination != destination {
+                // The next transaction goes elsewhere; the rest is heard while this connection rests.
+                self.look_at_resting(index, closing);
+                break;
+            }
             // A server that never stops may hold up neither other clients nor the end of the load.
             if n_reads == READS_MAX {
                 let Setup { poller, clients, .. } = &mut self.setup;

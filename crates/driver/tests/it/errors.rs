@@ -120,21 +120,21 @@ fn a_client_lost_between_transactions_fails_none() {
     for n_threads in [1, 2] {
         let mut load = load(&pg.socket(&database), "select 1, 'idle one';");
         (load.n_clients, load.n_threads, load.window.measure_s) = (2, n_threads, 3);
-        load.pace = Pace::Constant { rate_per_s: 4.0 };
+        load.pace = Pace::Constant { rate_per_s: 2.0 };
         let mut driving = Driving::start(load);
         driving.go();
         let first = driving.wait_for_interval();
-        // An interval ends when a transaction is due: the next one is due 250 ms later.
+        // An interval ends when a transaction is due: the next one is due 500 ms later.
         std::thread::sleep(std::time::Duration::from_millis(100));
         terminate(&pg, &database, "%idle one%", "idle");
         let story = driving.story(vec![first]);
         assert_eq!(story.done.clients_lost, 1);
         let counts = story.done.counts;
-        assert_eq!((counts.due, counts.failed + counts.unknown), (12, 0), "{counts:?}");
+        assert_eq!((counts.due, counts.failed + counts.unknown), (6, 0), "{counts:?}");
         // The other client takes all slots of its own thread.
         assert_eq!(
             (counts.committed + counts.skipped, counts.skipped > 0),
-            (12, n_threads == 2),
+            (6, n_threads == 2),
             "{counts:?}"
         );
     }

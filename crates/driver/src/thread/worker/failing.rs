@@ -454,7 +454,8 @@ impl Worker<'_> {
     fn is_at_sql(&self, index: usize) -> bool {
         let client = &self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.transaction.script];
-        program.commands[client.emulator.current()].command.name() == "SQL"
+        // Of a script that has not begun, the client's place is that in the script before.
+        program.commands.get(client.emulator.current()).is_some_and(|step| step.command.name() == "SQL")
     }
 
     /// The number of the failed statement among the results that libpq returns. A pipeline's errors are found at its end.

@@ -91,6 +91,8 @@ impl Worker<'_> {
         let now = clock::now();
         self.close_intervals(now);
         let (mut unanswered, mut unanswered_ns) = (0, 0);
+        let resting = self.setup.clients.iter_mut().filter(|client| !client.in_flight());
+        resting.for_each(Client::rest_on_target);
         let asked = self.to_be_asked();
         for index in (0..self.setup.clients.len()).filter(|index| asked != Some(*index)) {
             let client = &self.setup.clients[index];

@@ -210,7 +210,14 @@ impl Worker<'_> {
                 poller.release(piece);
                 heard
             }
-            Signal::Ready { .. } => client.read_unasked(buffer),
+            Signal::Ready { closing, .. } => {
+                let heard = client.read_unasked(buffer);
+                // The end of a message that nobody waits for any more, as of a COPY that failed early, leaves when there is room.
+                let sent = if client.outgoing.waits_to_write { poller.send(client, index) } else { Ok(()) };
+                let looks =
+                    if heard == Ok(true) { poller.look_again(client, index, closing) } else { Ok(()) };
+                heard.and(sent.and(looks).map_err(|error| error.to_string()))
+            }
             Signal::Unsent { .. } => Ok(()),
             Signal::Ended(why) => Err(why.to_string()),
         };
@@ -222,6 +229,19 @@ impl Worker<'_> {
         if !client.notices.is_empty() {
             self.report_notices(index, now);
         }
+    }
+
+    /// Has the other connection of a client read again in the next turn.
+    #[cold]
+    pub(super) fn look_at_resting(&mut self, index: usize, closing: bool) {
+        let Setup { poller, clients, .. } = &mut self.setup;
+        let client = &mut clients[index];
+        client.change_connection();
+        if let Err(error) = poller.look_again(client, index, closing) {
+            poller.forget(client, index);
+            client.lose_at_rest(error.to_string());
+        }
+        client.change_connection();
     }
 
     /// Closes the other connection of a client that will do no more.

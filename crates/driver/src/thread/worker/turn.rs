@@ -65,19 +65,23 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         self.slots.chosen[client.role.class] = None;
         client.role.advance();
-        client.transaction.script = script;
-        client.lead_to(self.setup.scripts.destination(script));
+        (client.transaction.script, client.transaction.statement) = (script, 0);
+        let destination = self.setup.scripts.destination(script);
+        // A single connection leads to one place.
+        if client.destination != destination && !client.has_two_connections() && client.session.link.is_some()
+        {
+            self.let_go(index);
+        }
+        let client = &mut self.setup.clients[index];
+        client.lead_to(destination);
         if client.session.link.is_some() {
             self.start_transaction(index, due, now);
             return true;
         }
         client.dial.pending_due = Some(due);
         match client.session.lost.take() {
-            Some(why) => {
-                // It was lost before the first command of this script.
-                client.emulator.begin(&self.setup.scripts.bundle.programs[script]);
-                self.lose(index, now, &why);
-            }
+            // It was lost before the first command of this script.
+            Some(why) => self.lose(index, now, &why),
             None => self.dial(index, now),
         }
         false
@@ -459,6 +463,7 @@ impl Worker<'_> {
     /// The client has made all its transactions. If a session is to be asked when the load is over, the first one stays.
     pub(super) fn retire(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
+        client.rest_on_target();
         client.state = State::Gone;
         self.roster.n_gone += 1;
         self.let_resting_go(index);
