@@ -10,8 +10,9 @@ use crate::script::{meta, sqlscan::first_words};
 const BEGINNINGS: &str =
     "abort begin close commit declare end fetch rollback select set show start table values with";
 
-/// Words of statements that write, or lock rows: a standby refuses FOR UPDATE and FOR SHARE, too.
-const WRITES: &str = "delete insert into merge nextval setval share update";
+/// Words of statements that write, lock rows, or begin a transaction that could: a standby refuses FOR UPDATE and FOR SHARE, READ WRITE and
+/// SERIALIZABLE, too.
+const WRITES: &str = "delete insert into merge nextval serializable setval share update write";
 
 /// Whether a script only reads. A word that could mean that it writes, such as the name of a column, counts as if it did.
 pub fn only_reads(source: &str) -> bool {
@@ -61,6 +62,9 @@ mod tests {
             ("COPY t FROM STDIN;\n\\copydata\n1\n\\.\n", false),
             ("LOCK TABLE t;\n", false),
             ("NOTIFY n;\n", false),
+            ("BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT 1;\nEND;\n", false),
+            ("START TRANSACTION READ WRITE;\nSELECT 1;\nEND;\n", false),
+            ("BEGIN READ ONLY;\nSELECT 1;\nEND;\n", true),
         ] {
             assert_eq!(only_reads(source), expected, "{source}");
         }

@@ -12,7 +12,13 @@ pub(crate) fn encryption(data: &ExperimentData) -> Option<String> {
     if found.is_empty() {
         return None;
     }
-    let others = if runs.contains(&None) { "; not encrypted in other runs" } else { "" };
+    let is_plain = |(record, words): (&RunRecord, &Option<String>)| {
+        words.is_none()
+            && record.ready.is_some()
+            && record.server.as_ref().is_some_and(|server| server.route.is_some())
+    };
+    let others = data.runs.iter().map(|run| &run.record).zip(&runs).any(is_plain);
+    let others = if others { "; not encrypted in other runs" } else { "" };
     let found: Vec<&str> = found.into_iter().map(String::as_str).collect();
     Some(format!("connections {}{others}", found.join("; ")))
 }

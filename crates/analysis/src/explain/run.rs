@@ -205,7 +205,7 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
         has_pauses: has_pauses(record),
         tps: summary.tps,
         service_s: summary.service.map(|service| service.mean_ns / 1e9),
-        connecting: connecting(record, summary),
+        connecting: connecting(data, summary),
         is_local: record.server_is_local
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),
@@ -213,11 +213,14 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
     limiter::of_run(usage, from_s, to_s, &summary.resources, &conditions, record)
 }
 
-/// How long transactions take to connect, if each does.
-fn connecting(record: &RunRecord, summary: &RunSummary) -> Option<ConnectTime> {
-    record.load.as_ref().filter(|load| load.connect_each)?;
-    let (latency, service) = (summary.latency?.mean_ns, summary.service?.mean_ns);
-    Some(ConnectTime { connect_s: (latency - service).max(0.0) / 1e9, latency_s: latency / 1e9 })
+/// How long transactions take to connect, if each does. At a rate, latency also has the wait for a free client.
+fn connecting(data: &RunData, summary: &RunSummary) -> Option<ConnectTime> {
+    data.record.load.as_ref().filter(|load| load.connect_each)?;
+    let connects = || data.intervals.iter().map(|interval| interval.connects);
+    let n: u64 = connects().map(|connects| connects.opened).sum();
+    let sum_ns: f64 = connects().map(|connects| connects.sum_ns).sum();
+    let connect_s = (n > 0).then(|| sum_ns / n as f64 / 1e9)?;
+    Some(ConnectTime { connect_s, latency_s: summary.latency?.mean_ns / 1e9 })
 }
 
 /// Whether clients pause on purpose: in a script, or between transactions.

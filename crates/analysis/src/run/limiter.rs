@@ -331,7 +331,7 @@ pub(crate) fn of_run(
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = match limiter.name {
         _ if is_left_to_server => MORE_PROCESSORS,
-        _ if connects && record.pooler.is_none() => POOL,
+        Bottleneck::ServerCpu | Bottleneck::Unknown if connects && !is_pooled(record) => POOL,
         Bottleneck::Unknown => seeing_more(record).unwrap_or(limiter.next),
         _ => limiter.next,
     };
@@ -350,6 +350,12 @@ pub(crate) fn of_run(
     let shared = if is_seen { rows::words(&record.case.workload) } else { None };
     let shared = shared.map(|words| format!("{words}: {waiting:.1} of them waited for locks"));
     Some(Limiter { next, shared, evidence, ..limiter })
+}
+
+/// Whether a pooler is in front of the server: ours, or one that was found there.
+fn is_pooled(record: &RunRecord) -> bool {
+    let route = record.server.as_ref().and_then(|server| server.route.as_ref());
+    record.pooler.is_some() || route.is_some_and(|route| route.pooler.is_some())
 }
 
 /// How to see more of a server than was seen, if no right is missing that this release has.

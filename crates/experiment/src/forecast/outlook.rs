@@ -10,6 +10,7 @@ use model::text::prose::{bytes, duration};
 
 use crate::forecast::fit::MachineSpeed;
 use crate::forecast::present::Present;
+use crate::plan::scripts::reads;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
 
@@ -268,14 +269,14 @@ fn memory_of(case: &Case, memory_bytes: u64) -> u64 {
 
 /// Memory of the connections of a case.
 fn clients_bytes(case: &Case) -> u64 {
-    u64::from(case.workload.n_clients) * CLIENT_BYTES
+    u64::from(reads::n_connections(case)) * CLIENT_BYTES
 }
 
 /// Why the server of a case, if it is ours, does not fit into memory. Shared buffers that are too large by themselves
 /// are reported with the settings.
 pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
     let shared = shared_buffers_of(case, memory_bytes);
-    let needed = shared + u64::from(case.workload.n_clients) * CLIENT_BYTES_LEAST;
+    let needed = shared + u64::from(reads::n_connections(case)) * CLIENT_BYTES_LEAST;
     if !case.server.source.is_embedded() || shared > memory_bytes || needed <= memory_bytes {
         return None;
     }

@@ -285,6 +285,11 @@ impl OneRun<'_> {
                 .telemetry_unavailable
                 .insert("telemetry".to_string(), "run.telemetry is false".to_string());
         }
+        if record.load.as_ref().is_some_and(|load| load.connect_each) {
+            let reason =
+                "each transaction has a session of its own, which cannot be distinguished from foreign ones";
+            record.telemetry_unavailable.insert("server.foreign_sessions".to_string(), reason.to_string());
+        }
         (record.state, record.reason) = outcome::state_and_reason(&done, self.case);
         done.sessions.iter_mut().for_each(SessionSettings::hide_secrets);
         record.done = Some(done);

@@ -11,6 +11,7 @@ use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::outlook::{Outlook, PlannedMachine};
 use experiment::forecast::preflight::{self, Examination, Failed, Obstacle};
 use experiment::forecast::present::Present;
+use experiment::plan::scripts::reads;
 use experiment::site::hands::HostAgents;
 use experiment::site::lanes::Lanes;
 use experiment::site::reach;
@@ -191,26 +192,26 @@ fn unreachable_hosts(plan: &Plan, tried: Tried) -> Result<Vec<Obstacle>> {
 fn open_files(plan: &Plan) -> Vec<Obstacle> {
     let (driven_here, driven_elsewhere): (Vec<&Case>, _) =
         plan.cases.iter().partition(|case| case.workload.drivers.is_empty());
-    let largest = driven_here.into_iter().max_by_key(|case| case.workload.n_clients);
+    let largest = driven_here.into_iter().max_by_key(|case| reads::n_connections(case));
     let most_drivers = driven_elsewhere.into_iter().max_by_key(|case| case.workload.drivers.len());
     let lacks_files = |case: &Case| {
-        let reason = expect_open_files(&case.workload).err()?;
+        let reason = expect_open_files(&case.workload, reads::n_connections(case)).err()?;
         Some(Obstacle { cases: vec![case.id], reason })
     };
     largest.into_iter().chain(most_drivers).filter_map(lacks_files).collect()
 }
 
 /// Drivers elsewhere check the limits of their own machines. Each is behind a command with three pipes here.
-fn expect_open_files(workload: &WorkloadSpec) -> Result<(), String> {
+fn expect_open_files(workload: &WorkloadSpec, n_connections: u32) -> Result<(), String> {
     match workload.drivers.len() {
-        0 => driver::expect_open_files(workload.n_clients, workload.n_threads),
+        0 => driver::expect_open_files(n_connections, workload.n_threads),
         n => driver::expect_pipes(n as u32),
     }
 }
 
 /// Most connections of the clients of any case.
 pub(crate) fn most_connections(plan: &Plan) -> u32 {
-    plan.cases.iter().map(experiment::plan::scripts::reads::n_connections).max().unwrap_or(1)
+    plan.cases.iter().map(reads::n_connections).max().unwrap_or(1)
 }
 
 /// An obstacle with the cases it affects.
@@ -281,10 +282,10 @@ mod tests {
     #[test]
     fn loads_driven_elsewhere_take_no_files_of_this_machine_but_their_pipes() {
         let tpcb = WorkloadSpec::new(WorkloadKind::Tpcb, 1);
-        let mut workload = WorkloadSpec { n_clients: u32::MAX, ..tpcb };
-        assert!(expect_open_files(&workload).unwrap_err().contains("use fewer clients"));
+        let mut workload = tpcb;
+        assert!(expect_open_files(&workload, u32::MAX).unwrap_err().contains("use fewer clients"));
         workload.drivers = vec![DriverSpec::default(); 2];
-        assert_eq!(expect_open_files(&workload), Ok(()));
+        assert_eq!(expect_open_files(&workload, u32::MAX), Ok(()));
         assert!(driver::expect_pipes(u32::MAX).unwrap_err().contains("use fewer drivers"));
     }
 }

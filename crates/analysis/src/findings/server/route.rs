@@ -114,7 +114,7 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the given order",
     advice: "Throughput and latency are those of all hosts, all about the server that of the one named; to \
              compare hosts, measure one at a time.",
-    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host was prewarmed, \
+    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Each host of a URL was prewarmed, \
                checkpointed and checked for free connections.",
     why: "One server's settings, cache, WAL, waits and rows do not explain what several did.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",

@@ -6,6 +6,8 @@ use super::{LINES_LOOKED_AT, refuse_strangers, shown};
 use crate::log::format::prefix::{LinePrefix, PrefixedLine};
 use crate::log::known::PREFIXES;
 
+/// How the text of a line about an executed statement begins.
+const EXECUTED: [&[u8]; 3] = [b"LOG:  duration: ", b"LOG:  statement: ", b"LOG:  execute "];
 /// So many lines about executed statements decide alone.
 const EXECUTED_MIN: usize = 3;
 
@@ -61,7 +63,7 @@ impl Sample<'_> {
         if let Some(previous) = previous.filter(|previous| best.iter().any(|one| one.prefix == **previous)) {
             return Ok(previous.clone());
         }
-        if let Some(line) = self.difference(&best) {
+        if let Some(line) = difference(lines, &best) {
             return self.ambiguous(&best, line);
         }
         // They differ in what the sample does not have: the one with more fields reads more of the rest.
@@ -72,18 +74,13 @@ impl Sample<'_> {
     /// Lines about statements that were executed. Whoever switches logging on may change the prefix with it, so that the lines before have
     /// another one.
     fn executed(&self) -> Vec<&[u8]> {
-        let is_executed = |line: &&&[u8]| memchr::memmem::find(line, b"LOG:  duration: ").is_some();
-        self.lines.iter().filter(is_executed).copied().collect()
-    }
-
-    /// A line that the best candidates read differently.
-    fn difference(&self, best: &[Candidate]) -> Option<&[u8]> {
-        let is_different = |line: &&&[u8]| {
-            let mut readings = best.iter().map(|one| one.prefix.read(line).map(|read| fields(&read)));
-            let first = readings.next();
-            readings.any(|reading| Some(reading) != first)
-        };
-        self.lines.iter().find(is_different).copied()
+        let is_executed =
+            |line: &&&[u8]| EXECUTED.iter().any(|begin| memchr::memmem::find(line, begin).is_some());
+        let mut lines: Vec<&[u8]> = self.lines.iter().filter(is_executed).copied().collect();
+        // The last ones: those of the old prefix come first.
+        let n_before = lines.len().saturating_sub(LINES_LOOKED_AT);
+        lines.drain(..n_before);
+        lines
     }
 
     fn ambiguous(&self, best: &[Candidate], line: &[u8]) -> Result<LinePrefix> {
@@ -119,6 +116,16 @@ impl Sample<'_> {
             shown(first)
         );
     }
+}
+
+/// A line that the best candidates read differently.
+fn difference<'a>(lines: &[&'a [u8]], best: &[Candidate]) -> Option<&'a [u8]> {
+    let is_different = |line: &&&[u8]| {
+        let mut readings = best.iter().map(|one| one.prefix.read(line).map(|read| fields(&read)));
+        let first = readings.next();
+        readings.any(|reading| Some(reading) != first)
+    };
+    lines.iter().find(is_different).copied()
 }
 
 /// The fields of a reading that matter.

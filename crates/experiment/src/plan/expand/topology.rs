@@ -14,6 +14,7 @@ use model::text::units::Span;
 
 use crate::plan::problems::Problems;
 use crate::plan::scripts::reads::{self, ReadPart};
+use crate::plan::scripts::sessions;
 
 const STANDBYS: &str = keys::topology::STANDBYS.name;
 
@@ -104,6 +105,11 @@ fn of_reads(case: &Case) -> Option<String> {
             "{key} = \"{place}\": a pooler and server.listen lead to the primary alone; leave them out"
         ));
     }
+    if is_serializable(case) {
+        return Some(format!(
+            "{key} = \"{place}\": {ISOLATION} is serializable, which no standby can be; choose repeatable read, or leave one of the two out"
+        ));
+    }
     (reads::part(&case.workload) == ReadPart::Nothing).then(|| {
         format!(
             "{key} = \"{place}\": `{}` has no transaction that only reads, as far as its text tells; give a workload that has one, such as \
@@ -111,6 +117,17 @@ fn of_reads(case: &Case) -> Option<String> {
             case.workload.name()
         )
     })
+}
+
+/// The setting of which a standby refuses a value.
+const ISOLATION: &str = "default_transaction_isolation";
+
+/// Whether sessions of a case's load begin with transactions that are serializable.
+fn is_serializable(case: &Case) -> bool {
+    let of_sessions = sessions::session_settings(&case.workload);
+    let given =
+        [&of_sessions, &case.server.settings].into_iter().find_map(|all| setting::find(all, ISOLATION));
+    given.is_some_and(|(_, value)| value.eq_ignore_ascii_case("serializable"))
 }
 
 /// All nodes start from one snapshot, and share no directory.
@@ -254,6 +271,19 @@ mod tests {
         let experiment = crate::plan::file::parse("x.toml", text, &[]).unwrap();
         assert!(crate::plan::expand::check(&experiment).unwrap_err().contains("no case has a standby"));
         crate::plan::expand::check_side(&experiment).unwrap();
+    }
+
+    #[test]
+    fn reads_of_a_standby_are_not_serializable() {
+        for (level, is_refused) in [("serializable", true), ("repeatable read", false)] {
+            let text = format!(
+                "[experiment]\nname = \"x\"\n[server]\nsettings.default_transaction_isolation = \"{level}\"\n\
+                 [workload]\nkind = \"tpcb-select\"\nclients = 1\nreads = \"standbys\"\n[topology]\nstandbys = 1\n"
+            );
+            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+            let refused = crate::plan::expand::check(&experiment).err().unwrap_or_default();
+            assert_eq!(refused.contains("which no standby can be"), is_refused, "{level}: {refused}");
+        }
     }
 
     #[test]

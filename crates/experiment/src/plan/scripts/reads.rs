@@ -25,7 +25,7 @@ pub(crate) enum ReadPart {
 /// What of a workload only reads, as far as its texts tell, unless a script says where it goes.
 pub(crate) fn part(workload: &WorkloadSpec) -> ReadPart {
     let row = workload.kind.row();
-    if workload.only_reads {
+    if workload.only_reads && workload.scripts.is_empty() {
         return ReadPart::All;
     }
     match row.programs {
@@ -36,7 +36,7 @@ pub(crate) fn part(workload: &WorkloadSpec) -> ReadPart {
         ),
         Programs::Own => {
             let used = workload.scripts.iter().filter(|script| script.weight > 0);
-            of_judged(used.map(|script| (script.name.as_str(), goes_to_reads(script))))
+            of_judged(used.map(|script| (script.name.as_str(), goes_to_reads(workload, script))))
         }
     }
 }
@@ -59,8 +59,9 @@ pub fn n_connections(case: &Case) -> u32 {
     if has_two { n_clients.saturating_mul(2) } else { n_clients }
 }
 
-fn goes_to_reads(script: &CaseScript) -> bool {
-    script.to.map_or_else(|| reads::only_reads(&script.source), |to| to == ScriptTarget::Reads)
+fn goes_to_reads(workload: &WorkloadSpec, script: &CaseScript) -> bool {
+    let reads = || workload.only_reads || reads::only_reads(&script.source);
+    script.to.map_or_else(reads, |to| to == ScriptTarget::Reads)
 }
 
 fn of_judged<'a>(scripts: impl Iterator<Item = (&'a str, bool)>) -> ReadPart {

@@ -74,7 +74,9 @@ pub(crate) fn differ(study: &Study) -> bool {
         let known = case.costs.iter().find(|known| known.id == id)?;
         let row = cost::row(known.id)?;
         let good_to = known.good_to()?;
-        (known.median >= row.least).then(|| [known.median / (1.0 + good_to), known.median * (1.0 + good_to)])
+        let ends = [known.median / (1.0 + good_to), known.median * (1.0 + good_to)];
+        // Next to nothing counts as the least that somebody asks for.
+        Some(if known.median >= row.least { ends } else { [row.least; 2] })
     };
     let is_apart = |row: &cost::CostRow| {
         let all: Vec<[f64; 2]> = study.cases.iter().filter_map(|case| ends(case, row.id)).collect();
