@@ -140,7 +140,7 @@ fn advice_for_a_standby_is_what_it_takes() {
     }
     // The options that doctor and the refusal name are enough to measure it.
     let writable = fix("rows", "writable");
-    let (_, options) = writable.split_once("there: ").unwrap();
+    let (_, options) = writable.split_once("existing data: ").unwrap();
     let run = "run -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --yes -o out --server";
     let bare: Vec<&str> =
         run.split_whitespace().chain([target.as_str(), PACE, "-w", "tpcb-select"]).collect();
