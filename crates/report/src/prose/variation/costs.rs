@@ -5,6 +5,7 @@ use analysis::cost::{self, CostRow, CostUnit};
 use analysis::history::CostChange;
 use analysis::summary::cost::CaseCost;
 use analysis::summary::{CaseSummary, Study};
+use model::experiment::keys;
 use model::text::prose::joined;
 
 use crate::prose::variation::uncertainty;
@@ -84,7 +85,10 @@ pub(crate) fn differ(study: &Study) -> bool {
         let highest = all.iter().map(|[low, _]| *low).fold(0.0, f64::max);
         highest > 1.1 * lowest
     };
-    study.cases.len() <= CASES_MAX && cost::COSTS.iter().any(is_apart)
+    // More clients share flushes and images: nobody asks for that.
+    const OF_THE_LOAD: [&str; 2] = [keys::workload::CLIENTS.name, keys::workload::PACE.name];
+    let asks = study.plan.factors.iter().any(|key| !OF_THE_LOAD.contains(&key.as_str()));
+    asks && study.cases.len() <= CASES_MAX && cost::COSTS.iter().any(is_apart)
 }
 
 /// The costs of a comparison that somebody asks for.
