@@ -27,6 +27,9 @@ use crate::client::transaction::{ClientRole, CurrentTransaction};
 use crate::clock::Nanos;
 use crate::prefetch;
 
+/// Most reads from a connection of which nothing is expected: last words, notices, changed settings.
+const READS_MAX: usize = 16;
+
 /// State of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -322,7 +325,6 @@ impl Client {
 
     /// Why the connection ended, if the server said so. After a failed send, that might not have been read yet.
     pub(crate) fn last_words(&mut self) -> Option<Box<ServerError>> {
-        const READS_MAX: usize = 16;
         let mut buffer = [0; 4096];
         for _ in 0..READS_MAX {
             let Some(link) = &mut self.session.link else { break };

@@ -74,8 +74,8 @@ enum Way {
 }
 
 impl Poller {
-    /// Makes one poller per thread, all of one kind, for clients that have one or two connections. Each polls for `busy_poll_ns` before it sleeps, and wakes up that
-    /// long before a moment it waits for.
+    /// Makes one poller per thread, all of one kind, for clients that have one or two connections. Each polls for `busy_poll_ns` before it
+    /// sleeps, and wakes up that long before a moment it waits for.
     ///
     /// # Errors
     /// The kernel's. Unless io_uring was asked for, epoll takes its place where the kernel refuses it.

@@ -4,10 +4,10 @@ use std::io;
 
 use wire::{Connection, ProtocolError, Scanner};
 
-use crate::client::Client;
 use crate::client::outgoing::Outgoing;
 use crate::client::parsed::PreparedStatements;
 use crate::client::session::{ClientSession, Destination};
+use crate::client::{Client, READS_MAX};
 
 /// The connection that the client does not use at the moment: no answer is due on it.
 #[derive(Default)]
@@ -16,9 +16,6 @@ pub(super) struct RestingConnection {
     scanner: Scanner,
     outgoing: Outgoing,
 }
-
-/// Most reads from a resting connection in a turn. It seldom has more to say: notices, changed settings, its end.
-const READS_MAX: usize = 16;
 
 impl Client {
     /// Takes over a second connection, for transactions that read.
@@ -32,11 +29,18 @@ impl Client {
     ) -> Result<(), ProtocolError> {
         let n_bytes_max = self.scanner.message_bytes_max();
         self.resting = Some(Box::default());
+        self.at_rest(|client| {
+            client.limit_messages(n_bytes_max);
+            client.connect(connection, parsed)
+        })
+    }
+
+    /// Does something to the connection that rests, as if it were the one in use.
+    pub(crate) fn at_rest<R>(&mut self, act: impl FnOnce(&mut Client) -> R) -> R {
         self.change_connection();
-        self.limit_messages(n_bytes_max);
-        let connected = self.connect(connection, parsed);
+        let done = act(self);
         self.change_connection();
-        connected
+        done
     }
 
     /// Has the next transaction go there. Called between two transactions.
@@ -56,7 +60,7 @@ impl Client {
 
     /// Uses the other connection, or the way to it: a client that connects for each transaction has none that rests.
     #[cold]
-    pub(crate) fn change_connection(&mut self) {
+    fn change_connection(&mut self) {
         self.destination = match self.destination {
             Destination::Target => Destination::Reads,
             Destination::Reads => Destination::Target,

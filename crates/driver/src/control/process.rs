@@ -205,14 +205,13 @@ impl OrderedLoad<'_> {
         let (seeds, defines) = self.seeds();
         let connected: Vec<Result<[Connected; 2], String>> = std::thread::scope(|scope| {
             let connect = |clients: Range<usize>| {
-                let to = |destination| {
-                    connect::connect_all(&self.conninfos, destination, self.scripts, clients.clone())
+                let to = |destination, is_kept: bool| {
+                    let all =
+                        || connect::connect_all(&self.conninfos, destination, self.scripts, clients.clone());
+                    if is_kept { all() } else { Ok(Connected::default()) }
                 };
-                match self.load.connections_each() {
-                    _ if self.load.connect_each => Ok([Connected::default(), Connected::default()]),
-                    1 => Ok([to(Destination::Target)?, Connected::default()]),
-                    _ => Ok([to(Destination::Target)?, to(Destination::Reads)?]),
-                }
+                let target = to(Destination::Target, !self.load.connect_each)?;
+                Ok([target, to(Destination::Reads, self.load.connections_each() > 1)?])
             };
             let mut next = self.first_client();
             let of_thread = |n: &usize| {

@@ -169,9 +169,7 @@ impl<'a> Worker<'a> {
         for (index, client) in clients.iter_mut().enumerate() {
             poller.watch(client, index)?;
             if client.has_two_connections() {
-                client.change_connection();
-                poller.watch(client, index)?;
-                client.change_connection();
+                client.at_rest(|client| poller.watch(client, index))?;
             }
         }
         rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
@@ -457,12 +455,12 @@ impl<'a> Worker<'a> {
         }
         // Taken out for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (mut n_reads, destination) = (0, self.setup.clients[index].destination);
+        let (mut n_reads, mut is_left) = (0, false);
+        let destination = self.setup.clients[index].destination;
         while readable && self.read_once(index, closing, &mut buffer) {
             n_reads += 1;
-            if self.setup.clients[index].destination != destination {
-                // The next transaction goes elsewhere; the rest is heard while this connection rests.
-                self.look_at_resting(index, closing);
+            is_left = self.setup.clients[index].destination != destination;
+            if is_left {
                 break;
             }
             // A server that never stops may hold up neither other clients nor the end of the load.
@@ -475,6 +473,10 @@ impl<'a> Worker<'a> {
             }
         }
         self.buffer = buffer;
+        if is_left {
+            // The next transaction goes elsewhere, and the rest is news of a connection that rests.
+            self.hear_resting(index, Signal::Ready { readable, closing });
+        }
         let client = &self.setup.clients[index];
         if client.session.link.is_some() && client.outgoing.waits_to_write {
             self.flush(index);

@@ -9,10 +9,10 @@ use workload::random::Prng;
 
 use super::failing::Abort;
 use super::{Setup, Worker};
-use crate::client::State;
 use crate::client::fetch::Fetched;
+use crate::client::{Client, State};
 use crate::clock::{self, Nanos, SECOND_NS};
-use crate::poller::Signal;
+use crate::poller::{Poller, Signal};
 use crate::tally::{LOST, sqlstate};
 
 /// The wait before a connection is made in place of one that led to no commit; see [`reconnect_wait`].
@@ -202,46 +202,26 @@ impl Worker<'_> {
     pub(super) fn hear_resting(&mut self, index: usize, signal: Signal) {
         let now = clock::now();
         let Worker { setup: Setup { poller, clients, .. }, buffer, .. } = self;
-        let client = &mut clients[index];
-        client.change_connection();
-        let heard = match signal {
-            Signal::Input(piece) | Signal::Early(piece) => {
-                let heard = client.receive_unasked(poller.input(&piece)).map_err(|error| error.to_string());
-                poller.release(piece);
-                heard
+        clients[index].at_rest(|client| {
+            let heard = match signal {
+                Signal::Input(piece) | Signal::Early(piece) => {
+                    let heard =
+                        client.receive_unasked(poller.input(&piece)).map_err(|error| error.to_string());
+                    poller.release(piece);
+                    heard
+                }
+                Signal::Ready { closing, .. } => read_resting(poller, client, index, closing, buffer),
+                Signal::Unsent { .. } => Ok(()),
+                Signal::Ended(why) => Err(why.to_string()),
+            };
+            if let Err(why) = heard {
+                poller.forget(client, index);
+                client.lose_at_rest(why);
             }
-            Signal::Ready { closing, .. } => {
-                let heard = client.read_unasked(buffer);
-                // The end of a message that nobody waits for any more, as of a COPY that failed early, leaves when there is room.
-                let sent = if client.outgoing.waits_to_write { poller.send(client, index) } else { Ok(()) };
-                let looks =
-                    if heard == Ok(true) { poller.look_again(client, index, closing) } else { Ok(()) };
-                heard.and(sent.and(looks).map_err(|error| error.to_string()))
-            }
-            Signal::Unsent { .. } => Ok(()),
-            Signal::Ended(why) => Err(why.to_string()),
-        };
-        if let Err(why) = heard {
-            poller.forget(client, index);
-            client.lose_at_rest(why);
-        }
-        client.change_connection();
-        if !client.notices.is_empty() {
+        });
+        if !self.setup.clients[index].notices.is_empty() {
             self.report_notices(index, now);
         }
-    }
-
-    /// Has the other connection of a client read again in the next turn.
-    #[cold]
-    pub(super) fn look_at_resting(&mut self, index: usize, closing: bool) {
-        let Setup { poller, clients, .. } = &mut self.setup;
-        let client = &mut clients[index];
-        client.change_connection();
-        if let Err(error) = poller.look_again(client, index, closing) {
-            poller.forget(client, index);
-            client.lose_at_rest(error.to_string());
-        }
-        client.change_connection();
     }
 
     /// Closes the other connection of a client that will do no more.
@@ -249,12 +229,27 @@ impl Worker<'_> {
         let Setup { poller, clients, .. } = &mut self.setup;
         let client = &mut clients[index];
         if client.has_two_connections() {
-            client.change_connection();
-            poller.forget(client, index);
-            client.disconnect();
-            client.change_connection();
+            client.at_rest(|client| {
+                poller.forget(client, index);
+                client.disconnect();
+            });
         }
     }
+}
+
+/// Reads what a connection at rest has to say, and sends the end of a message that nobody waits for any more, as of a COPY that failed
+/// early.
+fn read_resting(
+    poller: &mut Poller,
+    client: &mut Client,
+    index: usize,
+    closing: bool,
+    buffer: &mut [u8],
+) -> Result<(), String> {
+    let has_more = client.read_unasked(buffer)?;
+    let sent = if client.outgoing.waits_to_write { poller.send(client, index) } else { Ok(()) };
+    let looks = if has_more { poller.look_again(client, index, closing) } else { Ok(()) };
+    sent.and(looks).map_err(|error| error.to_string())
 }
 
 /// The `n`th wait of a client: drawn from half of the mean to one and a half, so that clients that lost their
