@@ -41,7 +41,6 @@ use wire::{Conninfo, Session};
 pub use self::embedded::Embedded;
 pub use self::nodes::Standby;
 use self::nodes::node::NodeAccess;
-use crate::plan::scripts::reads;
 use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site};
@@ -252,17 +251,16 @@ impl Stage {
         }
     }
 
-    /// Where each client has a second connection, over which some transactions of a case read; `None` if all go where the load goes.
+    /// Where each client of a case has a second connection, if some of its transactions read from elsewhere.
     ///
     /// # Errors
     /// When no server is running.
-    pub(crate) fn reads_conninfo(&self, case: &Case) -> Result<Option<Conninfo>> {
+    pub(crate) fn reads_conninfo(&self, case: &Case) -> Result<Conninfo> {
         match self {
-            Stage::Embedded(stage) if reads::over_second_connection(case).is_some() => {
-                let conninfo = stage.conninfo_of_reads(case)?;
-                Ok(Some(directory_data::conninfo_of_load(conninfo, &case.workload)))
+            Stage::Embedded(stage) => {
+                Ok(directory_data::conninfo_of_load(stage.conninfo_of_reads(case)?, &case.workload))
             }
-            Stage::Embedded(_) | Stage::Adopted(_) => Ok(None),
+            Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
         }
     }
 

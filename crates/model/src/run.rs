@@ -236,10 +236,11 @@ impl RunRecord {
     /// Everything else went to the first that answered.
     pub fn spread_hosts(&self) -> Option<Vec<String>> {
         let load = self.load.as_ref()?;
-        let mut hosts = hosts(&load.target);
+        let mut hosts = places(&load.target);
         if let Some(reads) = &load.reads {
-            let others = self::hosts(&reads.target).into_iter().filter(|host| !hosts.contains(host));
-            hosts.extend(others.collect::<Vec<_>>());
+            let mut others = places(&reads.target);
+            others.retain(|host| !hosts.contains(host));
+            hosts.extend(others);
             return Some(hosts);
         }
         let is_random = load.target.get("load_balance_hosts").is_some_and(|value| value == "random");
@@ -354,7 +355,7 @@ pub struct ExperimentData {
 }
 
 /// Hosts and ports of connection keywords.
-fn hosts(target: &BTreeMap<String, String>) -> Vec<String> {
+fn places(target: &BTreeMap<String, String>) -> Vec<String> {
     let list = |key: &str| target.get(key).into_iter().flat_map(|value| value.split(','));
     let ports: Vec<&str> = list("port").collect();
     let name = |(n, host): (usize, &str)| match ports.get(n).or(ports.first()) {

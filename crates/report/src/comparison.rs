@@ -276,16 +276,20 @@ fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
 fn missing_of_sides(n: [usize; 2], owners: [&str; 2]) -> String {
     let lacking = n.map(|n| stats::UNPAIRED_MIN.saturating_sub(n));
     match lacking {
-        [a, b] if a == b => format!("{a} more of each {}", if a == 1 { "is" } else { "are" }),
-        [a, 0] => format!("{a} more {} {}", owners[0], if a == 1 { "is" } else { "are" }),
-        [0, b] => format!("{b} more {} {}", owners[1], if b == 1 { "is" } else { "are" }),
+        [a, b] if a == b => format!("{a} more of each {}", are(a)),
+        [a, 0] => format!("{a} more {} {}", owners[0], are(a)),
+        [0, b] => format!("{b} more {} {}", owners[1], are(b)),
         [a, b] => format!("{a} more {} and {b} more {} are", owners[0], owners[1]),
     }
 }
 
 /// `4 more are needed (--pairs 6)`.
 fn missing(case: &CaseComparison, n: usize) -> String {
-    format!("{n} more {} needed ({})", if n == 1 { "is" } else { "are" }, how(case, stats::PAIRS_MIN))
+    format!("{n} more {} needed ({})", are(n), how(case, stats::PAIRS_MIN))
+}
+
+fn are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
 }
 
 /// How to get as many runs or pairs as a verdict needs.

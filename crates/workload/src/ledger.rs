@@ -2,7 +2,7 @@
 //!
 //! Transaction ids would not do: a server that was promoted gives those of lost commits to others.
 
-pub(crate) mod calls;
+mod calls;
 
 use crate::script::meta;
 use crate::script::program::Program;
@@ -87,25 +87,28 @@ pub fn has_token(program: &Program) -> bool {
 }
 
 /// A statement of a script, or several that are sent together.
-struct Found {
+pub(crate) struct ScriptedStatement {
     /// Where it begins.
     start: usize,
+    pub(crate) text: String,
     /// The first word of each.
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// A function that it calls and that may write.
-    called: Option<String>,
+    pub(crate) called: Option<String>,
     /// How many conditions and loops it is in.
     depth: usize,
 }
 
-fn statements(source: &str) -> Vec<Found> {
+/// The statements of a script, without those that are empty.
+pub(crate) fn statements(source: &str) -> Vec<ScriptedStatement> {
     let mut scanner = SqlScanner::new(source);
     let (mut all, mut depth) = (Vec::new(), 0_usize);
     loop {
         let chunk = scanner.next_chunk();
         let words = first_words(&chunk.text);
         if !words.is_empty() {
-            all.push(Found { start: chunk.start, words, called: calls::that_may_write(&chunk.text), depth });
+            let called = calls::that_may_write(&chunk.text);
+            all.push(ScriptedStatement { start: chunk.start, text: chunk.text, words, called, depth });
         }
         match chunk.stop {
             SqlEnd::Semicolon => {}

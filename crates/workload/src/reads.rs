@@ -2,9 +2,8 @@
 //!
 //! Not here: what a function does. One that is not PostgreSQL's own counts as one that writes.
 
-use crate::ledger::calls;
-use crate::script::sqlscan::{SqlEnd, SqlScanner, SqlToken, tokens};
-use crate::script::{meta, sqlscan::first_words};
+use crate::ledger::{ScriptedStatement, statements};
+use crate::script::sqlscan::{SqlToken, tokens};
 
 /// How statements begin that a standby takes, if nothing in them writes.
 const BEGINNINGS: &str =
@@ -16,25 +15,14 @@ const WRITES: &str = "delete insert into merge nextval serializable setval share
 
 /// Whether a script only reads. A word that could mean that it writes, such as the name of a column, counts as if it did.
 pub fn only_reads(source: &str) -> bool {
-    let mut scanner = SqlScanner::new(source);
-    loop {
-        let chunk = scanner.next_chunk();
-        if !statement_only_reads(&chunk.text) {
-            return false;
-        }
-        match chunk.stop {
-            SqlEnd::Semicolon => {}
-            SqlEnd::EndOfScript => return true,
-            SqlEnd::Backslash => scanner.position = meta::name_and_end(source, scanner.position).1,
-        }
-    }
+    statements(source).iter().all(statement_only_reads)
 }
 
-fn statement_only_reads(sql: &str) -> bool {
+fn statement_only_reads(statement: &ScriptedStatement) -> bool {
+    let ScriptedStatement { text, words, called, .. } = statement;
     let has = |list: &str, word: &str| list.split_whitespace().any(|one| one.eq_ignore_ascii_case(word));
-    let begins_well = first_words(sql).iter().all(|word| has(BEGINNINGS, word));
-    let mut words = tokens(sql).filter(|(token, _)| *token == SqlToken::Word).map(|(_, range)| &sql[range]);
-    begins_well && !words.any(|word| has(WRITES, word)) && calls::that_may_write(sql).is_none()
+    let mut all = tokens(text).filter(|(token, _)| *token == SqlToken::Word).map(|(_, range)| &text[range]);
+    called.is_none() && words.iter().all(|word| has(BEGINNINGS, word)) && !all.any(|word| has(WRITES, word))
 }
 
 #[cfg(test)]

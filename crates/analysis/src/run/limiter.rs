@@ -327,11 +327,10 @@ pub(crate) fn of_run(
     let thirds: Vec<Part> = bounds.into_iter().filter_map(judged).collect();
     let limiter = if thirds.len() == bounds.len() { mixture::over(whole, &thirds) } else { whole };
     let connecting = conditions.connecting.filter(|time| time.is_most());
-    let connects = connecting.is_some();
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = match limiter.name {
         _ if is_left_to_server => MORE_PROCESSORS,
-        Bottleneck::ServerCpu | Bottleneck::Unknown if connects && !is_pooled(record) => POOL,
+        Bottleneck::ServerCpu | Bottleneck::Unknown if connecting.is_some() && !is_pooled(record) => POOL,
         Bottleneck::Unknown => seeing_more(record).unwrap_or(limiter.next),
         _ => limiter.next,
     };

@@ -93,4 +93,9 @@ impl CaseSummary {
     pub fn verdict(&self) -> &'static str {
         if self.n_started == 0 { "not measured" } else { self.grade.as_str() }
     }
+
+    /// Whether a rate was asked for, so that latency is the result and throughput the same, disturbed or not.
+    pub fn has_given_rate(&self) -> bool {
+        self.case.workload.pace.is_open() && self.capacity.is_none()
+    }
 }

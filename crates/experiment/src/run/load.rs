@@ -213,11 +213,8 @@ impl OneRun<'_> {
         record: &mut RunRecord,
     ) -> Result<(Fleet, Ready)> {
         let conninfo = stage.load_conninfo(self.case)?;
-        let reads = stage.reads_conninfo(self.case)?;
-        let load = LoadSpec {
-            reads: reads.and_then(|conninfo| self.read_target(&conninfo)),
-            ..self.load_spec(&conninfo, place, record)
-        };
+        let reads = self.read_target(stage)?;
+        let load = LoadSpec { reads, ..self.load_spec(&conninfo, place, record) };
         record.load = Some(load.recorded());
         self.make_ledger(&conninfo, &load)?;
         let mut fleet = self.start_drivers(load, &conninfo, stage)?;

@@ -192,9 +192,11 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
 /// Whether what a finding is about can be more of the 99th percentile at a rate that was asked for than a result is expected to be off.
 fn has_delayed(study: &Study, id: &str) -> bool {
     let Some(row) = budget::row_of_finding(id) else { return false };
-    let at_given_rate =
-        study.cases.iter().filter(|case| case.case.workload.pace.is_open() && case.capacity.is_none());
-    let tails = at_given_rate.filter_map(|case| case.uncertainty.as_ref()?.p99.as_ref());
+    let tails = study
+        .cases
+        .iter()
+        .filter(|case| case.has_given_rate())
+        .filter_map(|case| case.uncertainty.as_ref()?.p99.as_ref());
     tails.flat_map(|known| &known.budget).any(|part| part.id == row.id && part.good_to() > PRECISION)
 }
 

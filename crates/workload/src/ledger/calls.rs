@@ -31,7 +31,7 @@ const BEFORE_CALLS: &str = "\
     returning select some then union using values when where";
 
 /// The first function that a statement calls and that may write; `None` if its text has none.
-pub(crate) fn that_may_write(sql: &str) -> Option<String> {
+pub(super) fn that_may_write(sql: &str) -> Option<String> {
     let is_blank = |text: &str| text.trim().is_empty() || text.starts_with("--") || text.starts_with("/*");
     let all: Vec<(SqlToken, &str)> =
         tokens(sql).map(|(token, range)| (token, &sql[range])).filter(|(_, text)| !is_blank(text)).collect();

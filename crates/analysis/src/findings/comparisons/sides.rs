@@ -45,17 +45,18 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
 const AS_ASKED: &str = "The sides were to differ in what causes it: it is part of the answer.";
 
 fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
-    let is_asked = |tally: &Tally| tally.is_one_sided() && is_asked_for(context, tally);
-    let asked = by_severity(context, &ONE_SIDED, is_asked, |_| Severity::Note);
-    let asked = asked.into_iter().map(|found| Finding { advice: AS_ASKED.to_string(), ..found });
-    let is_other = |tally: &Tally| tally.is_one_sided() && !is_asked_for(context, tally);
-    let others = by_severity(context, &ONE_SIDED, is_other, |tally| match tally.id {
+    let all = tallies([context.a, context.b], context.pairing);
+    let one_sided = all.iter().filter(|tally| tally.is_one_sided());
+    let (asked, others): (Vec<&Tally>, Vec<&Tally>) =
+        one_sided.partition(|tally| is_asked_for(context, tally));
+    let others = by_severity(context, &ONE_SIDED, &others, |tally| match tally.id {
         id if id == NOT_DURABLE.id => Severity::Void,
         // Each side's uncertainty contains it, and what cannot be added to the interval of the ratio does not.
         _ if tally.is_bounded && !disturbed::are_held(context.pairing) => tally.severity.max(Severity::Doubt),
         _ => tally.severity,
     });
-    others.into_iter().chain(asked).collect()
+    let asked = by_severity(context, &ONE_SIDED, &asked, |_| Severity::Note).into_iter();
+    others.into_iter().chain(asked.map(|found| Finding { advice: AS_ASKED.to_string(), ..found })).collect()
 }
 
 /// The findings that only one side's runs have, and of which the uncertainty's budget bounds what they did.
@@ -77,8 +78,9 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
 };
 
 fn doubtful_runs(context: &ComparisonContext) -> Vec<Finding> {
-    let shared = |tally: &Tally| !tally.is_one_sided() && tally.severity >= Severity::Doubt;
-    by_severity(context, &DOUBTFUL_RUNS, shared, |tally| {
+    let all = tallies([context.a, context.b], context.pairing);
+    let shared = all.iter().filter(|tally| !tally.is_one_sided() && tally.severity >= Severity::Doubt);
+    by_severity(context, &DOUBTFUL_RUNS, &shared.collect::<Vec<&Tally>>(), |tally| {
         if tally.shares().iter().any(|share| *share >= 0.5) { Severity::Doubt } else { Severity::Note }
     })
 }
@@ -160,15 +162,15 @@ impl Tally {
     }
 }
 
-/// One finding of the rule per severity, of the tallies that are chosen.
+/// One finding of the rule per severity.
 fn by_severity(
     context: &ComparisonContext,
     rule: &Rule,
-    is_chosen: impl Fn(&Tally) -> bool,
+    tallies: &[&Tally],
     weigh: impl Fn(&Tally) -> Severity,
 ) -> Vec<Finding> {
     let mut found: BTreeMap<Severity, Vec<String>> = BTreeMap::new();
-    for tally in tallies([context.a, context.b], context.pairing).iter().filter(|tally| is_chosen(tally)) {
+    for tally in tallies {
         let held =
             if tally.is_held(context.pairing) { ", which the interval of the ratio contains" } else { "" };
         found.entry(weigh(tally)).or_default().push(tally.words(context.purpose) + held);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use model::experiment::case::directory::WorkloadDirectory;
 use model::experiment::case::{Case, OnLostConnection};
 use model::experiment::topology::pooler::PoolerSpec;
@@ -20,6 +21,7 @@ use crate::plan::scripts::reads;
 use crate::plan::scripts::sessions;
 use crate::run::live::OneRun;
 use crate::run::place::LocalParts;
+use crate::stage::Stage;
 use crate::stage::connections::options_with;
 
 impl OneRun<'_> {
@@ -65,10 +67,10 @@ impl OneRun<'_> {
         with_options(conninfo.keywords(), &sessions::session_settings(&self.case.workload))
     }
 
-    /// Where some transactions of the case read.
-    pub(crate) fn read_target(&self, conninfo: &Conninfo) -> Option<ReadTarget> {
-        let scripts = reads::over_second_connection(self.case)?;
-        Some(ReadTarget { target: self.target(conninfo), scripts })
+    /// Where some transactions of the case read, if that is elsewhere.
+    pub(crate) fn read_target(&self, stage: &Stage) -> Result<Option<ReadTarget>> {
+        let Some(scripts) = reads::over_second_connection(self.case) else { return Ok(None) };
+        Ok(Some(ReadTarget { target: self.target(&stage.reads_conninfo(self.case)?), scripts }))
     }
 
     /// The part of the load that all workloads share.

@@ -103,8 +103,7 @@ pub(crate) fn undisturbed(study: &Study) -> Option<String> {
     let best = headline::best(study).filter(|best| best.grade == Grade::Valid)?;
     let (known, median) = best.uncertainty.as_ref().map(|known| &known.throughput).zip(best.tps_median)?;
     // A rate that was asked for is the same, disturbed or not.
-    let is_rate_given = best.case.workload.pace.is_open() && best.capacity.is_none();
-    if known.good_to() >= UNKNOWN || is_rate_given {
+    if known.good_to() >= UNKNOWN || best.has_given_rate() {
         return None;
     }
     let [low, high] = [known.low, known.high].map(|ratio| format::tps(median * ratio));
