@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use wire::Conninfo;
 use wire::session::Session;
+use wire::{Conninfo, ServerError};
 
 use crate::cluster::{Cluster, DATABASE, SUPERUSER, others};
 use crate::process::command::{ending, server_command, wait_until};
@@ -343,8 +343,12 @@ impl OwnServer {
             }
             let last_error = match Session::connect(&conninfo) {
                 Ok(_) => return Ok(()),
-                Err(error) => error.to_string(),
+                Err(error) => error,
             };
+            if let Some(refusal) = last_error.server_error().filter(|refusal| !is_passing(refusal)) {
+                let detail = format!("it runs, but refuses every session: {}", refusal.message);
+                return Err(StartError::from_log(&self.log_text(), detail, self.log_path.clone()));
+            }
             if Instant::now() >= end {
                 let detail = format!("it was not ready within {} s; last: {last_error}", deadline.as_secs());
                 let mut error = StartError::from_log(&self.log_text(), detail, self.log_path.clone());
@@ -470,6 +474,11 @@ fn spawn(
     others::forget(&cluster.root)?;
     // SIGQUIT is PostgreSQL's immediate shutdown: nothing outlives us, and the WAL stays intact.
     crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")
+}
+
+/// Whether a server that refuses a session says that it will take one soon: it starts up, or has no free connection.
+fn is_passing(refusal: &ServerError) -> bool {
+    ["57P03", "53300"].contains(&refusal.sqlstate.as_str())
 }
 
 /// A new log for this start; that of the last one is kept under another name.

@@ -47,6 +47,9 @@ fn a_start_that_fails_shows_postgres_messages_and_advice() {
         StartFault::MissingFile,
         "could not access file",
     );
+    for name in ["session_preload_libraries", "local_preload_libraries"] {
+        fails(&cluster, &[(name, "nolib")], StartFault::MissingFile, "it runs, but refuses every session");
+    }
     fails(&cluster, &[("port", "1")], StartFault::Preparation, "cannot be chosen");
     fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
     fails(&cluster, &[], StartFault::Permissions, "has invalid permissions");
