@@ -64,14 +64,18 @@ pub(super) const ROWS_MISSED: Rule = Rule {
 
 fn rows_missed(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
-    let n = record.done.as_ref()?.counts.committed;
-    let touched = &record.touched;
+    let done = record.done.as_ref()?;
+    let (n, touched) = (done.counts.committed, &record.touched);
     if touched.is_empty() || n < TRANSACTIONS_MIN || record.spread_hosts().is_some() {
         return None;
     }
     let transactions = plural(n, "transaction");
     let names = || list(&touched.keys().map(|table| format!("`{table}`")).collect::<Vec<_>>(), 4);
     if touched.values().all(|rows| rows.rows_read == 0 && rows.rows_changed == 0) {
+        // A server that crashes forgets what it has counted.
+        if done.n_lost > 0 || done.clients_lost > 0 {
+            return None;
+        }
         let is_all_known = record.survey.as_ref().is_none_or(|survey| survey.unchecked.is_empty());
         let severity = if is_all_known { Severity::Void } else { Severity::Doubt };
         let evidence = format!("{transactions} read and changed no row of {}", names());

@@ -59,9 +59,10 @@ fn lost_outside_of_outages(context: &RunContext) -> Option<Finding> {
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
     // Totals do not say when: of a run with an outage, only events outside of it count.
     let done = if context.summary.outage.is_some() { None } else { done };
-    // A client that connects again may lose its connection more than once.
-    let n_lost = done.map_or(0, |done| done.n_lost).min(context.data.record.case.workload.n_clients.into());
-    let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64).max(n_lost);
+    // A client that connects again may lose its connection more than once, and of losses some have an event.
+    let n_clients = u64::from(context.data.record.case.workload.n_clients);
+    let n_seen = done.map_or(0, |done| done.n_lost).max(events.len() as u64).min(n_clients);
+    let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(n_seen);
     let all = done.is_some_and(|done| done.ending == LoadEnding::ConnectionsLost);
     if n == 0 && !all {
         return None;
@@ -87,9 +88,10 @@ fn lost_outside_of_outages(context: &RunContext) -> Option<Finding> {
         let without_ns = done.map(|done| done.outage_ns_total).filter(|ns| *ns > 0.0);
         let without =
             without_ns.map_or(String::new(), |ns| format!(", {} s without a connection", seconds(ns / 1e9)));
+        let lost = plural(done.map_or(0, |done| done.n_lost).max(n), "connection");
         let evidence = format!(
-            "{who} {how} and connected again, as asked ({} lost in all{without}){first}",
-            plural(done.map_or(n, |done| done.n_lost), "connection")
+            "{lost} lost and made again, as asked, of {}{without}{first}",
+            plural(n_clients, "client")
         );
         return Some(CONNECTION_LOST.finds(Severity::Doubt, evidence));
     }

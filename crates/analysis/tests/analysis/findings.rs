@@ -3,6 +3,7 @@
 use analysis::finding::{Finding, Severity};
 use analysis::findings::rule;
 use analysis::study;
+use model::experiment::case::OnLostConnection;
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::RunState;
 use model::experiment::script::ScriptSurvey;
@@ -161,6 +162,16 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("connection-lost", Severity::Void, "1 client lost the connection, first at 12 s: 57P01", |data| {
         data.events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
     }),
+    (
+        "connection-lost",
+        Severity::Doubt,
+        "20 connections lost and made again, as asked, of 8 clients",
+        |data| {
+            data.record.case.workload.on_disconnect = OnLostConnection::Reconnect;
+            data.record.done.as_mut().unwrap().n_lost = 20;
+            (0..10).for_each(|_| data.events.push(event(12.0, EventKind::ConnectionLost, "57P01")));
+        },
+    ),
     ("connection-lost", Severity::Void, "every client", |data| {
         data.record.done.as_mut().unwrap().ending = LoadEnding::ConnectionsLost;
         data.record.done.as_mut().unwrap().clients_lost = 8;
@@ -455,6 +466,18 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.events.push(event(15.0, EventKind::TelemetryLost, "log went away"));
     }),
 ];
+
+/// A crash makes the server forget what it has counted.
+#[test]
+fn rows_that_nobody_counted_were_not_missed() {
+    let is_found = |n_lost: u64| {
+        let mut data = quiet::run(1);
+        touch(&mut data, 0, 0);
+        data.record.done.as_mut().unwrap().n_lost = n_lost;
+        findings_of(data).iter().any(|finding| finding.id == "rows-missed")
+    };
+    assert!(is_found(0) && !is_found(1));
+}
 
 #[test]
 fn the_quiet_run_has_no_finding() {

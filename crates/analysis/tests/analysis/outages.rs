@@ -278,10 +278,10 @@ fn no_time_without_a_connection_is_said_that_nobody_counted() {
     };
     for (ns, words) in [(3e9, "3 s"), (2e6, "less than 0.1 s")] {
         let said = evidence(ns, false);
-        assert!(said.contains(&format!("lost in all, {words} without a connection)")), "{said}");
+        assert!(said.contains(&format!("clients, {words} without a connection, first at 7 s")), "{said}");
     }
     for unknown in [evidence(0.0, false), evidence(3e9, true)] {
-        assert!(unknown.contains("lost in all), first at 7 s"), "{unknown}");
+        assert!(unknown.contains("clients, first at 7 s"), "{unknown}");
     }
 }
 

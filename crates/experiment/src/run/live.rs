@@ -517,7 +517,9 @@ impl Ground for Live<'_> {
                 let name = home.map_or(table.as_str(), |home| home.recorded(&table)).to_string();
                 Some((name, after.since(*before.get(&table)?)))
             });
-            record.touched = since.collect();
+            // Of statistics that the server lost in a crash, no table's are known.
+            let all: Option<BTreeMap<_, _>> = since.map(|(name, rows)| Some((name, rows?))).collect();
+            record.touched = all.unwrap_or_default();
         }
         self.look_at_queries(record, watch)
     }

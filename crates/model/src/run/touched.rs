@@ -18,13 +18,26 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// The rows touched since `before` was read.
-    pub fn since(self, before: Touched) -> Touched {
-        Touched {
-            rows_read: self.rows_read.saturating_sub(before.rows_read),
-            rows_changed: self.rows_changed.saturating_sub(before.rows_changed),
-            rows_inserted: self.rows_inserted.saturating_sub(before.rows_inserted),
+    /// The rows touched since `before` was read; `None` if the server has forgotten what it had counted, as it does after a crash.
+    pub fn since(self, before: Touched) -> Option<Touched> {
+        Some(Touched {
+            rows_read: self.rows_read.checked_sub(before.rows_read)?,
+            rows_changed: self.rows_changed.checked_sub(before.rows_changed)?,
+            rows_inserted: self.rows_inserted.checked_sub(before.rows_inserted)?,
             pages: before.pages,
-        }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_went_back_are_unknown() {
+        let counted = |rows_read, rows_changed| Touched { rows_read, rows_changed, ..Touched::default() };
+        assert_eq!(counted(7, 3).since(counted(5, 3)), Some(counted(2, 0)));
+        assert_eq!(counted(7, 2).since(counted(5, 3)), None);
+        assert_eq!(counted(0, 0).since(counted(5, 0)), None);
     }
 }
