@@ -2,6 +2,8 @@
 
 use analysis::comparison::{CaseComparison, CostComparison, FamilyVerdict};
 use analysis::study;
+use model::load::Window;
+use model::load::course::LoadCourse;
 use model::run::{ExperimentData, RunData};
 
 use crate::comparison::{compare_cases, pairs};
@@ -51,6 +53,37 @@ fn a_cost_is_found_where_throughput_says_nothing() {
     for same in ["cpu", "blocks", "reads"] {
         assert_eq!(cost(&compared, same).unwrap().verdict, Some(FamilyVerdict::Same), "{same}");
     }
+}
+
+/// Of a load that sleeps, pgdyno's own questions touch most blocks: 14 in a second were 0.29 for each transaction of 20 ms.
+#[test]
+fn blocks_are_no_cost_where_the_load_touches_few() {
+    let mut data = noisy_pairs();
+    for run in &mut data.runs {
+        set_committed(run, 0..35, |_| 50);
+        set_metric(run, "database.commits", -10.0, 60.0, 50.0);
+        set_metric(run, "database.blocks_hit", -10.0, 60.0, 14.0);
+        set_metric(run, "database.blocks_read", -10.0, 60.0, 0.0);
+    }
+    let compared = compare_cases(&data);
+    assert!(cost(&compared, "blocks").is_none_or(|blocks| blocks.result.is_none()));
+    assert!(cost(&compared, "wal").unwrap().result.is_some());
+}
+
+/// Sessions that connect read the catalogs, which is no work of the load's.
+#[test]
+fn blocks_of_the_first_seconds_are_left_out() {
+    let costs = |blocks_at_first: f64| {
+        let mut data = noisy_pairs();
+        for run in &mut data.runs {
+            let window = Window { ramp_up_s: 0, measure_s: 30, grace_s: 10 };
+            run.record.course = Some(LoadCourse { window, ramp_up_end: None, extended_s: 0 });
+            set_metric(run, "database.blocks_hit", 0.0, 1.0, blocks_at_first);
+        }
+        let compared = compare_cases(&data);
+        cost(&compared, "blocks").unwrap().a_median
+    };
+    assert_eq!(costs(9_000.0), costs(9_000_000.0));
 }
 
 /// The least pairs that give a verdict give one after the correction for all costs, too.
