@@ -1,7 +1,7 @@
 //! Lifts by settings of the server: of a server that pgdyno runs all of them, of another one those of the load's own sessions, and
 //! with consent what a reload applies.
 
-use model::experiment::case::setting;
+use model::experiment::case::setting::{self, DataMaker};
 use model::run::server::ServerRecord;
 
 use crate::summary::proof::ProofKind;
@@ -54,7 +54,7 @@ impl Circumstances<'_> {
         }
         let mut case = self.case.clone();
         // It acts on the load: what was loaded is what was measured.
-        if setting::makes_data(name, &case.workload.data) {
+        if setting::makes_data(name, DataMaker::of_workload(&case.workload)) {
             case.data_settings = Some(setting::of_its_data(self.case).clone());
         }
         case.server.settings.insert(name.to_string(), value.to_string());

@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use model::experiment::case::setting;
-use model::experiment::script::CaseData;
+use model::experiment::case::setting::{self, DataMaker};
 use sha2::{Digest, Sha256};
 use wire::quote_literal;
 use wire::session::Session;
@@ -40,7 +39,7 @@ pub(crate) fn proofs(
     n_rows: u64,
 ) -> Result<BTreeMap<String, String>> {
     let state = digest(session, schema, tables)?;
-    let settings = settings_digest(session, &CaseData::default())?;
+    let settings = settings_digest(session, DataMaker::Pgdyno)?;
     let proofs = [(ROWS, n_rows.to_string()), (STATE, state), (SETTINGS, settings)];
     Ok(proofs.map(|(key, value)| (key.to_string(), value)).into())
 }
@@ -59,7 +58,7 @@ pub fn is_untouched(
     let (Some(rows), Some(state), Some(settings)) = (proof(ROWS), proof(STATE), proof(SETTINGS)) else {
         return Ok(false);
     };
-    if settings_digest(session, &CaseData::default())? != settings {
+    if settings_digest(session, DataMaker::Pgdyno)? != settings {
         return Ok(false);
     }
     if written(session, schema, tables)? != [rows, "0", "0"] {
@@ -68,18 +67,18 @@ pub fn is_untouched(
     Ok(digest(session, schema, tables)? == state)
 }
 
-/// A digest of the values that new sessions of the user find in this database for the settings that can change data of this kind when it
-/// is made; those that the server does not show to this user are not among them. `RESET` would restore these values, whatever
+/// A digest of the values that new sessions of the user find in this database for the settings that can change data that this maker
+/// makes; those that the server does not show to this user are not among them. `RESET` would restore these values, whatever
 /// this session has set.
 ///
 /// # Errors
 /// When the server fails.
-pub fn settings_digest(session: &mut Session, data: &CaseData) -> Result<String> {
+pub fn settings_digest(session: &mut Session, maker: DataMaker) -> Result<String> {
     let rows = session.query(
         "select name, reset_val from pg_catalog.pg_settings where context <> 'internal' order by name collate \"C\"",
     )?;
     let makes_data = |row: &&Vec<Option<String>>| {
-        row.first().and_then(Option::as_deref).is_some_and(|name| setting::makes_data(name, data))
+        row.first().and_then(Option::as_deref).is_some_and(|name| setting::makes_data(name, maker))
     };
     let texts = rows.rows.iter().filter(makes_data).flatten();
     Ok(short_digest(texts.map(|value| value.as_deref().unwrap_or("-"))))

@@ -8,6 +8,7 @@ use dataset::load::LoadReport;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
 use model::experiment::RestoreBy;
+use model::experiment::case::setting::DataMaker;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::Archive;
@@ -292,5 +293,5 @@ fn template_key(session: &mut Session, case: &Case) -> Result<String> {
     if copies::is_archive(&case.workload) {
         return Ok(name);
     }
-    Ok(format!("{name} settings={}", settings_digest(session, &case.workload.data)?))
+    Ok(format!("{name} settings={}", settings_digest(session, DataMaker::of_workload(&case.workload))?))
 }

@@ -4,12 +4,13 @@
 //! extension's or one of a later release, counts as one that can change what is stored.
 
 pub mod library;
+mod statements;
 pub mod table;
 
 use std::collections::BTreeMap;
 
 use self::table::{ROWS, SettingRow, SettingUse};
-use crate::experiment::case::Case;
+use crate::experiment::case::{Case, WorkloadSpec};
 use crate::experiment::script::CaseData;
 
 /// What a setting can change of data that is made while it is in effect.
@@ -87,14 +88,32 @@ fn row(name: &str) -> Option<&'static SettingRow> {
     named(false).or_else(|| named(true))
 }
 
-/// Whether data of this kind that is made under another value of the setting may differ.
-pub fn makes_data(name: &str, data: &CaseData) -> bool {
-    acts(name).may_differ(by_statements(data))
+/// Who makes data, on whose statements the settings depend that decide what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataMaker {
+    /// pgdyno loads rows into tables with B-tree indexes.
+    Pgdyno,
+    /// Statements of the user. `pg_restore` executes those in an archive.
+    Statements,
 }
 
-/// Whether statements of the user make the data. `pg_restore` executes those in an archive.
-fn by_statements(data: &CaseData) -> bool {
-    matches!(data, CaseData::Files(_) | CaseData::Archive(_))
+impl DataMaker {
+    /// Who makes the data of this workload.
+    pub fn of_workload(workload: &WorkloadSpec) -> DataMaker {
+        let by_statements = match &workload.data {
+            CaseData::Files(_) | CaseData::Archive(_) => true,
+            CaseData::Directory => {
+                workload.directory.as_ref().is_none_or(|directory| statements::decide_data(&directory.texts))
+            }
+            CaseData::None | CaseData::Loaded(_) => false,
+        };
+        if by_statements { DataMaker::Statements } else { DataMaker::Pgdyno }
+    }
+}
+
+/// Whether data may differ if it is made under another value of the setting.
+pub fn makes_data(name: &str, maker: DataMaker) -> bool {
+    acts(name).may_differ(maker == DataMaker::Statements)
 }
 
 /// The settings that are in effect while a case's data is made.
@@ -104,7 +123,8 @@ pub fn of_its_data(case: &Case) -> &BTreeMap<String, String> {
 
 /// The settings of a case that decide what its data is, in lower case. Cases with equal ones share their data.
 pub fn made_under(case: &Case) -> BTreeMap<String, String> {
-    let of_data = |name: &String| makes_data(name, &case.workload.data);
+    let maker = DataMaker::of_workload(&case.workload);
+    let of_data = |name: &String| makes_data(name, maker);
     let chosen = of_its_data(case).iter().filter(|(name, _)| of_data(name));
     chosen.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_string())).collect()
 }
@@ -116,13 +136,16 @@ pub fn made_under_words(case: &Case) -> String {
 }
 
 /// The settings of a case that act only where data is made, each with the reason: on data that is there already, they have no effect on a
-/// built-in workload. Own scripts may make data themselves. With `prepare.analyze`, each run makes statistics.
+/// built-in workload. Own scripts may make data themselves.
 pub fn without_effect(case: &Case) -> Vec<(&str, &'static str)> {
-    if case.workload.kind.is_own() {
-        return Vec::new();
-    }
+    if case.workload.kind.is_own() { Vec::new() } else { where_data_is_made(case) }
+}
+
+/// The settings of a case that act only where data is made, each with the reason. With `prepare.analyze`, each run makes statistics.
+pub fn where_data_is_made(case: &Case) -> Vec<(&str, &'static str)> {
+    let is_analyzed = case.prepare.analyze && case.workload.data != CaseData::None;
     let named = |name: &str| row(name).filter(|row| row.used == SettingUse::WhereDataIsMade);
-    let is_made_again = |row: &&SettingRow| row.acts == Acts::Statistics && case.prepare.analyze;
+    let is_made_again = |row: &&SettingRow| row.acts == Acts::Statistics && is_analyzed;
     let of = |name: &'_ String| named(name).filter(|row| !is_made_again(row)).map(|row| row.why);
     case.server.settings.keys().filter_map(|name| Some((name.as_str(), of(name)?))).collect()
 }
