@@ -7,6 +7,7 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use generator::SqlPart;
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
+use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState, comment_literal, names_oid, workload_of};
 
 use super::DirectoryData;
@@ -30,6 +31,32 @@ const RELATIONS: [&str; 4] = ["materialized view", "view", "table", "sequence"];
 /// Whether a comment looks like the mark of a load of a workload directory: anybody can write one.
 pub fn looks_marked(comment: &str) -> bool {
     workload_of(comment).is_some_and(|workload| workload.starts_with(KIND))
+}
+
+/// The scales of complete data of workload directories in a schema, by name, as the marks of their loads say.
+///
+/// # Errors
+/// When the server fails.
+pub fn scales(session: &mut Session, schema: &Schema) -> Result<BTreeMap<String, u32>> {
+    let rows = session.query(&marks_sql(schema)).context("look for marks of loads")?;
+    let marker = |row: usize| {
+        let (oid, comment) = (rows.parse(row, "objoid")?, rows.get(row, "description")?);
+        let marker = Marker::parse(comment).ok()??;
+        let is_complete = marker.state != MarkerState::Loading && marker.oid == Some(oid);
+        is_complete.then(|| Some((marker.workload.strip_prefix(KIND)?.to_string(), marker.scale)))?
+    };
+    Ok((0..rows.len()).filter_map(marker).collect())
+}
+
+/// All marks of directories' loads in a schema, as [`Marked`] has them.
+fn marks_sql(schema: &Schema) -> String {
+    format!(
+        "select i.type, i.identity, coalesce(i.name, '') as name, d.objoid, d.description \
+         from pg_catalog.pg_description d, lateral pg_catalog.pg_identify_object(d.classoid, d.objoid, 0) i \
+         where d.objsubid = 0 and d.description like {} and i.schema = pg_catalog.quote_ident({}) order by d.objoid",
+        quote_literal(&format!("pgdyno workload={KIND}%")),
+        quote_literal(schema.name())
+    )
 }
 
 /// The state of a directory's data in a schema.
@@ -210,9 +237,12 @@ impl DirectoryData<'_> {
         match self.state(session)? {
             DirectoryState::Whole(marker)
                 if marker.extra.get(DATA).map(String::as_str) == Some(self.brief()) => {}
-            DirectoryState::Whole(marker) => bail!(
-                "schema `{schema}` has data of workload `{name}` at scale {}, but other data than this directory makes at scale {scale}",
+            DirectoryState::Whole(marker) if marker.scale != scale => bail!(
+                "schema `{schema}` has data of workload `{name}` at scale {0}, not {scale}; -s {0} measures it",
                 marker.scale
+            ),
+            DirectoryState::Whole(_) => bail!(
+                "schema `{schema}` has data of workload `{name}` at scale {scale}, but other data than this directory makes"
             ),
             DirectoryState::Half(_) => {
                 bail!("a load of workload `{name}` into schema `{schema}` was not finished")
@@ -316,14 +346,7 @@ impl DirectoryData<'_> {
 
     /// All objects of the schema with a mark of this workload that names their own OID.
     fn marked(&self, session: &mut Session) -> Result<Vec<Marked>> {
-        let sql = format!(
-            "select i.type, i.identity, coalesce(i.name, '') as name, d.objoid, d.description \
-             from pg_catalog.pg_description d, lateral pg_catalog.pg_identify_object(d.classoid, d.objoid, 0) i \
-             where d.objsubid = 0 and d.description like {} and i.schema = pg_catalog.quote_ident({}) order by d.objoid",
-            quote_literal(&format!("pgdyno workload={KIND}%")),
-            quote_literal(self.schema.name())
-        );
-        let rows = session.query(&sql).context("look for marks of loads")?;
+        let rows = session.query(&marks_sql(self.schema)).context("look for marks of loads")?;
         let own = self.marked_name();
         let marked = |row: usize| {
             let text = |column: &str| rows.get(row, column).unwrap_or_default().to_string();

@@ -55,6 +55,8 @@ pub struct PlanResources {
     pub data_scale: BTreeMap<Dataset, u32>,
     /// Scales of tables there that pgdyno did not load.
     pub foreign_scale: BTreeMap<Dataset, u32>,
+    /// Scales of complete data of workload directories there, by name.
+    pub directory_scale: BTreeMap<String, u32>,
     /// Scales of the data that pgdyno's own servers have kept from earlier runs, those used last.
     pub kept_scale: BTreeMap<Dataset, u32>,
     /// Processors of the driver's machine.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
+use dataset::directory::marks;
 use dataset::own::apply;
 use dataset::session::{self, lock};
 use dataset::state::{self, DataState, WorkloadTables};
@@ -23,6 +24,7 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::{Marker, Schema};
 
+use crate::plan::scripts::reads::{self, ReadPart};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Site, requirements};
 use crate::stage::connections::HoldingSession;
@@ -43,6 +45,8 @@ pub struct Glance {
     pub data_scale: BTreeMap<Dataset, u32>,
     /// Scales of tables that pgdyno did not load.
     pub foreign_scale: BTreeMap<Dataset, u32>,
+    /// Scales of complete data of workload directories, by name.
+    pub directory_scale: BTreeMap<String, u32>,
 }
 
 /// The mark of complete data that pgdyno loaded; none also if it cannot be read.
@@ -60,6 +64,7 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
     let schema = schema::find(&mut session, asked).ok();
     let mut data_scale = BTreeMap::new();
     let mut foreign_scale = BTreeMap::new();
+    let mut directory_scale = BTreeMap::new();
     if let Some(schema) = &schema {
         for dataset in Dataset::ALL {
             if let Some(marker) = complete(&mut session, dataset, schema) {
@@ -71,8 +76,9 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
                 foreign_scale.insert(dataset, scale);
             }
         }
+        directory_scale = marks::scales(&mut session, schema).unwrap_or_default();
     }
-    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
+    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale, directory_scale })
 }
 
 /// An existing server, which no other pgdyno uses at the same time.
@@ -389,12 +395,17 @@ pub fn expect_primary(conninfo: &Conninfo, session: &mut Session) -> Result<()> 
     Ok(())
 }
 
+/// The option by which a load only reads.
+fn how_to_read(case: &Case) -> &'static str {
+    if case.workload.directory.is_some() { "--only-reads" } else { "-w tpcb-select" }
+}
+
 /// Fails if the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
     // The user knows what the scripts do; the server rejects what they must not do.
     let is_as_it_is = case.workload.data == CaseData::None;
-    let only_reads = case.workload.kind.row().only_reads() || is_as_it_is;
+    let only_reads = is_as_it_is || reads::part(&case.workload) == ReadPart::All;
     let prepare = &case.prepare;
     let writers = [
         (prepare.restore, "--no-restore"),
@@ -408,7 +419,7 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
         ensure!(
             only_reads,
             "{is_standby}; use the primary, or load the data there with pgdyno init, and only read here: {}",
-            [&["-w tpcb-select"], &lacking[..]].concat().join(" ")
+            [&[how_to_read(case)], &lacking[..]].concat().join(" ")
         );
         ensure!(
             is_as_it_is || lacking.is_empty(),

@@ -27,6 +27,7 @@ pub(crate) fn place(
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
         kept_scale: kept_scale(experiment, target, conninfo)?,
         foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
+        directory_scale: glance.as_ref().map(|glance| glance.directory_scale.clone()).unwrap_or_default(),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
         ..PlanResources::default()

@@ -7,13 +7,14 @@ use model::experiment::case::setting;
 use model::experiment::script::CaseData;
 
 use crate::plan::problems::Problems;
+use crate::plan::scripts::reads::{self, ReadPart};
 
 /// Says why such settings of `cases` would have no effect. A server that pgdyno runs has data of its own for each level.
 pub(super) fn check(cases: &[Case], problems: &mut Problems) {
     let mut said = BTreeSet::new();
     let is_by_url = |case: &&Case| !case.server.source.is_embedded();
-    for case in cases.iter().filter(is_by_url).filter(|case| !case.prepare.restore) {
-        for (name, why) in setting::without_effect(case) {
+    for case in cases.iter().filter(is_by_url).filter(|case| uses_data_as_it_is(case)) {
+        for (name, why) in setting::where_data_is_made(case) {
             if said.insert(name) {
                 problems.say(format!(
                     "server.settings.{name}: {why}, but the data of this server is used as it is (prepare.restore = false, \
@@ -33,6 +34,12 @@ pub(super) fn check(cases: &[Case], problems: &mut Problems) {
             made.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ")
         ));
     }
+}
+
+/// Whether a case neither loads its data nor makes some in its transactions.
+fn uses_data_as_it_is(case: &Case) -> bool {
+    let is_there = !case.prepare.restore || case.workload.data == CaseData::None;
+    is_there && (!case.workload.kind.is_own() || reads::part(&case.workload) == ReadPart::All)
 }
 
 #[cfg(test)]
@@ -60,5 +67,14 @@ mod tests {
         check(&format!("{target}{load}{as_it_is}analyze = false\n"), true, Some("keeps longer lists"));
         check(&format!("settings.work_mem = [\"1MB\", \"2MB\"]\n{load}{as_it_is}"), true, None);
         check(&format!("settings.autovacuum = [\"on\", \"off\"]\n{load}{as_it_is}"), true, None);
+        // Own scripts that write make data themselves.
+        let own = |builtin: &str| {
+            format!(
+                "[workload]\nkind = \"scripts\"\nscripts = [{{name = \"a\", builtin = \"{builtin}\"}}]\ndata = \"none\"\n"
+            )
+        };
+        check(&format!("{toast}{}", own("select-only")), true, refused);
+        check(&format!("{toast}{}", own("simple-update")), true, None);
+        check(&format!("{target}{}", own("select-only")), true, Some("keeps longer lists"));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::experiment::WorkloadSection;
+use model::experiment::keys::prepare::RESTORE;
 use model::experiment::keys::workload as keys;
 use model::text::prose::bytes;
 use model::text::units::Scale;
@@ -34,7 +35,11 @@ impl DirectoryOfCase<'_> {
     ) -> Result<(u32, Rc<ChosenDirectory>), String> {
         let scale = match choice.get(keys::SCALE) {
             Scale::Units(units) => units,
-            Scale::Fit => DEFAULT_SCALE,
+            Scale::Fit if choice.get(RESTORE) => DEFAULT_SCALE,
+            Scale::Fit => {
+                let name = &self.at(choice, DEFAULT_SCALE)?.directory.name;
+                site.directory_scale.get(name).copied().unwrap_or(DEFAULT_SCALE)
+            }
             scale @ Scale::TimesRam(times) => {
                 let memory_bytes = site.memory_bytes.ok_or_else(|| {
                     format!(

@@ -123,6 +123,11 @@ fn data_that_is_measured_as_it_is_decides_its_scale() {
     check(as_it_is, &here, 5);
     check(&format!("{as_it_is}[workload]\nkind = \"tpcc\"\n"), &here, 4);
     check(&format!("{as_it_is}[workload]\nscale = 7\n"), &here, 7);
+    // Data of a workload directory, by its name.
+    let loaded = PlanResources { directory_scale: [("ycsb".to_string(), 2)].into(), ..by_url.clone() };
+    check(&format!("{as_it_is}[workload]\nkind = \"ycsb\"\n"), &loaded, 2);
+    check(&format!("{as_it_is}[workload]\nkind = \"oltp\"\n"), &loaded, 1);
+    check("[workload]\nkind = \"ycsb\"\n", &loaded, 1);
     check("", &here, 20);
     check("", &by_url, 20);
 }
