@@ -130,15 +130,14 @@ pub fn pending_change(series: &[f64], rule: ChangeRule) -> Option<PendingChange>
     Some(PendingChange { at, before, after, p, more: more(first, second, rule) })
 }
 
-/// How many values like those after a division decide it.
+/// How many values like those after a division decide it: with the same spread, by the test that shows it first.
 fn more(first: &[f64], second: &[f64], rule: ChangeRule) -> Option<usize> {
     if first.len() < rule.side_min {
         return None;
     }
-    let level = median(second)?;
     let is_enough = |more: &usize| {
-        let longer = [second, &vec![level; *more]].concat();
-        longer.len() >= rule.side_min && differ(first, &longer, rule, rank_sum_p)
+        let longer: Vec<f64> = second.iter().copied().cycle().take(second.len() + more).collect();
+        longer.len() >= rule.side_min && differ(first, &longer, rule, chance)
     };
     (1..=MORE_MAX).find(is_enough)
 }
