@@ -21,7 +21,7 @@ use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
-use model::run::server::ServerRecord;
+use model::run::server::{Route, ServerRecord};
 use observe::host::counters::ProcessCounters;
 use observe::{ObserveSpec, ObservedStandby, Observer, OurBackends};
 use wire::session::Session;
@@ -329,7 +329,7 @@ fn observed(stage: &Stage, case: &Case) -> Vec<ObservedStandby> {
 fn pooler_pids(stage: &Stage, record: &RunRecord, conninfo: &Conninfo, place: &LocalParts) -> Vec<i32> {
     match stage.pooler() {
         Some(pooler) => pooler.pids(),
-        None => record.server.iter().filter_map(|server| pooler(server, conninfo, place)).collect(),
+        None => record.server.iter().flat_map(|server| poolers(server, conninfo, place)).collect(),
     }
 }
 
@@ -338,12 +338,14 @@ fn consoles(stage: &Stage) -> Vec<Conninfo> {
     stage.pooler().map_or(Vec::new(), |pooler| pooler.consoles().to_vec())
 }
 
-/// The process of this machine that answers before the server, if one does.
-fn pooler(server: &ServerRecord, conninfo: &Conninfo, place: &LocalParts) -> Option<i32> {
-    let route = server.route.as_ref().filter(|route| route.pooler.is_some() || route.is_forwarded())?;
+/// The processes of this machine that answer before the server, if some do.
+fn poolers(server: &ServerRecord, conninfo: &Conninfo, place: &LocalParts) -> Vec<i32> {
+    let is_between = |route: &&Route| route.pooler.is_some() || route.is_forwarded();
+    let Some(route) = server.route.as_ref().filter(is_between) else { return Vec::new() };
     // The host that was reached, of several.
     let is_reached = |host: &&Host| route.reached.ends_with(&format!(":{}", host.port));
-    observe::peer::between(conninfo.hosts.iter().find(is_reached)?, place.postmaster_pid)
+    let host = conninfo.hosts.iter().find(is_reached);
+    host.map_or(Vec::new(), |host| observe::peer::between(host, place.postmaster_pid))
 }
 
 /// A word by which the observers of this process recognize each other.
