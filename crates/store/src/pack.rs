@@ -135,12 +135,16 @@ pub fn pack(dir: &Path, to: &Path, extent: PackExtent, tool_version: &str) -> Re
         name: name_of(dir),
         files: packed.files.clone(),
     };
-    let file =
-        files::create_new(to, files::PRIVATE).with_context(|| format!("cannot create `{}`", to.display()))?;
+    let file = files::create_new(to, files::PRIVATE).with_context(|| cannot_create(to))?;
     write(dir, &contents, file).inspect_err(|_| {
         let _ = std::fs::remove_file(to);
     })?;
     Ok(packed)
+}
+
+fn cannot_create(to: &Path) -> String {
+    let there = if to.exists() { ": it exists; remove it, or name another file with -o" } else { "" };
+    format!("cannot create `{}`{there}", to.display())
 }
 
 fn unreadable(dir: &Path, path: &str) -> String {

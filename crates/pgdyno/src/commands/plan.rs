@@ -93,7 +93,7 @@ pub(crate) fn show(
         if let Some(why) = outlook.asks_consent(asked.plan.runs.len())
             && !given.yes
         {
-            print(&format!("note    {why}: `pgdyno run` asks for --yes\n"))?;
+            print(&format!("note    {why}: to run it, add --yes\n"))?;
         }
         for note in &asked.notes {
             print(&format!("note    {note}\n"))?;
@@ -106,7 +106,7 @@ pub(crate) fn show(
                     print(&format!("does    {line}\n"))?;
                     let missing = missing(&intent.consents, changes);
                     if !missing.is_empty() {
-                        print(&format!("note    `pgdyno run` asks for {}\n", missing.join(" ")))?;
+                        print(&format!("note    to run it, add {}\n", missing.join(" ")))?;
                     }
                 }
             }

@@ -75,7 +75,7 @@ fn a_large_matrix_needs_consent() {
     place.write("large.toml", &text);
     let plan = place.run(&["plan", "large.toml"]).expect(0);
     assert!(
-        plan.stdout.contains("This would make 101 runs, more than 100: `pgdyno run` asks for --yes"),
+        plan.stdout.contains("This would make 101 runs, more than 100: to run it, add --yes"),
         "{}",
         plan.stdout
     );

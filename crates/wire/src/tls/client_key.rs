@@ -129,7 +129,7 @@ fn unknown_encryption(content: &[u8]) -> Option<ObjectIdentifier> {
 /// What to do about an encryption that OpenSSL knows and the library does not.
 fn unsupported_encryption(file: &str, error: &dyn Display) -> String {
     format!(
-        "cannot decrypt `sslkey` file `{file}` ({error}): only PBES2 with PBKDF2 or scrypt and AES is supported; \
+        "cannot decrypt `sslkey` file `{file}` ({error}): only PBES2 with PBKDF2 (HMAC with SHA-2) or scrypt, and AES, is supported; \
          convert it: openssl pkcs8 -topk8 -v2 aes-256-cbc -in {file} -out NEW"
     )
 }
