@@ -42,6 +42,14 @@ impl Doors {
         Ok(session)
     }
 
+    /// A session in the database that the connection settings name.
+    ///
+    /// # Errors
+    /// As [`Doors::open`].
+    pub(crate) fn open_own(&self) -> Result<Session> {
+        self.open(&self.conninfo.dbname)
+    }
+
     /// A session for cleaning up, which works for a limited time even if the user wants to stop.
     pub(crate) fn open_afterwards(&self, database: &str) -> Result<Session> {
         let mut session = Session::connect(&self.of(database))?;

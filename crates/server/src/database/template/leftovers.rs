@@ -46,7 +46,10 @@ pub enum LeftoverOutcome {
 /// # Errors
 /// When the server fails.
 pub fn clean(doors: &Doors) -> Result<Vec<(String, LeftoverOutcome)>> {
-    let mut maintenance = doors.open(MAINTENANCE)?;
+    let mut maintenance = match doors.open(MAINTENANCE) {
+        Ok(session) => session,
+        Err(error) => return listed(doors, &error),
+    };
     let mut fates = Vec::new();
     for found in list(&mut maintenance, None)? {
         let lock =
@@ -65,6 +68,16 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, LeftoverOutcome)>> {
         fates.push((found.name, fate.unwrap_or_else(|error| LeftoverOutcome::Left(format!("{error:#}")))));
     }
     Ok(fates)
+}
+
+/// Those databases, none of which is removed: a pooler may not know the database from which they are, and in which a running pgdyno holds
+/// its locks.
+fn listed(doors: &Doors, error: &anyhow::Error) -> Result<Vec<(String, LeftoverOutcome)>> {
+    let found = list(&mut doors.open_own()?, None)?;
+    let why = format!(
+        "it is removed from database `{MAINTENANCE}`, which cannot be reached: {error:#}; name the server itself"
+    );
+    Ok(found.into_iter().map(|found| (found.name, LeftoverOutcome::Left(why.clone()))).collect())
 }
 
 /// Prefix of the names of all databases that belong to `database`.
