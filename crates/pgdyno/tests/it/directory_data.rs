@@ -90,6 +90,29 @@ fn run(place: &Place, variant: &str, more: &[&str]) -> Ended {
     place.start(command).wait()
 }
 
+/// Statements of the user make other data under other settings; definitions of tables and keys do not.
+#[test]
+fn what_a_directorys_own_statements_make_is_made_under_each_level() {
+    let place = place();
+    let bin_dir = bin_dir();
+    let own = ["--bin-dir", bin_dir.to_str().unwrap(), "--set", SMALL, "--repeats", "1"];
+    let levels = ["--set", "server.settings.DateStyle=[\"ISO\",\"German\"]"];
+    let made_under = |out: &str| {
+        run(&place, "careful", &[&[out], &own[..], &levels].concat()).expect(0);
+        let mut runs = place.results(out).runs;
+        runs.sort_by_key(|run| run.record.case.id);
+        runs.iter().map(|run| run.record.phases[0].detail.get("made_under").cloned()).collect::<Vec<_>>()
+    };
+    let plain = "create table item (id int not null, name varchar(20) not null);\ncreate table taken (item int not null);\n";
+    place.write("stock.workload/schema.sql", plain);
+    assert_eq!(made_under("plain"), [None, None]);
+
+    let after = "alter table item add primary key (id);\ncreate table style as select current_setting('DateStyle') as name;\n";
+    place.write("stock.workload/after.sql", after);
+    assert_eq!(made_under("asked"), ["ISO", "German"].map(|style| Some(format!("datestyle = {style}"))));
+    place.expect_clean();
+}
+
 #[test]
 fn each_run_begins_with_the_data_as_loaded_and_ends_with_its_checks() {
     let place = place();
