@@ -130,12 +130,32 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     let of_pooler = protocol::of_own_poolers(&mut plan, is_asked.protocol)?;
     of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
     let (notes, failed) = decided(&mut plan, &servers, is_asked);
-    let notes = of_pooler.into_iter().chain(notes).collect();
+    let few = if has_repeats(args, &changes) { None } else { few_blocks(&plan) };
+    let notes = [few.into_iter().collect(), of_pooler, notes].concat();
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
+}
+
+/// Whether somebody has chosen the number of blocks.
+fn has_repeats(args: &ExperimentArgs, changes: &[Override]) -> bool {
+    let key = keys::header::REPEATS;
+    args.experiment.is_some() || args.keys.has(key) || changes.iter().any(|change| change.key == key.name)
+}
+
+/// What the default number of blocks can say of levels that are compared. A curve of client counts needs no verdict for each of them.
+fn few_blocks(plan: &Plan) -> Option<String> {
+    let is_compared = plan.factors.iter().any(|key| key != keys::workload::CLIENTS.name);
+    (is_compared && (plan.repeats as usize) < stats::PAIRS_MIN).then(|| {
+        format!(
+            "{} blocks suggest which level is better; a verdict takes {} (--repeats {})",
+            plan.repeats,
+            stats::PAIRS_MIN,
+            stats::PAIRS_MIN
+        )
+    })
 }
 
 /// Where the servers are, of which those by URL are all on this machine or not.
