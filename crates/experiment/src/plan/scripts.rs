@@ -184,7 +184,9 @@ fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Resu
 
 /// The text of a data file.
 fn read_data_text(path: &Path, stop: &AtomicBool) -> Result<String, String> {
-    read_text(path, DATA_BYTES_MAX, "; load it yourself and give data = \"none\"", stop)
+    let hint =
+        "; restore an archive instead, which may be of any size: pg_dump -Fc, and workload.restore_from";
+    read_text(path, DATA_BYTES_MAX, hint, stop)
 }
 
 /// The text of a script that was read.
