@@ -214,6 +214,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::DISK_NEARLY_FULL,
     state::WAL_POLICY,
     state::DATABASE_CHANGED,
+    state::unlike_source::UNLIKE_SOURCE,
     state::PAGE_CACHE_LOST,
     state::tables::TABLES_ALTERED,
     host::FOREIGN_CPU,

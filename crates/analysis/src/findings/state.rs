@@ -2,6 +2,7 @@
 
 pub(super) mod made_under;
 pub(super) mod tables;
+pub(super) mod unlike_source;
 
 use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;

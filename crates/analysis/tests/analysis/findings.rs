@@ -430,6 +430,9 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
             restore_says(data, "database_changed", "table public.diary is new, and 3 more differences");
         },
     ),
+    ("unlike-source", Severity::Note, "left out: 1 publications", |data| {
+        restore_says(data, "unlike_source", "made without login: app; left out: 1 publications");
+    }),
     ("page-cache-lost", Severity::Doubt, "lost 231 MiB to huge pages, and nothing read", |data| {
         data.record.case.prepare.prewarm = false;
         restore_says(data, "page_cache_lost_bytes", "242221056");

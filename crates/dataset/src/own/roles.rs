@@ -30,11 +30,3 @@ pub fn make_missing(session: &mut Session, needed: &BTreeSet<String>) -> Result<
     }
     Ok(missing)
 }
-
-/// The roles in words, for the record: empty if there are none.
-pub fn in_words(made: &[String]) -> String {
-    match made {
-        [] => String::new(),
-        made => format!("; made without login: {}", made.join(", ")),
-    }
-}

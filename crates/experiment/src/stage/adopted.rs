@@ -92,6 +92,8 @@ pub struct Adopted {
     copies: Copies,
     /// Data was restored at least once.
     has_restored: bool,
+    /// What distinguishes data from the user's files or archive, by the data's name.
+    unlike_source: BTreeMap<String, Option<String>>,
     /// Workload directories whose data was loaded, by name.
     loaded_directories: BTreeSet<Option<String>>,
 }
@@ -180,6 +182,7 @@ impl Adopted {
             holder,
             copies: Copies::Unknown,
             has_restored: false,
+            unlike_source: BTreeMap::new(),
             loaded_directories: BTreeSet::new(),
         };
         if let Some(home) = WorkloadTables::find(&mut other, &case.workload)? {

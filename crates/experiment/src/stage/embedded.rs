@@ -30,7 +30,7 @@ use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::nodes::Standbys;
 use crate::stage::nodes::node::NodeAccess;
 use crate::stage::os::ReservedPages;
-use crate::stage::own_data::{ArchiveRestore, Whose};
+use crate::stage::own_data::{ArchiveRestore, FilesRun, UNLIKE_SOURCE, Whose};
 use crate::stage::pooler::own;
 use crate::stage::{directory_data, os, own_data};
 
@@ -68,6 +68,8 @@ pub struct Embedded {
     pub(super) was_loaded_before: bool,
     /// The data was loaded just now, and no run has changed it.
     is_fresh: bool,
+    /// What distinguishes the data from that of the user's files or archive, if anything does.
+    unlike_source: Option<String>,
     /// Where it was loaded into memory, if the case that it was loaded for is placed.
     loaded_on: Option<String>,
     wal_needs: WalNeeds,
@@ -77,6 +79,7 @@ pub struct Embedded {
 impl Embedded {
     fn new(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
         let options = StartOptions::default();
+        let unlike_source = cluster.facts.labels.get(UNLIKE_SOURCE).cloned();
         let wal_needs = WalNeeds::default();
         Embedded {
             pooler: None,
@@ -89,6 +92,7 @@ impl Embedded {
             survivor: None,
             was_loaded_before,
             is_fresh: false,
+            unlike_source,
             loaded_on: None,
             wal_needs,
             claim,
@@ -123,7 +127,12 @@ impl Embedded {
             !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.environment.in_turn);
         // Without a snapshot, runs may have changed the data.
         if has_snapshot || (is_loaded && !case.prepare.restore && !may_have_aged) {
-            watch(ProgressEvent::Step(format!("using the data of {} loaded before", data_words(case))));
+            let differs = cluster.facts.labels.get(UNLIKE_SOURCE).map(|words| format!(" ({words})"));
+            watch(ProgressEvent::Step(format!(
+                "using the data of {} loaded before{}",
+                data_words(case),
+                differs.unwrap_or_default()
+            )));
             if may_have_aged {
                 cluster.restore(LOADED)?;
             }
@@ -174,8 +183,9 @@ impl Embedded {
         let loaded = self.load(case, site, watch);
         // Also of data that is not complete: it is removed before it is loaded again.
         let marked = self.cluster.mark_tablespaces();
-        loaded?;
+        let unlike_source = loaded?;
         marked?;
+        self.unlike_source = unlike_source;
         self.stop(StopMode::Fast)?;
         if disk::has_snapshot(case) {
             let report = self.cluster.snapshot(LOADED)?;
@@ -188,9 +198,10 @@ impl Embedded {
         Ok(())
     }
 
-    /// Loads the data over the running server.
-    fn load(&self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
+    /// Loads the data over the running server. Returns what distinguishes it from the user's files or archive.
+    fn load(&self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Option<String>> {
         let conninfo = self.conninfo()?;
+        let mut unlike_source = None;
         let mut session = session::open(&conninfo, site.environment.stop)?;
         match &case.workload.data {
             CaseData::None => {}
@@ -201,16 +212,14 @@ impl Embedded {
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
             CaseData::Files(files) => {
-                let scale = case.workload.scale;
-                let done = own_data::run_files(
-                    &mut session,
+                let run = FilesRun {
                     files,
-                    Whose::Ours,
-                    scale,
-                    site.environment.stop,
-                    watch,
-                )?;
-                watch(ProgressEvent::Step(done));
+                    whose: Whose::Ours,
+                    scale: case.workload.scale,
+                };
+                let done = own_data::run_files(&mut session, &run, site.environment.stop, watch)?;
+                unlike_source = done.unlike_source;
+                watch(ProgressEvent::Step(done.words));
             }
             CaseData::Directory => {
                 self.expect_in_effect(case, &site.environment)?;
@@ -227,7 +236,8 @@ impl Embedded {
                     longest: phase_limit::for_case(case),
                 };
                 let done = own_data::restore_archive(&mut session, &restore, &site.environment, watch)?;
-                watch(ProgressEvent::Step(done));
+                unlike_source = done.unlike_source;
+                watch(ProgressEvent::Step(done.words));
                 let stop = site.environment.stop;
                 directory_data::restored::expect_sound(&conninfo, &case.workload, archive, stop)?;
             }
@@ -240,15 +250,21 @@ impl Embedded {
             }
         }
         session.execute("checkpoint")?;
-        Ok(())
+        Ok(unlike_source)
     }
 
     /// Records in the cluster's marker that its data is complete, and who used it last.
     fn label(&mut self, case: &Case, environment: &Environment) -> Result<()> {
         let mut labels = labels(case, &self.cluster.binaries);
         labels.insert(IS_LOADED.to_string(), "yes".to_string());
+        labels.extend(self.unlike_source());
         labels.extend(environment.in_turn.map(|experiment| (IN_TURN.to_string(), experiment.to_string())));
         self.cluster.set_labels(labels)
+    }
+
+    /// The fact, and the label, that the data is not all that its source has, if so.
+    fn unlike_source(&self) -> Option<(String, String)> {
+        self.unlike_source.clone().map(|words| (UNLIKE_SOURCE.to_string(), words))
     }
 
     pub(super) fn restore(
@@ -259,13 +275,15 @@ impl Embedded {
     ) -> Result<BTreeMap<String, String>> {
         if !case.prepare.restore && self.server.is_some() {
             let method = "none: prepare.restore is off, and the server runs on";
-            return Ok(BTreeMap::from([("method".to_string(), method.to_string())]));
+            let method = ("method".to_string(), method.to_string());
+            return Ok([method].into_iter().chain(self.unlike_source()).collect());
         }
         self.stop(StopMode::Immediate)?;
         self.survivor = None;
         let mut detail = self.put_data_back(case, site, watch)?;
         detail.extend(self.standbys.seed(case, &site.environment, &self.key, &self.cluster)?);
         detail.extend(made_under(case));
+        detail.extend(self.unlike_source());
         self.label(case, &site.environment)?;
         let mut settings = self.settings_of(case, &site.environment, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));

@@ -36,18 +36,56 @@ pub(crate) enum Whose {
     ByUrl,
 }
 
-/// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
+/// The fact of a restore, and the label of a cluster, that says what distinguishes its data from the user's files or archive.
+pub(crate) const UNLIKE_SOURCE: &str = "unlike_source";
+
+/// What became of the user's own data.
+pub(crate) struct OwnDataReport {
+    /// All of it in words.
+    pub(crate) words: String,
+    /// What distinguishes the data from that of the files or the archive, in words, if anything does.
+    pub(crate) unlike_source: Option<String>,
+}
+
+impl OwnDataReport {
+    /// `done`, then what differs, then `passed_over`.
+    fn new(done: String, made: &[String], left_out: &[String], passed_over: String) -> OwnDataReport {
+        let parts = [("made without login", made), ("left out", left_out)];
+        let parts = parts.into_iter().filter(|(_, all)| !all.is_empty());
+        let parts: Vec<String> = parts.map(|(what, all)| format!("{what}: {}", shortened(all))).collect();
+        let unlike_source = (!parts.is_empty()).then(|| parts.join("; "));
+        let differs = unlike_source.iter().map(|words| format!("; {words}")).collect::<String>();
+        OwnDataReport { words: format!("{done}{differs}{passed_over}"), unlike_source }
+    }
+}
+
+/// A list that stays readable where a server has hundreds of roles.
+fn shortened(all: &[String]) -> String {
+    const MOST: usize = 30;
+    let rest = all.len().saturating_sub(MOST);
+    let shown = all[..all.len() - rest].join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}
+
+/// Files of SQL, and where they run.
+pub(crate) struct FilesRun<'a> {
+    pub(crate) files: &'a [SqlFile],
+    pub(crate) whose: Whose,
+    /// Given to the files as the setting `pgdyno.scale`.
+    pub(crate) scale: u32,
+}
+
+/// Runs the files in their order in one session.
 ///
 /// # Errors
 /// With file, line and column of the failed statement; those before it have been executed.
 pub(crate) fn run_files(
     session: &mut Session,
-    files: &[SqlFile],
-    whose: Whose,
-    scale: u32,
+    run: &FilesRun,
     stop: &AtomicBool,
     watch: &mut Watch,
-) -> Result<String> {
+) -> Result<OwnDataReport> {
+    let FilesRun { files, whose, scale } = *run;
     let begun = Instant::now();
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     // Their statements are the user's, and name tables as the user's sessions would.
@@ -67,13 +105,9 @@ pub(crate) fn run_files(
     session.execute("reset all")?;
     session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    Ok(format!(
-        "{}: {n_statements} statements in {:.3} s{}{}",
-        names.join(", "),
-        begun.elapsed().as_secs_f64(),
-        roles::in_words(&made),
-        passed_over(unknown)
-    ))
+    let done =
+        format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64());
+    Ok(OwnDataReport::new(done, &made, &[], passed_over(unknown)))
 }
 
 /// An archive, the workload whose tables it holds, and who restores it.
@@ -86,8 +120,7 @@ pub(crate) struct ArchiveRestore<'a> {
     pub(crate) longest: Duration,
 }
 
-/// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload. Returns
-/// how long that took, in words.
+/// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload.
 ///
 /// # Errors
 /// When the archive has changed since the plan, cannot be read by the user who restores it, needs an extension that the server
@@ -97,7 +130,7 @@ pub(crate) fn restore_archive(
     restored: &ArchiveRestore,
     environment: &Environment,
     watch: &mut Watch,
-) -> Result<String> {
+) -> Result<OwnDataReport> {
     let ArchiveRestore { workload, archive, restorer, whose, longest } = *restored;
     let begun = Instant::now();
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
@@ -135,15 +168,9 @@ pub(crate) fn restore_archive(
             TableCriteria { scale: workload.scale, layout: workload.layout, at: (environment.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
-    let left_out = match &left_out(&list)[..] {
-        [] => String::new(),
-        parts => format!("; left out: {}", parts.join(", ")),
-    };
-    let made = roles::in_words(&made);
-    Ok(format!(
-        "{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s{made}{left_out}{unknown}",
-        archive.words()
-    ))
+    let left_out = left_out(&list);
+    let done = format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words());
+    Ok(OwnDataReport::new(done, &made, &left_out, unknown))
 }
 
 /// The settings of a newer dump that the server does not have, in words: empty if there are none.

@@ -22,7 +22,7 @@ use super::{Adopted, Detail};
 use crate::site::progress::{ProgressEvent, Watch};
 use crate::site::{Environment, Permissions, Site, phase_limit};
 use crate::stage::copies::{self, CopyInputs};
-use crate::stage::own_data::{ArchiveRestore, Whose};
+use crate::stage::own_data::{ArchiveRestore, FilesRun, UNLIKE_SOURCE, Whose};
 use crate::stage::reach::reach;
 use crate::stage::{directory_data, loaded_before, made_under, own_data};
 
@@ -77,6 +77,8 @@ impl Adopted {
         if self.copies.wanted(&wish).is_none() {
             detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
         }
+        let unlike_source = self.unlike_source.get(&planned).cloned().flatten();
+        detail.extend(unlike_source.map(|words| (UNLIKE_SOURCE.to_string(), words)));
         Ok(detail)
     }
 
@@ -159,15 +161,14 @@ impl Adopted {
             if !site.permissions.risks.published {
                 published::expect_none(session, None, Creator::Load)?;
             }
-            let done = own_data::run_files(
-                session,
+            let run = FilesRun {
                 files,
-                Whose::ByUrl,
-                case.workload.scale,
-                site.environment.stop,
-                watch,
-            )?;
-            return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
+                whose: Whose::ByUrl,
+                scale: case.workload.scale,
+            };
+            let done = own_data::run_files(session, &run, site.environment.stop, watch)?;
+            self.unlike_source.insert(copies::data_name(case), done.unlike_source);
+            return Ok(Detail::from([("method".to_string(), format!("run again: {}", done.words))]));
         }
         if case.workload.data == CaseData::Directory {
             if !site.permissions.risks.published {
@@ -190,7 +191,7 @@ impl Adopted {
 
     /// Restores an archive into the empty database.
     fn restore_archive(
-        &self,
+        &mut self,
         case: &Case,
         archive: &Archive,
         session: &mut Session,
@@ -221,7 +222,8 @@ impl Adopted {
                 "database `{name}` may hold a part of the archive: drop and create it before the next attempt"
             )
         })?;
-        Ok(Detail::from([("archive".to_string(), done)]))
+        self.unlike_source.insert(copies::data_name(case), done.unlike_source);
+        Ok(Detail::from([("archive".to_string(), done.words)]))
     }
 
     /// Makes a template of the data that was loaded just now, if one is wanted; if that is impossible, data is loaded
