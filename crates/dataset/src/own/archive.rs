@@ -167,6 +167,19 @@ pub fn left_out(list: &str) -> Vec<String> {
     counted.map(|(n, words)| format!("{n} {words}")).collect()
 }
 
+/// The list of an archive without the schema `public` and its comment, as `pg_restore --use-list` reads it; `None` if it has none, as an archive
+/// by `pg_dump --schema=public` has.
+pub fn without_schema_public(list: &str) -> Option<String> {
+    let is_public = |line: &str| {
+        of_kind(line).is_some_and(|rest| {
+            rest.starts_with("SCHEMA - public ") || rest.starts_with("COMMENT - SCHEMA public ")
+        })
+    };
+    let (public, kept): (Vec<&str>, Vec<&str>) = list.lines().partition(|line| is_public(line));
+    let has_schema = public.iter().any(|line| line.contains("SCHEMA - public "));
+    has_schema.then(|| kept.iter().map(|line| format!("{line}\n")).collect())
+}
+
 /// Whether statements of the archive name roles that must exist: those of policies and of mappings to foreign servers.
 pub fn names_roles(list: &str) -> bool {
     let kinds = ["POLICY ", "USER MAPPING "];
@@ -251,6 +264,17 @@ mod tests {
         assert!(!names_roles(list));
         assert!(names_roles("9; 3256 16412 POLICY public t p app\n"));
         assert!(names_roles("9; 1418 16412 USER MAPPING - USER MAPPING app SERVER s app\n"));
+    }
+
+    #[test]
+    fn the_schema_public_is_taken_out_of_a_list() {
+        let list = "; Archive\n4; 2615 2200 SCHEMA - public pg_database_owner\n\
+                    3348; 0 0 COMMENT - SCHEMA public pg_database_owner\n5; 2615 9 SCHEMA - public2 app\n\
+                    214; 1259 16387 TABLE public SCHEMA - public app\n";
+        let kept =
+            "; Archive\n5; 2615 9 SCHEMA - public2 app\n214; 1259 16387 TABLE public SCHEMA - public app\n";
+        assert_eq!(without_schema_public(list).as_deref(), Some(kept));
+        assert_eq!(without_schema_public("3348; 0 0 COMMENT - SCHEMA public app\n"), None);
     }
 
     #[test]

@@ -54,6 +54,15 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
     Ok(executed)
 }
 
+/// Whether the database has the schema `public`.
+///
+/// # Errors
+/// When the server fails.
+pub fn has_schema_public(session: &mut Session) -> Result<bool> {
+    let rows = session.query("select 1 from pg_catalog.pg_namespace where nspname = 'public'")?;
+    Ok(!rows.is_empty())
+}
+
 /// The setting that this statement of a dump sets, if the server does not have it.
 fn unknown_setting(statement: &str, error: &SessionError) -> Option<&'static str> {
     let SessionError::Server(error) = error else { return None };

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use dataset::layout;
 use dataset::own::adopt::{TableCriteria, adopt};
-use dataset::own::archive::{extensions, left_out, names_roles};
+use dataset::own::archive::{extensions, left_out, names_roles, without_schema_public};
 use dataset::own::roles;
-use dataset::own::sql_files;
+use dataset::own::sql_files::{self, has_schema_public};
 use dataset::state::WorkloadTables;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::SqlFile;
@@ -158,7 +158,8 @@ pub(crate) fn restore_archive(
         made = roles::make_missing(session, &needed(&restore.schema().with_context(about)?))?;
     }
     watch(ProgressEvent::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
-    let unknown = passed_over(restore.restore().with_context(about)?);
+    let selected = if has_schema_public(session)? { without_schema_public(&list) } else { None };
+    let unknown = passed_over(restore.restore(selected.as_deref()).with_context(about)?);
     let restored_s = begun.elapsed().as_secs_f64();
     restore.vacuum()?;
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
@@ -168,7 +169,8 @@ pub(crate) fn restore_archive(
             TableCriteria { scale: workload.scale, layout: workload.layout, at: (environment.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
-    let left_out = left_out(&list);
+    let mut left_out = left_out(&list);
+    left_out.extend(selected.map(|_| "the schema public, which exists".to_string()));
     let done = format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words());
     Ok(OwnDataReport::new(done, &made, &left_out, unknown))
 }

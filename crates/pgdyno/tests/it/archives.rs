@@ -24,7 +24,7 @@ alter table orders owner to seller;
 grant select on items to seller;
 ";
 
-const EXPERIMENT: &str = "\
+pub(crate) const EXPERIMENT: &str = "\
 [experiment]
 name = \"shop\"
 repeats = 2
@@ -44,30 +44,30 @@ measure = \"2s\"
 settle = false
 ";
 
-const BUY: &str = "\\set item random(1, 5000)\nINSERT INTO orders (item, n) VALUES (:item, 1);\n";
+pub(crate) const BUY: &str = "\\set item random(1, 5000)\nINSERT INTO orders (item, n) VALUES (:item, 1);\n";
 
-const TRUSTED: &str = "--allow-archive-as-superuser";
+pub(crate) const TRUSTED: &str = "--allow-archive-as-superuser";
 
 /// A place with an experiment, and what its server is to be.
-struct Shop {
-    place: Place,
-    bin_dir: String,
+pub(crate) struct Shop {
+    pub(crate) place: Place,
+    pub(crate) bin_dir: String,
 }
 
 impl Shop {
-    fn new() -> Shop {
+    pub(crate) fn new() -> Shop {
         let place = Place::new();
         place.write("shop.toml", EXPERIMENT);
         place.write("buy.sql", BUY);
         Shop { place, bin_dir: bin_dir().display().to_string() }
     }
 
-    fn run(&self, options: &[&str]) -> Ended {
+    pub(crate) fn run(&self, options: &[&str]) -> Ended {
         self.place.run(&[&["run", "shop.toml", PACE, TRUSTED, "--bin-dir", &self.bin_dir], options].concat())
     }
 
     /// Dumps a database as the server's user would; returns the archive's path.
-    fn dump(&self, pg: &TestServer, database: &str, name: &str, options: &[&str]) -> PathBuf {
+    pub(crate) fn dump(&self, pg: &TestServer, database: &str, name: &str, options: &[&str]) -> PathBuf {
         // The server's user may write only there.
         let there = pg.path(name);
         testbed::run(pg.client("pg_dump", database).args(options).arg("--file").arg(&there));

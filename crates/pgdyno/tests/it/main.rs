@@ -31,6 +31,7 @@ mod directories;
 mod directory_data;
 mod doctor;
 mod drivers;
+mod dumps;
 mod embedded;
 mod exporter;
 mod eyes;

@@ -19,8 +19,11 @@ use crate::user::account::Account;
 /// Names the directory of a cluster's snapshots if they are elsewhere. The marker names it too, but may be lost.
 const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
 
+/// What of an archive is to be restored, while it is.
+pub(crate) const RESTORE_LIST: &str = "restore.list";
+
 /// What else is in the directory of a cluster at some moment of its life.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     MARKER,
     SNAPSHOT_HOLDER,
     "pgdyno-snapshots-at.json.new",
@@ -35,6 +38,7 @@ const NAMES: [&str; 14] = [
     "single-user.log",
     "single-user.sql",
     RESTORE_LOG,
+    RESTORE_LIST,
 ];
 
 /// A marker that is being written.

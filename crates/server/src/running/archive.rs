@@ -1,6 +1,7 @@
 //! Restores an archive of `pg_dump` over several sessions: into our own running server, with the programs of its own
 //! binaries, or into a database of a server by URL, with those that this machine has for the server's version.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,18 +72,40 @@ impl Restore<'_> {
         self.run(command, self.deadline.min(Instant::now() + LIST_DEADLINE))
     }
 
-    /// Creates all objects and rows of the archive in the database. All belong to the user of the session. Returns the settings of a
-    /// newer `pg_restore` that the server does not have.
+    /// Creates all objects and rows of the archive in the database, or those that `selected` lists, as [`Restore::list`] does. All belong
+    /// to the user of the session. Returns the settings of a newer `pg_restore` that the server does not have.
     ///
     /// # Errors
     /// With the last lines of `pg_restore`; what it did before stays.
-    pub fn restore(&self) -> Result<Vec<&'static str>> {
+    pub fn restore(&self, selected: Option<&str>) -> Result<Vec<&'static str>> {
+        let Some(selected) = selected else { return self.restore_by(None) };
+        ensure!(
+            (selected.len() as u64) < untrusted::OUTPUT_BYTES_MAX / 2,
+            "its list of contents is too long to leave the schema public out of it, which the database has; dump again without --schema=public"
+        );
+        let path = &self.restorer.list;
+        let restored = self.write_list(path, selected).and_then(|()| self.restore_by(Some(path)));
+        std::fs::remove_file(path).ok();
+        restored
+    }
+
+    /// Writes a list for the user who runs `pg_restore`.
+    fn write_list(&self, path: &Path, selected: &str) -> Result<()> {
+        let written = untrusted::create(path).and_then(|mut list| list.write_all(selected.as_bytes()));
+        written.with_context(|| format!("write `{}`", path.display()))?;
+        self.restorer.account.own(path)
+    }
+
+    fn restore_by(&self, list: Option<&Path>) -> Result<Vec<&'static str>> {
         let mut command = self.restorer.connected("pg_restore")?;
         command.args(LEFT_OUT);
         if self.has(programs::RESTORE_WITHOUT_REPLICATION) {
             command.args(["--no-publications", "--no-subscriptions"]);
         }
         command.arg(self.jobs());
+        if let Some(list) = list {
+            command.arg("--use-list").arg(list);
+        }
         // A newer one sets what the server does not know, and would end at that.
         let ours = Release::new(self.restorer.version_num);
         if !ours.is_of_newer_series(Release::new(self.server_num)) {

@@ -11,6 +11,7 @@ use wire::conninfo::keyword_text;
 use wire::{Conninfo, Host, Secret};
 
 use crate::binaries::{Binaries, installed, series, version_num};
+use crate::cluster::damaged::RESTORE_LIST;
 use crate::cluster::{Cluster, DATABASE, RESTORE_LOG, SUPERUSER};
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
@@ -36,6 +37,8 @@ pub struct Restorer {
     password: Option<Secret>,
     /// Where their output goes until it is read.
     pub(crate) log: PathBuf,
+    /// Where the list of what they restore is while they do.
+    pub(crate) list: PathBuf,
 }
 
 impl Restorer {
@@ -54,6 +57,7 @@ impl Restorer {
             dbname: dbname_of(&conninfo),
             password: None,
             log: cluster.root.join(RESTORE_LOG),
+            list: cluster.root.join(RESTORE_LIST),
         };
         restorer.ask_version()?;
         Ok(restorer)
@@ -102,6 +106,7 @@ impl Restorer {
             dbname: dbname_of(conninfo),
             password: password_of(conninfo),
             log: scratch.join(format!("restore-{}.log", std::process::id())),
+            list: scratch.join(format!("restore-{}.list", std::process::id())),
         };
         restorer.ask_version()?;
         Ok(restorer)
