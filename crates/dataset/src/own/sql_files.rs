@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, anyhow, bail};
 use model::experiment::script::archive::SET_BY_DUMPS;
 use wire::session::{Session, SessionError};
-use workload::script::sqlfile::{self, SqlStep, line_and_column};
+use workload::script::sqlfile::dump::{
+    DumpFile, Treatment, makes_schema_public, marks_schema_public,
+};
+use workload::script::sqlfile::{DumpPart, NotSql, SqlStep, line_and_column};
 
 use crate::session::STOPPED;
 
@@ -22,6 +25,8 @@ pub struct Executed {
     pub n_statements: u64,
     /// Settings at the head of a newer dump that the server does not have.
     pub unknown: BTreeSet<&'static str>,
+    /// What is for another server or database: `CREATE DATABASE shop`.
+    pub left_out: BTreeSet<String>,
 }
 
 /// Runs the statements of a file.
@@ -30,16 +35,33 @@ pub struct Executed {
 /// With file, line and column of the failed statement; those before it have been executed.
 pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<Executed> {
     let mut executed = Executed::default();
-    for step in sqlfile::steps(text) {
+    let mut keeps_public = false;
+    let dump = DumpFile::from_source(text).map_err(|error| located(name, text, &error))?;
+    for part in dump.parts() {
         if stop.load(Ordering::Relaxed) {
             bail!(STOPPED);
         }
-        let step = step.map_err(|error| {
-            let (line, column) = line_and_column(text, error.start);
-            anyhow!("{name}:{line}:{column}: {}", error.message)
-        })?;
+        let step = match part {
+            DumpPart::Statement(step) => step,
+            DumpPart::Connect { database, .. } => {
+                executed.left_out.insert(format!("\\connect {database}"));
+                continue;
+            }
+        };
         executed.n_statements += 1;
-        let Err(error) = run_step(session, &step) else { continue };
+        keeps_public |= makes_schema_public(&step.text) && has_schema_public(session)?;
+        if keeps_public && is_about_public(&step.text) {
+            executed.left_out.insert("the schema public, which exists".to_string());
+            continue;
+        }
+        let done = match dump.treat(&step.text) {
+            Treatment::AsItIs => run_step(session, &step),
+            Treatment::LeftOut(what) => {
+                executed.left_out.insert(what);
+                continue;
+            }
+        };
+        let Err(error) = done else { continue };
         match unknown_setting(&step.text, &error) {
             Some(setting) => {
                 executed.unknown.insert(setting);
@@ -52,6 +74,16 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
         }
     }
     Ok(executed)
+}
+
+fn located(name: &str, text: &str, error: &NotSql) -> anyhow::Error {
+    let (line, column) = line_and_column(text, error.start);
+    anyhow!("{name}:{line}:{column}: {}", error.message)
+}
+
+/// Whether a statement makes the schema `public`, or says whose it is: one that is there stays as it is.
+fn is_about_public(statement: &str) -> bool {
+    makes_schema_public(statement) || marks_schema_public(statement)
 }
 
 /// Whether the database has the schema `public`.

@@ -26,6 +26,7 @@ use model::text::encoding::not_text;
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::SCRIPT_BYTES_MAX;
+use workload::script::sqlfile::dump::DumpFile;
 use workload::script::sqlfile::{self, line_and_column};
 use workload::{Bundle, Program, Schema, ScriptError, TpcbScript, catalogue};
 
@@ -244,7 +245,7 @@ fn read_data(entry: &mut SqlEntry, origin: &ExperimentSource) -> Result<(), Stri
     let path = std::path::absolute(origin.dir.join(file)).map_err(|error| error.to_string())?;
     let text = read_data_text(&path, origin.stop)?;
     expect_hash(entry.sha256.as_deref(), &text, &path)?;
-    if let Some(Err(error)) = workload::script::sqlfile::steps(&text).find(Result::is_err) {
+    if let Err(error) = DumpFile::from_source(&text) {
         let (line, column) = line_and_column(&text, error.start);
         return Err(format!("{}:{line}:{column}: {}", entry.name, error.message));
     }
@@ -490,7 +491,7 @@ mod tests {
             ("bad.sql", "select 1;\n  \\set i 1 +\n"),
             ("umlaut.sql", "\\set ü 1 +\n"),
             ("ok.sql", "select 1;"),
-            ("l.sql", "\n \\connect x\n"),
+            ("l.sql", "\n \\connect x\n \\connect y\n"),
         ];
         let check = |text: &str, expected: &str| {
             let message = read_all(text, &files).unwrap_err();
@@ -522,7 +523,7 @@ mod tests {
         check(&format!("{with_data}\"some\""), "x.toml:6:8: `some` is no data");
         check(
             &format!("{with_data}{{files = [\"ok.sql\", \"l.sql\"]}}"),
-            "x.toml:6:28: l.sql:2:2: `\\connect`",
+            "x.toml:6:28: l.sql:3:2: `\\connect y` goes to a second database",
         );
     }
 

@@ -90,7 +90,8 @@ pub(crate) fn run_files(
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     // Their statements are the user's, and name tables as the user's sessions would.
     session.restore_for_user()?;
-    let (mut n_statements, mut made, mut unknown) = (0, Vec::new(), BTreeSet::new());
+    let (mut n_statements, mut made) = (0, Vec::new());
+    let (mut unknown, mut left_out) = (BTreeSet::new(), BTreeSet::new());
     for file in files {
         watch(ProgressEvent::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
@@ -100,6 +101,7 @@ pub(crate) fn run_files(
         let executed = sql_files::run(session, &file.name, &text, stop)?;
         n_statements += executed.n_statements;
         unknown.extend(executed.unknown);
+        left_out.extend(executed.left_out);
     }
     // The files' settings are theirs and must not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
@@ -107,7 +109,8 @@ pub(crate) fn run_files(
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     let done =
         format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64());
-    Ok(OwnDataReport::new(done, &made, &[], passed_over(unknown)))
+    let left_out: Vec<String> = left_out.into_iter().collect();
+    Ok(OwnDataReport::new(done, &made, &left_out, passed_over(unknown)))
 }
 
 /// An archive, the workload whose tables it holds, and who restores it.

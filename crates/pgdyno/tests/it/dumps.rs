@@ -6,11 +6,17 @@ use std::fs;
 use model::run::phase::Phase;
 use testbed::{Pg, TestServer};
 
-use crate::archives::{Shop, TRUSTED};
+use crate::archives::{EXPERIMENT, Shop, TRUSTED};
 use crate::tool::{PACE, expect_found, expect_sound};
 
 const ITEMS: &str = "create table items (id int primary key); insert into items select generate_series(1, 5000); \
                      create table orders (item int references items, n int);";
+
+/// The experiment with these files as its data.
+fn with_files(shop: &Shop, files: &[&str]) {
+    let data = format!("data = {{files = {files:?}}}");
+    shop.place.write("shop.toml", &EXPERIMENT.replace("restore_from = \"shop.dump\"", &data));
+}
 
 fn database_with(pg: &TestServer, sql: &str) -> String {
     let database = pg.database_of("postgres");
@@ -33,6 +39,7 @@ fn a_dump_of_the_schema_public_alone_is_restored_into_the_one_that_is_there() {
     let (pg, shop) = (Pg::start(), Shop::new());
     let origin = database_with(&pg, ITEMS);
     shop.dump(&pg, &origin, "shop.dump", &["-Fc", "--schema=public"]);
+    shop.dump(&pg, &origin, "plain.sql", &["--schema=public"]);
 
     let expected = "left out: the schema public, which exists";
     let ended = shop.run(&["-o", "archive", "--repeats", "2"]).expect(0);
@@ -55,5 +62,38 @@ fn a_dump_of_the_schema_public_alone_is_restored_into_the_one_that_is_there() {
     let owner = "select nspowner::regrole from pg_namespace where nspname = 'public'";
     assert_eq!(pg.ask(&target, owner), pg.ask("postgres", owner));
 
+    with_files(&shop, &["plain.sql"]);
+    shop.run(&["-o", "file", "--repeats", "1"]).expect(0);
+    assert_eq!(unlike_source(&shop, "file"), [Some(expected.to_string())]);
+    shop.place.expect_clean();
+}
+
+#[test]
+fn what_pg_dump_makes_its_database_with_is_left_out_and_psqls_simple_commands_work() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    pg.execute("postgres", "create database \"My shop\"");
+    pg.execute("postgres", "alter database \"My shop\" set work_mem = '5MB'");
+    pg.execute("My shop", ITEMS);
+    let dump = shop.dump(&pg, "My shop", "shop.sql", &["--create", "--clean", "--if-exists"]);
+    let text = fs::read_to_string(&dump).unwrap();
+    assert!(text.contains("\\connect"), "{text}");
+    let more = "\\set first 5001\n\\set note 'new'\ninsert into public.items values (:first);\n\
+                \\copy public.items from stdin\n5002\n5003\n\\.\ncreate table public.notes as select :'note' as what;\n";
+    shop.place.write("more.sql", more);
+    // Fails unless all of that happened, here.
+    let check = "SELECT 1 / ((SELECT count(*) = 5003 FROM items) AND (SELECT what = 'new' FROM notes) AND current_database() = 'pgdyno' \
+                 AND current_setting('work_mem') <> '5MB')::int;\n";
+    shop.place.write("buy.sql", check);
+    with_files(&shop, &["shop.sql", "more.sql"]);
+    let ended = shop.run(&["-o", "out", "--repeats", "1"]).expect(0);
+    let left_out = "left out: ALTER DATABASE My shop, ALTER DATABASE My shop SET work_mem, CREATE DATABASE My shop, DROP DATABASE My shop, \
+                    \\connect My shop";
+    assert!(ended.stderr.contains(left_out), "{}", ended.stderr);
+    assert_eq!(unlike_source(&shop, "out"), [Some(left_out.to_string())]);
+
+    shop.place.write("two.sql", &format!("{text}\n\\connect other\nselect 1;\n"));
+    with_files(&shop, &["two.sql"]);
+    let refused = shop.run(&["-o", "two"]).expect(1);
+    assert!(refused.stderr.contains("goes to a second database after `My shop`"), "{}", refused.stderr);
     shop.place.expect_clean();
 }

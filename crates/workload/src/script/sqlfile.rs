@@ -1,64 +1,17 @@
 //! A file of SQL as `psql -f` and `pg_dump` have it: statements one by one, and the rows of `COPY ... FROM stdin`.
 //!
 //! psql's own commands are not SQL. Those that only change what psql prints, or how it reacts to errors, are passed over: each
-//! error ends the file here. All others are refused, with their position and what to do.
+//! error ends the file here. A few have an effect that is certain; all others are refused, with their position and what to do.
 
+pub mod dump;
+mod psql;
 pub mod roles;
+mod tokens;
+
+use psql::PsqlCommand;
 
 use crate::script::sqlscan::{SqlEnd, SqlScanner};
 
-/// psql's commands that make no difference here: the guards of `pg_dump`, and what is about psql's output alone.
-const PASSED_OVER: [&str; 16] = [
-    "restrict",
-    "unrestrict",
-    "timing",
-    "pset",
-    "echo",
-    "qecho",
-    "warn",
-    "x",
-    "t",
-    "a",
-    "f",
-    "H",
-    "C",
-    "T",
-    "conninfo",
-    "errverbose",
-];
-/// Variables of psql that are about its output and its reaction to errors alone.
-const OWN_VARIABLES: [&str; 15] = [
-    "ON_ERROR_STOP",
-    "ON_ERROR_ROLLBACK",
-    "QUIET",
-    "ECHO",
-    "ECHO_HIDDEN",
-    "VERBOSITY",
-    "SHOW_CONTEXT",
-    "SHOW_ALL_RESULTS",
-    "HIDE_TABLEAM",
-    "HIDE_TOAST_COMPRESSION",
-    "HISTFILE",
-    "HISTSIZE",
-    "PROMPT1",
-    "PROMPT2",
-    "COMP_KEYWORD_CASE",
-];
-/// What to do about commands that would change what is executed.
-const REFUSED: [(&str, &str); 9] = [
-    (
-        "connect",
-        "it goes to another database, as files of pg_dumpall and of pg_dump --create do; dump one database with pg_dump, without --create",
-    ),
-    ("c", "it goes to another database; remove the line"),
-    ("i", "it reads another file; list the files in their order in workload.data"),
-    ("ir", "it reads another file; list the files in their order in workload.data"),
-    ("include", "it reads another file; list the files in their order in workload.data"),
-    ("include_relative", "it reads another file; list the files in their order in workload.data"),
-    ("copy", "it reads a file of the client; write COPY ... FROM stdin with the rows, or restore an archive"),
-    ("gexec", "it runs what a query returns; use a DO block with EXECUTE"),
-    ("q", "it ends the file; remove what follows"),
-];
 /// The line that ends the rows of a COPY.
 const END_OF_ROWS: &str = "\\.";
 
@@ -82,8 +35,34 @@ pub struct NotSql {
     pub message: String,
 }
 
+/// A step of a file that `pg_dump` may have written with the database that it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DumpPart<'a> {
+    /// A statement.
+    Statement(SqlStep<'a>),
+    /// `\connect`: what follows is for the database of this name.
+    Connect {
+        /// The database.
+        database: String,
+        /// Offset in the file at which the line begins.
+        start: usize,
+    },
+}
+
 /// The steps of a file in their order; nothing follows an error.
 pub fn steps(source: &str) -> impl Iterator<Item = Result<SqlStep<'_>, NotSql>> {
+    parts(source).map(|part| match part? {
+        DumpPart::Statement(step) => Ok(step),
+        DumpPart::Connect { start, .. } => {
+            let message =
+                "`\\connect` is a command of psql, not SQL: it goes to another database; remove the line";
+            Err(NotSql { start, message: message.to_string() })
+        }
+    })
+}
+
+/// As [`steps`], of a file that may say which database it is for.
+pub(crate) fn parts(source: &str) -> impl Iterator<Item = Result<DumpPart<'_>, NotSql>> {
     // Editors on Windows put a byte order mark in front.
     let n_mark = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut scanner = SqlScanner::new(source);
@@ -96,7 +75,7 @@ pub fn steps(source: &str) -> impl Iterator<Item = Result<SqlStep<'_>, NotSql>> 
     })
 }
 
-fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlStep<'a>, NotSql>> {
+fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<DumpPart<'a>, NotSql>> {
     loop {
         let chunk = scanner.next_chunk();
         let start = chunk.start;
@@ -104,9 +83,10 @@ fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlS
         match chunk.stop {
             SqlEnd::Semicolon if is_blank => {}
             SqlEnd::EndOfScript if is_blank => return None,
-            SqlEnd::Backslash => match pass_over(source, scanner) {
-                Ok(()) if is_blank => {}
-                Ok(()) => {
+            SqlEnd::Backslash => match take_command(source, scanner) {
+                Ok(None) if is_blank => {}
+                Ok(Some(part)) if is_blank => return Some(Ok(part)),
+                Ok(_) => {
                     let message = "the statement before psql's command has no semicolon".to_string();
                     return Some(Err(NotSql { start, message }));
                 }
@@ -114,48 +94,30 @@ fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlS
             },
             SqlEnd::Semicolon | SqlEnd::EndOfScript => {
                 let rows = reads_rows(&chunk.text).then(|| take_rows(source, scanner));
-                return Some(Ok(SqlStep { text: chunk.text, start, rows }));
+                return Some(Ok(DumpPart::Statement(SqlStep { text: chunk.text, start, rows })));
             }
         }
     }
 }
 
-/// Skips a command of psql that changes nothing. The scanner stands after its backslash.
-fn pass_over(source: &str, scanner: &mut SqlScanner<'_>) -> Result<(), NotSql> {
+/// Takes a command of psql, and the rows after it. The scanner stands after its backslash.
+fn take_command<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Result<Option<DumpPart<'a>>, NotSql> {
     let rest = &source[scanner.position..];
     let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
-    let word = line.split_whitespace().next().unwrap_or_default();
-    let verdict = judge(word, line.split_whitespace().skip(1));
     let start = scanner.position - 1;
     scanner.position += line.len();
-    verdict.map_err(|message| NotSql { start, message })
-}
-
-/// Whether a command of psql changes nothing here.
-fn judge<'a>(word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    let first = arguments.next().unwrap_or_default();
-    match word {
-        _ if PASSED_OVER.contains(&word) => Ok(()),
-        "set" | "unset" if OWN_VARIABLES.contains(&first) => Ok(()),
-        "set" if first == "AUTOCOMMIT" && arguments.next().is_some_and(is_on) => Ok(()),
-        "set" | "unset" | "gset" | "prompt" => Err(format!(
-            "`\\{word}` of psql: variables are not replaced in files of data; write their values into the statements"
-        )),
-        "encoding" if matches!(&*first.to_ascii_uppercase().replace('-', ""), "UTF8" | "UNICODE") => Ok(()),
-        "encoding" => {
-            Err(format!("`\\encoding {first}` of psql: files are read as UTF-8; convert it (iconv)"))
+    match psql::command(line).map_err(|message| NotSql { start, message })? {
+        PsqlCommand::Nothing => Ok(None),
+        PsqlCommand::Set(name, value) => {
+            scanner.set(name, value);
+            Ok(None)
         }
-        _ => {
-            let known = REFUSED.iter().find(|(refused, _)| *refused == word);
-            let advice = known.map_or("load such a file with psql", |(_, advice)| advice);
-            Err(format!("`\\{word}` is a command of psql, not SQL: {advice}"))
+        PsqlCommand::Connect(database) => Ok(Some(DumpPart::Connect { database, start })),
+        PsqlCommand::Copy(text) => {
+            let rows = Some(take_rows(source, scanner));
+            Ok(Some(DumpPart::Statement(SqlStep { text, start, rows })))
         }
     }
-}
-
-/// A value that switches a variable of psql on.
-fn is_on(value: &str) -> bool {
-    ["on", "true", "yes", "1"].contains(&&*value.trim_end_matches(';').to_ascii_lowercase())
 }
 
 /// Whether a statement is a `COPY ... FROM STDIN`.
@@ -242,26 +204,48 @@ mod tests {
     }
 
     #[test]
+    fn commands_of_psql_with_a_certain_effect_have_it() {
+        let check = |source: &str, expected: &[&str]| assert_eq!(texts(source), expected, "{source}");
+        check(
+            "\\copy t (a, b) from stdin with (format csv)\n1,x;y\n\\.\nselect 1;\n",
+            &["COPY t (a, b) from stdin with (format csv) <1,x;y\n>", "select 1;"],
+        );
+        check("\\o /dev/null\nselect 1;\n\\o\n", &["select 1;"]);
+        check(
+            "\\set n 7\n\\set who 'app'\nselect :n::int, ':n', :'who', a[1:2] from :\"who\"; -- :n\n\\unset n\nselect :n;",
+            &["select 7::int, ':n', 'app', a[1:2] from \"app\";", "select :n;"],
+        );
+    }
+
+    #[test]
     fn commands_of_psql_are_refused_with_their_place() {
-        let refused = "`\\connect` is a command of psql, not SQL: it goes to another database, as files of pg_dumpall and of \
-                       pg_dump --create do; dump one database with pg_dump, without --create";
         assert_eq!(
             texts("\\restrict abc\nselect 1;\n\\connect x\n"),
-            ["select 1;", &format!("(3, 1) {refused}")]
+            [
+                "select 1;",
+                "(3, 1) `\\connect` is a command of psql, not SQL: it goes to another database; remove the line"
+            ]
         );
         for (line, expected) in [
             ("\\i more.sql", "list the files in their order in workload.data"),
-            ("\\set tenant 7", "write their values into the statements"),
-            ("\\prompt 'tenant? ' tenant", "write their values into the statements"),
-            ("\\set AUTOCOMMIT off", "write their values into the statements"),
+            ("\\ir more.sql", "list the files in their order in workload.data"),
+            ("\\set tenant 'a b'", "write the value into the statements"),
+            ("\\prompt 'tenant? ' tenant", "write it there with `\\set NAME VALUE`"),
+            ("\\set AUTOCOMMIT off", "write BEGIN and COMMIT"),
             ("\\encoding LATIN1", "convert it"),
-            ("\\copy t from 'x'", "write COPY ... FROM stdin"),
-            ("\\if :{?x}", "load such a file with psql"),
+            ("\\copy t from 'x'", "write \\copy ... from stdin"),
+            ("\\copy t from pstdin", "write \\copy ... from stdin"),
+            ("\\if :{?x}", "leave in the file what does"),
+            ("\\g", "end the statement with a semicolon"),
+            ("\\o |cat", "run the file with psql on a server of your own"),
+            ("\\! date", "it executes a program"),
+            ("\\connect x app", "as pg_dump --create writes it"),
+            ("\\crosstabview", "workload.restore_from (pg_dump -Fc)"),
         ] {
             let found = texts(&format!("{line}\nselect 1;"));
             assert!(
                 found.len() == 1 && found[0].starts_with("(1, 1) ") && found[0].contains(expected),
-                "{found:?}"
+                "{line}: {found:?}"
             );
         }
         let unfinished = "(2, 3) the statement before psql's command has no semicolon";

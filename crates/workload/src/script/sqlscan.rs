@@ -3,6 +3,7 @@
 //! It only splits: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
 //! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::number;
@@ -34,11 +35,27 @@ pub(crate) struct SqlScanner<'a> {
     pub(crate) position: usize,
     paren_depth: usize,
     body: BodyTracker,
+    /// Variables of psql that are replaced by their values.
+    variables: BTreeMap<String, String>,
 }
 
 impl<'a> SqlScanner<'a> {
     pub(crate) fn new(source: &'a str) -> SqlScanner<'a> {
-        SqlScanner { source, position: 0, paren_depth: 0, body: BodyTracker::default() }
+        SqlScanner {
+            source,
+            position: 0,
+            paren_depth: 0,
+            body: BodyTracker::default(),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// From here on, replaces a variable by this value, or no longer.
+    pub(crate) fn set(&mut self, name: String, value: Option<String>) {
+        match value {
+            Some(value) => self.variables.insert(name, value),
+            None => self.variables.remove(&name),
+        };
     }
 
     /// Reads up to the next stop.
@@ -68,6 +85,10 @@ impl<'a> SqlScanner<'a> {
     fn scan_token(&mut self, rest: &str, chunk: &mut Chunk) -> bool {
         if let Some(len) = test_len(rest) {
             self.replace(len, "FALSE", chunk);
+            return false;
+        }
+        if let Some((len, value)) = self.value(rest) {
+            self.replace(len, &value, chunk);
             return false;
         }
         let first = rest.as_bytes()[0];
@@ -107,6 +128,20 @@ impl<'a> SqlScanner<'a> {
         };
         self.keep(len, chunk);
         false
+    }
+
+    /// The value of a variable that is set, and the length of its name with its colon and quotes: `:n`, `:'n'`, `:"n"`.
+    fn value(&self, rest: &str) -> Option<(usize, String)> {
+        if self.variables.is_empty() {
+            return None;
+        }
+        let after = rest.strip_prefix(':')?;
+        let quote = ["'", "\""].into_iter().find(|quote| after.starts_with(quote)).unwrap_or_default();
+        let name = &after[quote.len()..];
+        let name = &name[..name.bytes().take_while(|byte| is_name_byte(*byte)).count()];
+        let value = self.variables.get(name)?;
+        let is_closed = after[quote.len() + name.len()..].starts_with(quote);
+        is_closed.then(|| (1 + name.len() + 2 * quote.len(), format!("{quote}{value}{quote}")))
     }
 
     /// An identifier, or the prefix of an escape string together with the string.

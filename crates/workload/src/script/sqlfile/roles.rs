@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::script::sqlfile;
+use crate::script::sqlfile::tokens::{DumpToken, DumpTokenKind, tokens};
+use crate::script::sqlfile::{self, DumpPart};
 
 /// Names that mean somebody else than a role of that name.
 const NO_ROLES: [&str; 8] =
@@ -12,7 +13,11 @@ const NO_ROLES: [&str; 8] =
 /// The roles that statements of `source` need and none makes. Names within texts, functions and rows do not count.
 pub fn needed(source: &str) -> BTreeSet<String> {
     let (mut named, mut created) = (BTreeSet::new(), BTreeSet::new());
-    for step in sqlfile::steps(source).map_while(Result::ok) {
+    let statement = |part| match part {
+        DumpPart::Statement(step) => Some(step),
+        DumpPart::Connect { .. } => None,
+    };
+    for step in sqlfile::parts(source).map_while(Result::ok).filter_map(statement) {
         let tokens = tokens(&step.text);
         created.extend(made_by(&tokens));
         if tokens.first().is_some_and(|token| token.is("do")) {
@@ -26,7 +31,7 @@ pub fn needed(source: &str) -> BTreeSet<String> {
 }
 
 /// The role that a statement makes, or to whose name it changes another.
-fn made_by(tokens: &[Token]) -> Option<String> {
+fn made_by(tokens: &[DumpToken]) -> Option<String> {
     match tokens {
         [verb, kind, name, ..] if verb.is("create") && kind.is_role_kind() && !name.is("mapping") => {
             name.role()
@@ -47,7 +52,7 @@ fn made_in_body(statement: &str) -> Vec<String> {
 }
 
 /// The role that a statement takes on and names by a text, as `pg_dump --use-set-session-authorization` does.
-fn role_in_quotes(statement: &str, tokens: &[Token]) -> Option<String> {
+fn role_in_quotes(statement: &str, tokens: &[DumpToken]) -> Option<String> {
     let is_first = |words: &[&str]| {
         tokens.len() == words.len() && tokens.iter().zip(words).all(|(token, word)| token.is(word))
     };
@@ -56,77 +61,26 @@ fn role_in_quotes(statement: &str, tokens: &[Token]) -> Option<String> {
     Some(name.replace("''", "'"))
 }
 
-/// A word, a quoted name or a sign.
-#[derive(Debug, PartialEq)]
-struct Token {
-    text: String,
-    is_quoted: bool,
-}
-
-impl Token {
-    fn is(&self, word: &str) -> bool {
-        !self.is_quoted && self.text == word
-    }
-
-    fn is_role_kind(&self) -> bool {
+impl DumpToken {
+    pub(super) fn is_role_kind(&self) -> bool {
         ["role", "user", "group"].iter().any(|word| self.is(word))
     }
 
-    fn role(&self) -> Option<String> {
-        let is_name = self.text.starts_with(|c: char| c.is_alphabetic() || c == '_') || self.is_quoted;
-        (is_name && (self.is_quoted || !NO_ROLES.contains(&&*self.text))).then(|| self.text.clone())
-    }
-}
-
-/// The tokens of a statement up to its first text or body, in which no role is named. Names without quotes are lower case.
-fn tokens(statement: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut rest = statement;
-    while let Some(first) = rest.chars().next() {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        if let Some(after) = rest.strip_prefix("--") {
-            rest = after.find('\n').map_or("", |end| &after[end..]);
-        } else if let Some(after) = rest.strip_prefix("/*") {
-            rest = after.find("*/").map_or("", |end| &after[end + 2..]);
-        } else if first == '\'' || first == '$' {
-            break;
-        } else if let Some(after) = rest.strip_prefix('"') {
-            let (name, left) = quoted_name(after);
-            tokens.push(Token { text: name, is_quoted: true });
-            rest = left;
-        } else if is_word(first) {
-            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(Token { text: rest[..end].to_lowercase(), is_quoted: false });
-            rest = &rest[end..];
-        } else {
-            if !first.is_whitespace() {
-                tokens.push(Token { text: first.to_string(), is_quoted: false });
+    /// The role that it names.
+    pub(super) fn role(&self) -> Option<String> {
+        match self.kind {
+            DumpTokenKind::QuotedName => Some(self.text.clone()),
+            DumpTokenKind::Word => {
+                let is_name = self.text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                    && !NO_ROLES.contains(&&*self.text);
+                is_name.then(|| self.text.clone())
             }
-            rest = &rest[first.len_utf8()..];
+            DumpTokenKind::Text | DumpTokenKind::Sign => None,
         }
     }
-    tokens
 }
 
-/// A quoted name, and what follows it.
-fn quoted_name(text: &str) -> (String, &str) {
-    let mut name = String::new();
-    let mut rest = text;
-    while let Some(end) = rest.find('"') {
-        name += &rest[..end];
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(after) => {
-                name.push('"');
-                rest = after;
-            }
-            None => return (name, rest),
-        }
-    }
-    (name + rest, "")
-}
-
-fn of_statement(tokens: &[Token]) -> Vec<String> {
+fn of_statement(tokens: &[DumpToken]) -> Vec<String> {
     let Some(first) = tokens.first() else { return Vec::new() };
     let second = |word: &str| tokens.get(1).is_some_and(|token| token.is(word));
     let is_membership = !tokens.iter().any(|token| token.is("on"));
@@ -159,7 +113,7 @@ fn of_statement(tokens: &[Token]) -> Vec<String> {
 }
 
 /// The names of each list that follows these words.
-fn lists_after(tokens: &[Token], words: &[&str]) -> Vec<String> {
+fn lists_after(tokens: &[DumpToken], words: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for at in 0..tokens.len() {
         let Some(found) = tokens.get(at..at + words.len()) else { break };
