@@ -5,9 +5,20 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use wire::quote_ident;
 use wire::session::Session;
+use workload::script::sqlfile::dump::RolesHere;
 
 /// Most roles that are made: a file that names more is no dump of an application.
 const ROLES_MAX: usize = 1000;
+
+/// The roles of a server of our own before any data is in it.
+///
+/// # Errors
+/// When the server fails.
+pub fn at_first(session: &mut Session) -> Result<RolesHere> {
+    let rows = session.query("select rolname::text as name from pg_catalog.pg_roles")?;
+    let before = (0..rows.len()).filter_map(|row| rows.get(row, "name")).map(str::to_string).collect();
+    Ok(RolesHere { before, ..RolesHere::default() })
+}
 
 /// Makes those of the roles that do not exist, without login and without any privilege. Returns their names.
 ///

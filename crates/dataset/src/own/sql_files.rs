@@ -7,8 +7,9 @@ use anyhow::{Result, anyhow, bail};
 use model::experiment::script::archive::SET_BY_DUMPS;
 use wire::session::{Session, SessionError};
 use workload::script::sqlfile::dump::{
-    DumpFile, Treatment, makes_schema_public, marks_schema_public,
+    DumpFile, RolesHere, Treatment, makes_schema_public, marks_schema_public,
 };
+use workload::script::sqlfile::roles::role_made;
 use workload::script::sqlfile::{DumpPart, NotSql, SqlStep, line_and_column};
 
 use crate::session::STOPPED;
@@ -25,15 +26,26 @@ pub struct Executed {
     pub n_statements: u64,
     /// Settings at the head of a newer dump that the server does not have.
     pub unknown: BTreeSet<&'static str>,
-    /// What is for another server or database: `CREATE DATABASE shop`.
+    /// What is for another server or database, and what a server of our own does not give: `LOGIN of app`.
     pub left_out: BTreeSet<String>,
+}
+
+/// A file of SQL, and where it runs.
+pub struct DataFile<'a> {
+    /// The name in messages.
+    pub name: &'a str,
+    /// The statements.
+    pub text: &'a str,
+    /// The roles of a server of our own, where it makes more; of a server by URL, its roles are the user's.
+    pub roles: Option<&'a mut RolesHere>,
 }
 
 /// Runs the statements of a file.
 ///
 /// # Errors
 /// With file, line and column of the failed statement; those before it have been executed.
-pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<Executed> {
+pub fn run(session: &mut Session, file: DataFile, stop: &AtomicBool) -> Result<Executed> {
+    let DataFile { name, text, mut roles } = file;
     let mut executed = Executed::default();
     let mut keeps_public = false;
     let dump = DumpFile::from_source(text).map_err(|error| located(name, text, &error))?;
@@ -54,14 +66,23 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
             executed.left_out.insert("the schema public, which exists".to_string());
             continue;
         }
-        let done = match dump.treat(&step.text) {
+        let done = match dump.treat(&step.text, roles.as_deref()) {
             Treatment::AsItIs => run_step(session, &step),
+            Treatment::Instead { statement, without } => {
+                executed.left_out.extend(without);
+                session.execute(&statement)
+            }
             Treatment::LeftOut(what) => {
                 executed.left_out.insert(what);
                 continue;
             }
         };
-        let Err(error) = done else { continue };
+        let Err(error) = done else {
+            if let Some(roles) = roles.as_deref_mut() {
+                roles.made.extend(role_made(&step.text));
+            }
+            continue;
+        };
         match unknown_setting(&step.text, &error) {
             Some(setting) => {
                 executed.unknown.insert(setting);

@@ -11,7 +11,7 @@ use dataset::layout;
 use dataset::own::adopt::{TableCriteria, adopt};
 use dataset::own::archive::{extensions, left_out, names_roles, without_schema_public};
 use dataset::own::roles;
-use dataset::own::sql_files::{self, has_schema_public};
+use dataset::own::sql_files::{self, DataFile, has_schema_public};
 use dataset::state::WorkloadTables;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::SqlFile;
@@ -88,6 +88,7 @@ pub(crate) fn run_files(
     let FilesRun { files, whose, scale } = *run;
     let begun = Instant::now();
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
+    let mut known = if whose == Whose::Ours { Some(roles::at_first(session)?) } else { None };
     // Their statements are the user's, and name tables as the user's sessions would.
     session.restore_for_user()?;
     let (mut n_statements, mut made) = (0, Vec::new());
@@ -95,10 +96,13 @@ pub(crate) fn run_files(
     for file in files {
         watch(ProgressEvent::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
-        if whose == Whose::Ours {
-            made.extend(roles::make_missing(session, &needed(&text))?);
+        if let Some(known) = &mut known {
+            let missing = roles::make_missing(session, &needed(&text))?;
+            known.made.extend(missing.iter().cloned());
+            made.extend(missing);
         }
-        let executed = sql_files::run(session, &file.name, &text, stop)?;
+        let data = DataFile { name: &file.name, text: &text, roles: known.as_mut() };
+        let executed = sql_files::run(session, data, stop)?;
         n_statements += executed.n_statements;
         unknown.extend(executed.unknown);
         left_out.extend(executed.left_out);

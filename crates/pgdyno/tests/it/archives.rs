@@ -68,9 +68,21 @@ impl Shop {
 
     /// Dumps a database as the server's user would; returns the archive's path.
     pub(crate) fn dump(&self, pg: &TestServer, database: &str, name: &str, options: &[&str]) -> PathBuf {
+        self.dump_by("pg_dump", pg, database, name, options)
+    }
+
+    /// As [`Shop::dump`], by one of the programs.
+    pub(crate) fn dump_by(
+        &self,
+        program: &str,
+        pg: &TestServer,
+        database: &str,
+        name: &str,
+        options: &[&str],
+    ) -> PathBuf {
         // The server's user may write only there.
         let there = pg.path(name);
-        testbed::run(pg.client("pg_dump", database).args(options).arg("--file").arg(&there));
+        testbed::run(pg.client(program, database).args(options).arg("--file").arg(&there));
         let here = self.place.path(name);
         let copied = std::process::Command::new("cp").arg("-r").arg(&there).arg(&here).status().unwrap();
         assert!(copied.success());

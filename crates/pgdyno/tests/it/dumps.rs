@@ -97,3 +97,39 @@ fn what_pg_dump_makes_its_database_with_is_left_out_and_psqls_simple_commands_wo
     assert!(refused.stderr.contains("goes to a second database after `My shop`"), "{}", refused.stderr);
     shop.place.expect_clean();
 }
+
+#[test]
+fn roles_of_pg_dumpall_neither_log_in_nor_rule_the_server_of_a_run() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    pg.execute(
+        "postgres",
+        "create role app login superuser password 'S3cret'; create role readers; grant readers to app; \
+         alter role app set work_mem = '5MB'",
+    );
+    let origin = database_with(
+        &pg,
+        &format!("{ITEMS} alter table items owner to app; grant select on orders to readers;"),
+    );
+    let globals = shop.dump_by("pg_dumpall", &pg, "postgres", "globals.sql", &["--globals-only"]);
+    let text = fs::read_to_string(&globals).unwrap();
+    assert!(text.contains("CREATE ROLE postgres") && text.contains("PASSWORD"), "{text}");
+    shop.dump(&pg, &origin, "plain.sql", &[]);
+    let check = "SELECT 1 / (SELECT count(*) FROM pg_authid WHERE rolname = 'app' AND NOT rolcanlogin AND NOT rolsuper AND rolpassword IS NULL \
+                 AND pg_has_role('app', 'readers', 'MEMBER'));\nSELECT 1 / (SELECT count(*) FROM pg_roles WHERE rolname = 'postgres' AND rolsuper);\n";
+    shop.place.write("buy.sql", check);
+    with_files(&shop, &["globals.sql", "plain.sql"]);
+    shop.run(&["-o", "out", "--repeats", "1"]).expect(0);
+    let said = unlike_source(&shop, "out").remove(0).unwrap();
+    for part in [
+        "CREATE ROLE postgres, which exists",
+        "ALTER ROLE postgres, which stays as it is",
+        "LOGIN of app",
+        "PASSWORD of app",
+        "SUPERUSER of app",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let recorded = fs::read_to_string(shop.place.path("out/report.html")).unwrap();
+    assert!(!recorded.contains("S3cret"));
+    shop.place.expect_clean();
+}

@@ -5,6 +5,7 @@
 
 pub mod dump;
 mod psql;
+mod role_options;
 pub mod roles;
 mod tokens;
 

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use dataset::own::sql_files::{self, Executed};
+use dataset::own::sql_files::{self, DataFile, Executed};
 use dataset::session::STOPPED;
 use wire::session::SessionError;
 use wire::{CancelHandle, Conninfo, Session};
@@ -57,7 +57,8 @@ impl RunningScript {
         let (of_thread, file, sql) = (Arc::clone(&is_over), name.to_string(), text.to_string());
         let thread = thread::spawn(move || {
             let began = Instant::now();
-            let executed = sql_files::run(&mut session, &file, &sql, &of_thread);
+            let script = DataFile { name: &file, text: &sql, roles: None };
+            let executed = sql_files::run(&mut session, script, &of_thread);
             Ending { executed, seconds: began.elapsed().as_secs_f64() }
         });
         let mut running = RunningScript {

@@ -1,9 +1,12 @@
 //! A file of SQL as data for the database that we are in: what a dump has for another database, or for the server that it was made on, is
 //! left out and named.
 
+use crate::script::sqlfile::role_options::treat as treat_roles;
 use crate::script::sqlfile::tokens::{DumpToken, begins, tokens};
 use crate::script::sqlfile::{DumpPart, NotSql, SqlStep, line_and_column, parts};
 use crate::script::sqlscan::leading_words;
+
+pub use super::role_options::RolesHere;
 
 /// A file of data that can be executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,13 @@ pub struct DumpFile<'a> {
 pub enum Treatment {
     /// As it is written.
     AsItIs,
+    /// By another statement, without parts that are named.
+    Instead {
+        /// The other statement.
+        statement: String,
+        /// The parts that it lacks: `LOGIN of app`.
+        without: Vec<String>,
+    },
     /// Not at all: `CREATE DATABASE shop`.
     LeftOut(String),
 }
@@ -78,8 +88,9 @@ impl<'a> DumpFile<'a> {
         })
     }
 
-    /// How a statement is executed in the database that we are in.
-    pub fn treat(&self, statement: &str) -> Treatment {
+    /// How a statement is executed in the database that we are in: without `roles`, on a server that is not ours, where those about roles are
+    /// the user's.
+    pub fn treat(&self, statement: &str, roles: Option<&RolesHere>) -> Treatment {
         let first = leading_words(statement, 1);
         if !first.first().is_some_and(|word| TREATED.contains(&word.as_str())) {
             return Treatment::AsItIs;
@@ -87,7 +98,7 @@ impl<'a> DumpFile<'a> {
         if let Some(what) = self.database.as_deref().and_then(|name| about_database(statement, name)) {
             return Treatment::LeftOut(what);
         }
-        Treatment::AsItIs
+        roles.map_or(Treatment::AsItIs, |roles| treat_roles(statement, roles))
     }
 }
 
@@ -177,9 +188,9 @@ mod tests {
         let file = DumpFile::from_source(dump).unwrap();
         let left_out: Vec<String> = file
             .statements()
-            .filter_map(|step| match file.treat(&step.text) {
+            .filter_map(|step| match file.treat(&step.text, None) {
                 Treatment::LeftOut(what) => Some(what),
-                Treatment::AsItIs => None,
+                Treatment::AsItIs | Treatment::Instead { .. } => None,
             })
             .collect();
         assert_eq!(
@@ -195,7 +206,7 @@ mod tests {
             ]
         );
         let plain = DumpFile::from_source("create database shop;\n").unwrap();
-        assert_eq!(plain.treat("create database shop;"), Treatment::AsItIs);
+        assert_eq!(plain.treat("create database shop;", None), Treatment::AsItIs);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::script::sqlfile::tokens::{DumpToken, DumpTokenKind, tokens};
 use crate::script::sqlfile::{self, DumpPart};
+use crate::script::sqlscan::leading_words;
 
 /// Names that mean somebody else than a role of that name.
 const NO_ROLES: [&str; 8] =
@@ -28,6 +29,11 @@ pub fn needed(source: &str) -> BTreeSet<String> {
     }
     named.retain(|name| !created.contains(name) && !name.starts_with("pg_"));
     named
+}
+
+/// The role that a statement makes.
+pub fn role_made(statement: &str) -> Option<String> {
+    (leading_words(statement, 1) == ["create"]).then(|| made_by(&tokens(statement))).flatten()
 }
 
 /// The role that a statement makes, or to whose name it changes another.
