@@ -26,7 +26,7 @@ use model::text::encoding::not_text;
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::SCRIPT_BYTES_MAX;
-use workload::script::sqlfile::dump::DumpFile;
+use workload::script::sqlfile::dump::{DumpFile, named_encoding};
 use workload::script::sqlfile::{self, line_and_column};
 use workload::{Bundle, Program, Schema, ScriptError, TpcbScript, catalogue};
 
@@ -179,8 +179,17 @@ fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Resu
         format!("cannot read `{}`: {error}{hint}", path.display())
     })?;
     let text = String::from_utf8(bytes)
-        .map_err(|error| format!("`{}` {}", path.display(), not_text(error.as_bytes())))?;
+        .map_err(|error| format!("`{}` {}", path.display(), no_text(error.as_bytes())))?;
     Ok(unmarked(text))
+}
+
+/// What is wrong with bytes that are no text, and what to do: a dump says which encoding it has.
+fn no_text(bytes: &[u8]) -> String {
+    let Some(encoding) = named_encoding(bytes) else { return not_text(bytes).to_string() };
+    format!(
+        "is not UTF-8 text, but {encoding} by its own words; dump again with pg_dump --encoding=UTF8, or convert it (iconv -t UTF-8) and \
+         have it set client_encoding to UTF8"
+    )
 }
 
 /// The text of a data file.
@@ -458,6 +467,11 @@ mod tests {
                 "`a.sql` is compressed by gzip; unpack it with gunzip, and name the unpacked file",
             ),
             (b"select '\xe4';", "`a.sql` is not UTF-8 text; convert it"),
+            (
+                b"set client_encoding = 'LATIN1';\n\xe4",
+                "`a.sql` is not UTF-8 text, but LATIN1 by its own words; dump again with pg_dump --encoding=UTF8, or convert it (iconv -t \
+                 UTF-8) and have it set client_encoding to UTF8",
+            ),
         ] {
             assert_eq!(said(bytes), expected);
         }

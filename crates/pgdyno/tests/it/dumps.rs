@@ -133,3 +133,34 @@ fn roles_of_pg_dumpall_neither_log_in_nor_rule_the_server_of_a_run() {
     assert!(!recorded.contains("S3cret"));
     shop.place.expect_clean();
 }
+
+#[test]
+fn a_dump_in_another_encoding_is_not_read_as_utf8() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let origin = database_with(&pg, "create table names (name text); insert into names values ('Jürgen')");
+    let dump = shop.dump(&pg, &origin, "plain.sql", &["--encoding=LATIN1"]);
+    with_files(&shop, &["plain.sql"]);
+    let refused = |expected: &[&str]| {
+        let ended = shop.place.run(&["plan", "shop.toml", "--bin-dir", &shop.bin_dir]).expect(1);
+        for part in expected {
+            assert!(ended.stderr.contains(part), "{part}\n{}", ended.stderr);
+        }
+    };
+    refused(&[
+        "plain.sql` is not UTF-8 text, but LATIN1 by its own words; dump again with pg_dump --encoding=UTF8",
+    ]);
+    let latin1 = fs::read(&dump).unwrap();
+    let converted: String = latin1.into_iter().map(char::from).collect();
+    fs::remove_file(&dump).unwrap();
+    shop.place.write("plain.sql", &converted);
+    refused(&[
+        "plain.sql:",
+        "the file is UTF-8 with other letters",
+        "as LATIN1 from here on; write UTF8 instead",
+    ]);
+    shop.place
+        .write("plain.sql", &converted.replace("client_encoding = 'LATIN1'", "client_encoding = 'UTF8'"));
+    shop.place.write("buy.sql", "SELECT 1 / (SELECT count(*) FROM names WHERE name = U&'J\\00FCrgen');\n");
+    shop.run(&["-o", "out", "--repeats", "1"]).expect(0);
+    shop.place.expect_clean();
+}

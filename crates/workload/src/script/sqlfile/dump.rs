@@ -3,9 +3,10 @@
 
 use crate::script::sqlfile::role_options::treat as treat_roles;
 use crate::script::sqlfile::tokens::{DumpToken, begins, tokens};
-use crate::script::sqlfile::{DumpPart, NotSql, SqlStep, line_and_column, parts};
+use crate::script::sqlfile::{DumpPart, NotSql, SqlStep, encoding, line_and_column, parts};
 use crate::script::sqlscan::leading_words;
 
+pub use super::encoding::named_encoding;
 pub use super::role_options::RolesHere;
 
 /// A file of data that can be executed.
@@ -55,14 +56,18 @@ impl<'a> DumpFile<'a> {
     /// Looks at the whole file.
     ///
     /// # Errors
-    /// At the first place that is not SQL or goes to a second database.
+    /// At the first place that is not SQL, goes to a second database, or says that the text is not UTF-8.
     pub fn from_source(source: &'a str) -> Result<DumpFile<'a>, NotSql> {
         let (mut database, mut before) = (None, None);
+        let may_differ = !source.is_ascii();
         for part in parts(source) {
             match part? {
                 DumpPart::Statement(step) => {
                     if database.is_none() && before.is_none() && !is_before_its_database(&step.text) {
                         before = Some(step.start);
+                    }
+                    if may_differ && let Some(other) = encoding::other_encoding(&step.text) {
+                        return Err(NotSql { start: step.start, message: encoding::refusal(&other) });
                     }
                 }
                 DumpPart::Connect { database: name, start } => {
@@ -215,6 +220,16 @@ mod tests {
         assert!(second.starts_with("(5, 1) `\\connect b` goes to a second database after `a`"), "{second}");
         let before = refused("create role r;\ncreate table t ();\n\\connect a\n");
         assert!(before.starts_with("(3, 1) `\\connect a`") && before.contains("(line 2)"), "{before}");
+    }
+
+    #[test]
+    fn a_text_whose_encoding_is_not_what_it_says_is_refused() {
+        let converted = refused("select 1;\nSET client_encoding = 'LATIN1';\nselect 'ä';\n");
+        assert!(
+            converted.starts_with("(2, 1) the file is UTF-8") && converted.contains("LATIN1"),
+            "{converted}"
+        );
+        assert!(DumpFile::from_source("SET client_encoding = 'LATIN1';\nselect 'a';\n").is_ok());
     }
 
     #[test]
