@@ -128,7 +128,7 @@ pub struct Callbacks<'a> {
 pub struct Risks {
     /// A publication publishes what is loaded.
     pub published: bool,
-    /// Whoever wrote an archive gets the rights of a role that reaches beyond its databases.
+    /// Whoever wrote an archive gets the rights of a role that reaches beyond its databases; whoever wrote a file of SQL, its programs and files.
     pub archive_as_superuser: bool,
     /// A server may be the one that a workload was captured from: it is a copy of it.
     pub is_copy: bool,

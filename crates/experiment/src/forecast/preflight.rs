@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use dataset::session::limit;
 use model::experiment::case::{Case, REPOSITORY, ServerSource, Tls};
 use model::experiment::plan::Plan;
-use model::experiment::script::CaseData;
+use model::experiment::script::{CaseData, SqlFile};
 use server::alter_system::AllowedChange;
 use server::binaries::build::SourceTree;
 use server::binaries::{installed, is_program};
@@ -26,7 +26,7 @@ use crate::site::settings;
 use crate::site::{Environment, Site};
 use crate::stage::disk::Peak;
 use crate::stage::nodes::waited_for;
-use crate::stage::{adopted, embedded};
+use crate::stage::{adopted, embedded, own_data};
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,6 +219,10 @@ fn own_server(
     if !with_archive.is_empty() && !site.permissions.risks.archive_as_superuser {
         found.take(&with_archive, Ok(vec![embedded::TRUST_IN_ARCHIVE.to_string()]));
     }
+    for (files, with) in by_files(cases) {
+        let unasked = own_data::unasked(files, site.permissions.risks, site.environment.stop);
+        found.take(&with, unasked.map(|why| why.into_iter().collect()));
+    }
     let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let must_ask = can_fetch && (has_settings || !with_archive.is_empty());
     let binaries = match binaries(source, must_ask, &site.environment, watch) {
@@ -253,6 +257,19 @@ fn own_server(
     for (settings, with) in &by_settings {
         found.take(with, refused(&binaries, settings, &site.environment));
     }
+}
+
+/// The cases of each list of files with data, which may be long.
+fn by_files<'a>(cases: &[&'a Case]) -> Vec<(&'a [SqlFile], Vec<&'a Case>)> {
+    let mut found: Vec<(&[SqlFile], Vec<&Case>)> = Vec::new();
+    for case in cases {
+        let CaseData::Files(files) = &case.workload.data else { continue };
+        match found.iter_mut().find(|(known, _)| *known == files.as_slice()) {
+            Some((_, with)) => with.push(case),
+            None => found.push((files, vec![case])),
+        }
+    }
+    found
 }
 
 /// The cases of each archive, which may have millions of files.

@@ -216,6 +216,7 @@ impl Embedded {
                     files,
                     whose: Whose::Ours,
                     scale: case.workload.scale,
+                    risks: site.permissions.risks,
                 };
                 let done = own_data::run_files(&mut session, &run, site.environment.stop, watch)?;
                 unlike_source = done.unlike_source;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use dataset::layout;
 use dataset::own::adopt::{TableCriteria, adopt};
 use dataset::own::archive::{extensions, left_out, names_roles, without_schema_public};
@@ -22,11 +22,14 @@ use server::binaries::version_num;
 use server::running::archive::Restore;
 use server::running::restorer::Restorer;
 use wire::session::Session;
+use workload::script::sqlfile::dump::DumpFile;
+use workload::script::sqlfile::effects::{Beyond, first_beyond};
+use workload::script::sqlfile::line_and_column;
 use workload::script::sqlfile::roles::needed;
 
 use crate::plan::{archive, scripts};
-use crate::site::Environment;
 use crate::site::progress::{ProgressEvent, Watch};
+use crate::site::{Environment, Risks};
 use crate::stage::connections;
 
 /// Whose server it is: roles belong to a whole server, so that they are made only on our own.
@@ -73,6 +76,32 @@ pub(crate) struct FilesRun<'a> {
     pub(crate) whose: Whose,
     /// Given to the files as the setting `pgdyno.scale`.
     pub(crate) scale: u32,
+    /// Effects that the user has agreed to.
+    pub(crate) risks: Risks,
+}
+
+/// The first statement of the files that reaches beyond the database, if the user has not agreed to any, with what to do.
+///
+/// # Errors
+/// When a file cannot be read or has changed.
+pub(crate) fn unasked(files: &[SqlFile], risks: Risks, stop: &AtomicBool) -> Result<Option<String>> {
+    if risks.archive_as_superuser {
+        return Ok(None);
+    }
+    for file in files {
+        let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
+        // What is no SQL has been refused.
+        let Ok(dump) = DumpFile::from_source(&text) else { continue };
+        if let Some(Beyond { start, what }) = first_beyond(dump.statements()) {
+            let (line, column) = line_and_column(&text, start);
+            return Ok(Some(format!(
+                "{}:{line}:{column}: this statement {what}; leave it out, or pass --allow-archive-as-superuser if you have read the file and \
+                 trust whoever wrote it like yourself",
+                file.name
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// Runs the files in their order in one session.
@@ -85,8 +114,11 @@ pub(crate) fn run_files(
     stop: &AtomicBool,
     watch: &mut Watch,
 ) -> Result<OwnDataReport> {
-    let FilesRun { files, whose, scale } = *run;
+    let FilesRun { files, whose, scale, risks } = *run;
     let begun = Instant::now();
+    if let Some(why) = unasked(files, risks, stop)? {
+        bail!(why);
+    }
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     let mut known = if whose == Whose::Ours { Some(roles::at_first(session)?) } else { None };
     // Their statements are the user's, and name tables as the user's sessions would.

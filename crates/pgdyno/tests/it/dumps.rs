@@ -6,7 +6,7 @@ use std::fs;
 use model::run::phase::Phase;
 use testbed::{Pg, TestServer};
 
-use crate::archives::{EXPERIMENT, Shop, TRUSTED};
+use crate::archives::{BUY, EXPERIMENT, Shop, TRUSTED};
 use crate::tool::{PACE, expect_found, expect_sound};
 
 const ITEMS: &str = "create table items (id int primary key); insert into items select generate_series(1, 5000); \
@@ -131,6 +131,31 @@ fn roles_of_pg_dumpall_neither_log_in_nor_rule_the_server_of_a_run() {
     }
     let recorded = fs::read_to_string(shop.place.path("out/report.html")).unwrap();
     assert!(!recorded.contains("S3cret"));
+    shop.place.expect_clean();
+}
+
+#[test]
+fn a_program_that_a_file_of_data_names_runs_only_with_consent() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let trace = pg.path("reached");
+    let program = format!("COPY (SELECT 1) TO PROGRAM 'cat > {}';\n", trace.display());
+    shop.place.write("data.sql", &format!("{ITEMS}\n{program}"));
+    shop.place.write("buy.sql", BUY);
+    with_files(&shop, &["data.sql"]);
+    let target = pg.database_of("postgres");
+    let url = pg.admin_target(&target);
+    for server in [["--bin-dir", &shop.bin_dir], ["--server", &url]] {
+        for command in ["plan", "run"] {
+            let refused = shop.place.run(&[&[command, "shop.toml"], &server[..]].concat()).expect(1);
+            let words = format!("{}{}", refused.stdout, refused.stderr);
+            let expected = "data.sql:2:1: this statement executes a program (`COPY … PROGRAM`)";
+            assert!(words.contains(expected) && words.contains(TRUSTED), "{words}");
+        }
+    }
+    assert!(!trace.exists());
+    assert_eq!(pg.ask(&target, "select count(*) from pg_class where relname = 'items'"), "0");
+    shop.run(&["-o", "out", "--repeats", "1"]).expect(0);
+    assert!(trace.exists());
     shop.place.expect_clean();
 }
 

@@ -4,6 +4,7 @@
 //! error ends the file here. A few have an effect that is certain; all others are refused, with their position and what to do.
 
 pub mod dump;
+pub mod effects;
 mod encoding;
 mod psql;
 mod role_options;

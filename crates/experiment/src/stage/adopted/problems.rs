@@ -30,7 +30,7 @@ use crate::stage::connections::HoldingSession;
 use crate::stage::directory_data::existing;
 use crate::stage::nodes::waited_for;
 use crate::stage::reach::reach;
-use crate::stage::{connections, copies, directory_data};
+use crate::stage::{connections, copies, directory_data, own_data};
 use crate::survey;
 
 /// One sentence for each problem of `cases`.
@@ -106,6 +106,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
             of_archive(&mut session, case, conninfo, &site.permissions, found);
         }
         if case.prepare.restore {
+            of_files(case, site, found);
             of_load(&mut session, case, &facts, &site.permissions, found);
             let of_directory = found.take(directory_data::problems_by_url(conninfo, case, site));
             of_directory.into_iter().flatten().for_each(|why| found.say(why));
@@ -193,6 +194,13 @@ fn of_archive(
     reach.into_iter().flatten().for_each(|why| found.say(why));
     // Where its output goes does not matter yet.
     found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));
+}
+
+/// Statements of the user's own files that reach beyond the database.
+fn of_files(case: &Case, site: &Site, found: &mut Found) {
+    let CaseData::Files(files) = &case.workload.data else { return };
+    let unasked = own_data::unasked(files, site.permissions.risks, site.environment.stop);
+    found.take(unasked).flatten().into_iter().for_each(|why| found.say(why));
 }
 
 /// Problems with loading a case's data.

@@ -165,6 +165,7 @@ impl Adopted {
                 files,
                 whose: Whose::ByUrl,
                 scale: case.workload.scale,
+                risks: site.permissions.risks,
             };
             let done = own_data::run_files(session, &run, site.environment.stop, watch)?;
             self.unlike_source.insert(copies::data_name(case), done.unlike_source);

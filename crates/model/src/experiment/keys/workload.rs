@@ -203,7 +203,8 @@ section! {
         DEFINES = defines: BTreeMap<String, Levels<SettingValue>>,
             of_place(SETTING, "").whole();
 
-        /// the data that scripts run on: `"tpcb"`, `"none"`, or `{files = ["schema.sql"]}`
+        /// the data that scripts run on: `"tpcb"`, `"none"`, or `{files = ["schema.sql"]}`. Files whose statements reach programs or files of
+        /// the server's machine only with `--allow-archive-as-superuser`
         #[serde(skip_serializing_if = "Option::is_none")]
         DATA = data: Option<DataChoice>,
             of_place(KeyKind::Or(&[KeyKind::Words(&["tpcb", "none"]), KeyKind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");

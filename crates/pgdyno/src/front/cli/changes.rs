@@ -61,7 +61,7 @@ pub(crate) struct RiskArgs {
     #[arg(long)]
     pub(crate) allow_published: bool,
     /// Restore an archive as a superuser (as into a server that pgdyno runs) or another role that reaches beyond its database: whoever
-    /// wrote the archive gets its rights.
+    /// wrote the archive gets its rights. Also run files of `workload.data` with statements that reach programs or files of the server's machine.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
     /// Run a captured workload on a server that may be its source: a physical copy has the source's system identifier.
