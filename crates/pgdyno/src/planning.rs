@@ -131,7 +131,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
     let (notes, failed) = decided(&mut plan, &servers, is_asked);
     let few = if has_repeats(args, &changes) { None } else { few_blocks(&plan) };
-    let notes = [few.into_iter().collect(), of_pooler, notes].concat();
+    let notes = few.into_iter().chain(of_pooler).chain(notes).collect();
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
