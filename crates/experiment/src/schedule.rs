@@ -4,6 +4,7 @@ pub mod agenda;
 pub(crate) mod case_hooks;
 pub mod conduct;
 pub mod duet;
+mod in_time;
 mod lanes;
 pub mod replaced;
 pub mod resume;

@@ -19,6 +19,7 @@ use crate::run::load::profile::Profiler;
 use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Task, make_run, measured_tps};
+use crate::schedule::in_time::{Decided, InTime};
 use crate::schedule::resume;
 use crate::schedule::stages::Stages;
 use crate::schedule::unfinished::Past;
@@ -50,6 +51,7 @@ pub(crate) struct Sequence<'a> {
     /// Number of runs of the whole experiment.
     n_runs: u32,
     agenda: Agenda<'a>,
+    in_time: InTime,
     stages: Stages,
     hooks: CaseHooks<'a>,
     tally: RunTally,
@@ -68,6 +70,7 @@ impl<'a> Sequence<'a> {
             order,
             n_runs,
             agenda: Agenda::new(plan, done, repeats),
+            in_time: InTime::new(plan, done),
             stages: Stages::new(plan),
             hooks: CaseHooks::new(dir, site.environment.stop, site.changes.pending_undo),
             tally: RunTally::default(),
@@ -129,11 +132,32 @@ impl<'a> Sequence<'a> {
             let case = plan
                 .case(next.spec.case)
                 .with_context(|| format!("the plan has no case {}", next.spec.case))?;
+            if self.is_left_out(&next, watch) {
+                continue;
+            }
             if !self.make(&next, case, watch)? {
                 break;
             }
         }
+        self.tally.is_enough |= self.in_time.is_whole_without(self.order.plan);
         Ok(())
+    }
+
+    /// Whether a planned run is left out because the experiment was given a time. Runs of a turn belong together, and repeats have been
+    /// decided about.
+    fn is_left_out(&mut self, next: &NextRun, watch: &mut Watch) -> bool {
+        let Task { plan, site, .. } = self.order;
+        let Some(referee) = site.callbacks.referee.filter(|_| next.repeat.is_none() && !plan.is_comparison)
+        else {
+            return false;
+        };
+        let of_run_s = self.spent_s / f64::from(self.n_made.max(1));
+        let decided =
+            self.in_time.decide(&next.spec, plan, of_run_s, &|needed_s| referee.may_go_on(needed_s));
+        let Decided::LeftOut(words) = decided else { return false };
+        self.missing -= 1;
+        words.into_iter().for_each(|words| watch(ProgressEvent::Note(words)));
+        true
     }
 
     /// Makes one more run of each case that asks for a profile, and has none. None of them counts.
@@ -279,6 +303,7 @@ impl<'a> Sequence<'a> {
         self.missing -= counted;
         if record.state == RunState::Completed {
             self.tally.completed += counted;
+            self.in_time.completed(record.spec.case);
             self.n_failed_in_row = 0;
         } else {
             self.tally.incomplete += counted;

@@ -43,6 +43,11 @@ pub trait Referee {
         self.judge(experiment, record)
     }
 
+    /// Whether planned runs that take so many seconds may still be made: an experiment that was given a time ends with what it has.
+    fn may_go_on(&self, _needed_s: f64) -> bool {
+        true
+    }
+
     /// Whether there is time to repeat a turn, if that and all planned runs that are left take so many seconds.
     fn has_time(&self, _needed_s: f64) -> bool {
         true

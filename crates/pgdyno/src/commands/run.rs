@@ -254,7 +254,13 @@ fn finish(
     }
     let study = report::explain(&path, PrintForm::from_args(&args.form), None)?;
     let explained = report::trust_exit(&study, &args.trust);
-    let is_partial = outcome.incomplete + outcome.missing > 0;
+    // What had no time is no loss where each case has a run.
+    let is_short = outcome.is_enough && outcome.incomplete == 0;
+    if is_short && outcome.missing > 0 {
+        let n = plural(outcome.missing, "further run");
+        say(&format!("fit: {n} left out for want of time; each case has at least one; {go_on}"));
+    }
+    let is_partial = outcome.incomplete + outcome.missing > 0 && !is_short;
     if is_partial {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(

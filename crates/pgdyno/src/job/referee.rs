@@ -26,6 +26,9 @@ impl Referee for ByBudget {
     }
 }
 
+/// How many times as long as it was asked for a fitted experiment may take before it leaves out runs.
+const TIMES_MAX: f64 = 1.1;
+
 /// The same for an experiment that was fitted to a time: a disturbed run is repeated while there is time for all that is left.
 pub(crate) struct InTime {
     begun: Instant,
@@ -50,6 +53,11 @@ impl Referee for InTime {
         self.referee.judge(experiment, record)
     }
 
+    fn may_go_on(&self, needed_s: f64) -> bool {
+        let (spent_s, budget_s) = self.spent_s();
+        spent_s + needed_s <= budget_s * TIMES_MAX
+    }
+
     fn has_time(&self, needed_s: f64) -> bool {
         let (spent_s, budget_s) = self.spent_s();
         spent_s + needed_s <= budget_s
@@ -66,6 +74,8 @@ mod tests {
         let in_time = InTime { begun, budget: Duration::from_secs(30), referee: ByBudget::default() };
         assert!(in_time.has_time(9.0));
         assert!(!in_time.has_time(10.5));
-        assert!(ByBudget::default().has_time(1e9), "nobody asked for a time");
+        assert!(in_time.may_go_on(12.0) && !in_time.may_go_on(13.5), "33 s in all");
+        let free = ByBudget::default();
+        assert!(free.has_time(1e9) && free.may_go_on(1e9), "nobody asked for a time");
     }
 }
