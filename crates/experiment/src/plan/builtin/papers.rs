@@ -13,6 +13,32 @@ const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// Keys that name, describe or bundle; what they say is in other rows.
 const WORDS: [&str; 5] =
     ["experiment.name", "experiment.title", "experiment.description", "experiment.zip", "experiment.exclude"];
+/// Parts of papers, as the head of the file lists them.
+const PARTS: [&str; 23] = [
+    "OS",
+    "WAL",
+    "asked by readers",
+    "bid",
+    "conditions",
+    "dashboard",
+    "data",
+    "kernel",
+    "limits",
+    "load",
+    "local against network",
+    "machines",
+    "network disks",
+    "procedure",
+    "release",
+    "releases",
+    "results",
+    "settings",
+    "storage",
+    "table",
+    "large",
+    "small",
+    "machine",
+];
 /// A study, and the one of which its table repeats no row.
 const REFERS_TO: (&str, &str) = ("numa-hugepages", "low-variation");
 
@@ -125,6 +151,20 @@ fn each_file_has_the_numbers_of_its_paper_and_says_what_was_chosen() {
             let is_said = row.paper != "-" || chosen.contains(name);
             assert!(is_said, "{study}: {} was chosen, which the file does not say", row.key);
         }
+    }
+}
+
+#[test]
+fn each_number_stands_in_a_part_of_its_paper() {
+    for (study, paper) in &papers() {
+        let of_rows = paper.rows.iter().filter(|row| row.paper != "-").map(|row| &row.place);
+        let of_targets = paper.targets.iter().map(|target| &target.place);
+        let stated = paper.results.iter().chain([&paper.driver]).map(|stated| &stated.place);
+        for place in of_rows.chain(of_targets).chain(stated) {
+            let is_part = |part: &str| PARTS.contains(&part.trim());
+            assert!(place.split([';', ',']).all(is_part), "{study}: `{place}` is no part of the paper");
+        }
+        assert!(paper.results.len() >= 3, "{study}: what did it find?");
     }
 }
 
