@@ -10,11 +10,11 @@ use server::settings::defaults::meminfo_bytes;
 use crate::forecast::outlook::shared_buffers_of;
 
 /// The mode in which the kernel refuses what goes beyond its limit.
-const STRICT: &str = "2";
+pub(super) const STRICT: &str = "2";
 
 /// What the kernel says of reserved memory.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CommitRoom {
+pub struct CommitRoom {
     /// `vm.overcommit_memory`.
     mode: String,
     limit_bytes: u64,
@@ -23,18 +23,29 @@ pub(super) struct CommitRoom {
 
 impl CommitRoom {
     /// That of this machine; `None` if the kernel does not say.
-    pub(super) fn here() -> Option<CommitRoom> {
+    pub fn here() -> Option<CommitRoom> {
         let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
         CommitRoom::from_files(&mode, &fs::read_to_string("/proc/meminfo").ok()?)
     }
 
     /// From the texts of `/proc/sys/vm/overcommit_memory` and `/proc/meminfo`.
-    fn from_files(mode: &str, meminfo: &str) -> Option<CommitRoom> {
+    pub(super) fn from_files(mode: &str, meminfo: &str) -> Option<CommitRoom> {
         Some(CommitRoom {
             mode: mode.trim().to_string(),
             limit_bytes: meminfo_bytes(meminfo, "CommitLimit")?,
             reserved_bytes: meminfo_bytes(meminfo, "Committed_AS")?,
         })
+    }
+
+    /// `vm.overcommit_memory` of this machine.
+    pub(super) fn mode(&self) -> &str {
+        &self.mode
+    }
+
+    /// What all programs together may reserve in the strict mode. What they have reserved does not change it: it follows from memory,
+    /// swap, the pool of huge pages and `vm.overcommit_ratio` (proc_meminfo(5)).
+    pub(super) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
     }
 
     /// Why the server of a case, if it is ours, cannot reserve its shared buffers. Huge pages are not counted.
@@ -45,14 +56,25 @@ impl CommitRoom {
         if !case.server.source.is_embedded() || mode != STRICT || shared <= left || wants_huge_pages(case) {
             return None;
         }
+        let whose = match case.os.get("overcommit_memory") {
+            Some(_) => "as os.overcommit_memory asks",
+            None => "as this machine has it",
+        };
+        let why = if shared > self.limit_bytes {
+            format!("more than all programs may reserve, {}", bytes(self.limit_bytes as f64))
+        } else {
+            format!(
+                "more than the {} that programs may still reserve: now they have {} of {}",
+                bytes(left as f64),
+                bytes(self.reserved_bytes as f64),
+                bytes(self.limit_bytes as f64)
+            )
+        };
         Some(format!(
-            "shared buffers of {} are more than the {} that programs may still reserve (vm.overcommit_memory = 2: CommitLimit {}, \
-             Committed_AS {}); lower server.settings.shared_buffers, raise vm.overcommit_ratio, or set vm.overcommit_memory \
-             to 0",
-            bytes(shared as f64),
-            bytes(left as f64),
-            bytes(self.limit_bytes as f64),
-            bytes(self.reserved_bytes as f64)
+            "shared buffers of {} are {why} (vm.overcommit_memory = {STRICT}, {whose}; Committed_AS and CommitLimit of \
+             /proc/meminfo); lower server.settings.shared_buffers, raise vm.overcommit_ratio, set vm.overcommit_memory to 0, or let \
+             --fit choose",
+            bytes(shared as f64)
         ))
     }
 }
@@ -82,6 +104,17 @@ mod tests {
             found.contains("6.00 GiB are more than the 3.81 GiB that programs may still reserve"),
             "{found}"
         );
+        assert!(
+            found.contains(
+                "now they have 7.63 GiB of 11.4 GiB (vm.overcommit_memory = 2, as this machine has it;"
+            ),
+            "{found}"
+        );
+        let beyond =
+            problem("0\n", "settings.shared_buffers = \"12GB\"\n[os]\novercommit_memory = 2").unwrap();
+        let expected = "shared buffers of 12.0 GiB are more than all programs may reserve, 11.4 GiB (vm.overcommit_memory = 2, as \
+                        os.overcommit_memory asks;";
+        assert!(beyond.starts_with(expected), "{beyond}");
         assert_eq!(problem("0\n", ""), None);
         assert_eq!(problem("2\n", "settings.shared_buffers = \"3GB\""), None);
         assert_eq!(problem("2\n", "settings.huge_pages = \"on\""), None, "they are not counted");

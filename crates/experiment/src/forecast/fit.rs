@@ -9,6 +9,7 @@ mod changes;
 mod estimate;
 mod figures;
 mod lengths;
+mod memory;
 mod places;
 mod share;
 mod speed;
@@ -32,6 +33,7 @@ pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
 use self::share::{Axis, LEAST, Share};
 pub use self::speed::MachineSpeed;
+pub use crate::forecast::commit::CommitRoom;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
 use crate::forecast::present::Present;
@@ -46,6 +48,8 @@ pub struct Limits {
     pub n_cpus: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
+    /// What the kernel lets programs reserve; none if it does not say.
+    pub commit: Option<CommitRoom>,
     /// Free bytes where clusters are stored.
     pub free_bytes: u64,
     /// Free bytes where the WAL is, if the experiment gives it a directory: the least of several.
@@ -78,10 +82,6 @@ const CLIENTS_PER_CPU: u32 = 32;
 /// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
 /// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (bench/RESULTS.md).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
-/// Shared buffers that do not fit become this share of memory, per cent.
-const BUFFERS_SHARE: f64 = 25.0;
-/// An `effective_cache_size` above memory becomes this share, per cent: what page cache and buffers have on a server that does nothing else.
-const CACHE_SHARE_MAX: f64 = 75.0;
 /// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;
 /// Share of the budget that restoring and reading more than little data may take, over all runs.
@@ -118,6 +118,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
 /// As [`fit`], without the operating system settings that are refused.
 fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusal]) -> Vec<FitChange> {
     let mut changes = system::drop_refused(experiment, refused);
+    changes.extend(memory::keep_to_reserve(experiment, limits.commit.as_ref(), limits.memory_bytes));
     let before = LevelsBefore::new(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
@@ -188,7 +189,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let of_targets = experiment.target.iter().map(|target| target.driver.len());
     let n_drivers = of_targets.chain([experiment.driver.len(), 1]).max().unwrap_or(1) as u32;
     together::keep_threads(experiment, (clients_max / n_drivers).max(1));
-    fit_memory(experiment, limits.memory_bytes);
+    memory::fit(experiment, limits.memory_bytes);
     // A directory that is not here is left out before this.
     let wal_free_bytes = if experiment.server.wal_directory.is_some() { limits.wal_free_bytes } else { None };
     let room = wal_free_bytes.unwrap_or(limits.free_bytes) / 8;
@@ -204,43 +205,6 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
         experiment.prepare.wal_headroom = None;
     }
     fit_scale(experiment, limits);
-}
-
-/// Settings of memory that are sizes; a share already refers to this machine.
-fn fit_memory(experiment: &mut Experiment, memory_bytes: u64) {
-    const BUFFERS: &str = "shared_buffers";
-    const CACHE: &str = "effective_cache_size";
-    let settings = &mut experiment.server.settings;
-    let bytes = |value: &SettingValue| model::text::units::size_bytes(&value.0, 8 << 10);
-    let first = |levels: Option<&Levels<SettingValue>>| levels.and_then(|levels| bytes(&levels.all()[0]));
-    // The buffers of the study, if a share of this machine's memory takes their place.
-    let mut replaced_bytes = None;
-    if let Some(levels) = settings.get_mut(BUFFERS) {
-        let of_study = first(Some(levels)).filter(|bytes| *bytes > 0);
-        let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes / 4);
-        let share = SettingValue(format!("{BUFFERS_SHARE}%"));
-        keep(levels, fits, share.clone());
-        replaced_bytes = of_study.filter(|_| levels.all() == [share]);
-    }
-
-    let Some(levels) = settings.get_mut(CACHE) else { return };
-    let Some(buffers) = replaced_bytes else {
-        let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes);
-        keep(levels, fits, SettingValue(format!("{CACHE_SHARE_MAX}%")));
-        return;
-    };
-
-    // What the planner believes of caching is a multiple of shared buffers, as in the study, for each level.
-    let mut scaled: Vec<SettingValue> = Vec::new();
-    for level in levels.all() {
-        let share = bytes(level).map(|cache| (BUFFERS_SHARE * cache as f64 / buffers as f64).round());
-        let level = share
-            .map_or(level.clone(), |share| SettingValue(format!("{}%", share.clamp(1.0, CACHE_SHARE_MAX))));
-        if !scaled.contains(&level) {
-            scaled.push(level);
-        }
-    }
-    replace(levels, scaled);
 }
 
 /// Whether the number of clients is constant and all are always busy: if they wait between transactions, the number has

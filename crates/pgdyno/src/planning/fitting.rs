@@ -1,7 +1,7 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{FigureRow, Fitted, Limits, MachineSpeed};
+use experiment::forecast::fit::{CommitRoom, FigureRow, Fitted, Limits, MachineSpeed};
 use experiment::forecast::present::Present;
 use experiment::stage::origin;
 use model::experiment::Experiment;
@@ -21,6 +21,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
     let limits = Limits {
         n_cpus,
         memory_bytes: server::settings::defaults::memory_bytes(),
+        commit: CommitRoom::here(),
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,

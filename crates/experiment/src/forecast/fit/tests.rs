@@ -10,6 +10,7 @@ pub(super) fn here() -> Limits {
     Limits {
         n_cpus: 2,
         memory_bytes: 24 << 30,
+        commit: None,
         free_bytes: 40 << 30,
         wal_free_bytes: None,
         budget_s: 900.0,
