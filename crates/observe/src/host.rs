@@ -15,3 +15,8 @@ pub(crate) mod service;
 pub(crate) mod stack;
 pub(crate) mod system;
 pub(crate) mod watch;
+
+/// Why this machine has no such reading, as it is noted where a run has none; `None` if it has, and for metrics that each machine has.
+pub fn lacking(metric: &str) -> Option<String> {
+    if metric == resctrl::METRIC { resctrl::lacking() } else { counters::lacking(metric) }
+}

@@ -8,6 +8,7 @@
 mod changes;
 mod estimate;
 mod figures;
+mod left;
 mod lengths;
 mod memory;
 mod places;
@@ -27,7 +28,8 @@ use model::workload::Dataset;
 
 use self::estimate::{estimated, most_clients, n_loads};
 use self::figures::Needs;
-pub use self::figures::{FigureRow, FigureState};
+use self::left::NotHere;
+pub use self::left::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
@@ -107,8 +109,14 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
     let asked = experiment.clone();
     let mut changes = bring_here(experiment, &Lacks::look(experiment));
     let refused = system::refused_here(experiment);
+    let has_urls =
+        experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
+    // What another machine gives is not known here.
+    let lacking = |metric: &str| if has_urls { None } else { observe::host::lacking(metric) };
+    let not_here = NotHere::new(experiment, &lacking, &refused);
+    not_here.remove(experiment);
     changes.extend(fit_without(experiment, limits, &refused));
-    let figures = figures::table(&asked, experiment, limits.n_cpus);
+    let figures = left::table(&asked, experiment, &not_here, limits.n_cpus);
     let plan = estimate::planned(experiment, limits);
     let outlook = plan.as_ref().map(|plan| estimate::outlook(plan, limits));
     let fetch_s = plan.map_or(0.0, |plan| estimate::fetch_s(&plan, limits));

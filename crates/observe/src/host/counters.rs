@@ -210,6 +210,19 @@ impl Count {
     }
 }
 
+/// Why this machine would not count a metric of this module for a server of ours, in the same words as when it is to be counted; `None`
+/// if it does, and for other metrics.
+pub(crate) fn lacking(metric: &str) -> Option<String> {
+    let event = EVENTS.iter().find(|event| event.metric == metric)?;
+    let this_process = 0;
+    let opened = open(event, this_process, false);
+    let refused = match opened {
+        Err(error) if lacks_rights(&error) && !event.is_of_kernel => open(event, this_process, true).err(),
+        opened => opened.err(),
+    };
+    refused.map(|error| reason(&error, &paranoid()))
+}
+
 /// The processes of a server, itself first.
 fn processes(postmaster_pid: i32) -> Vec<i32> {
     let below = ProcessTree::new(postmaster_pid)
@@ -363,6 +376,20 @@ mod tests {
         assert!(named[0].1.contains("PMU"), "{named:?}");
         assert!(named[1].1.contains("perf_event_paranoid is "), "{named:?}");
         assert!(reason(&error(libc::EACCES), "4").contains("is 4; it needs 2 or less"));
+    }
+
+    #[test]
+    fn what_would_be_missing_is_known_before_there_is_a_server() {
+        let attached = ProcessCounters::attach(i32::try_from(std::process::id()).unwrap());
+        for event in &EVENTS {
+            let missing =
+                attached.missing().find(|(names, _)| names.split(", ").any(|name| name == event.metric));
+            let is_user_only = attached.missing().any(|(names, _)| names == "counters.kernel");
+            if !(is_user_only && event.is_of_kernel) {
+                assert_eq!(lacking(event.metric), missing.map(|(_, why)| why.clone()), "{}", event.metric);
+            }
+        }
+        assert_eq!(lacking("host.cpu_busy"), None);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::gather::Gather;
+use crate::gather::{Backwards, Gather};
 
+/// The metric that comes from it.
+pub(crate) const METRIC: &str = "counters.memory_bytes";
 pub(crate) const ROOT: &str = "/sys/fs/resctrl";
 /// Limit for domains: one for each last-level cache.
 const DOMAINS_MAX: usize = 1000;
@@ -30,7 +32,7 @@ pub(crate) fn read(gather: &mut Gather, root: &Path) -> Result<(), String> {
         n_counters += 1;
         // `Unavailable` and `Error` are answers of the kernel for a while.
         if let Ok(bytes) = text.trim().parse::<u64>() {
-            gather.put("counters.memory_bytes", domain, bytes as f64);
+            gather.put(METRIC, domain, bytes as f64);
         }
     }
     if n_counters == 0 {
@@ -39,10 +41,14 @@ pub(crate) fn read(gather: &mut Gather, root: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Why this machine does not count bytes between caches and memory; `None` if it does.
+pub(crate) fn lacking() -> Option<String> {
+    read(&mut Gather::new(Backwards::Jitter), Path::new(ROOT)).err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gather::Backwards;
 
     #[test]
     fn the_bytes_of_each_cache_are_read_and_what_is_not_there_is_named() {

@@ -62,7 +62,7 @@ pub(crate) fn budget(text: &str) -> Result<Span> {
 
 /// The table of figures.
 fn figures(fitted: &Fitted) -> Vec<String> {
-    let line = |row: &FigureRow| format!("{:<7}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
+    let line = |row: &FigureRow| format!("{:<8}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
     fitted.figures.iter().map(line).collect()
 }
 

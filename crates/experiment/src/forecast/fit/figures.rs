@@ -1,19 +1,16 @@
-//! What the figures of an experiment need, and what is left of them.
+//! What the figures of an experiment need of its levels, and of the labels of its targets. What is left of them: `left.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::Experiment;
-use model::experiment::plan::figure::{FigureSection, Need};
+use model::experiment::keys::levels::Levels;
+use model::experiment::plan::figure::FigureSection;
 use model::experiment::selector::{Selector, is_level, names};
 use model::experiment::target::{LABEL, TargetSection};
+use model::text::units::SettingValue;
 
-use crate::plan::design::Dimension;
 use crate::plan::expand;
 use crate::plan::expand::figures::REPEATS;
-
-/// Clients per processor at which throughput peaks at the latest. TPC-B-like transactions in memory peak at 6 to 10 of them with two
-/// processors (docs/studies/m5-metal.md); our convention.
-const PEAK_PER_CPU: u32 = 8;
 
 /// What some figures need of an experiment.
 #[derive(Debug, Clone, Default)]
@@ -22,8 +19,8 @@ pub(super) struct Needs {
     least: BTreeMap<String, usize>,
     /// Levels at which figures are drawn, by whole key.
     at: Vec<(String, String)>,
-    /// Labels of targets by figure: among those that are selected, so many values of each label.
-    of_targets: Vec<(Selector, BTreeMap<String, usize>)>,
+    /// Labels of targets: among those that are selected, so many values of a label.
+    of_targets: Vec<(Selector, String, usize)>,
 }
 
 impl Needs {
@@ -32,7 +29,6 @@ impl Needs {
         let dimensions = expand::dimensions(experiment);
         let mut needs = Needs::default();
         for figure in figures {
-            let mut labels = BTreeMap::new();
             for (key, need) in &figure.needs {
                 if let Some(dimension) = dimensions.iter().find(|dimension| names(key, &dimension.key)) {
                     let n = need.of(dimension.levels.len());
@@ -42,12 +38,14 @@ impl Needs {
                     let known = needs.least.entry(REPEATS.to_string()).or_default();
                     *known = need.of(experiment.experiment.repeats as usize).max(*known);
                 } else {
-                    let n_all = values(&experiment.target, &figure.at, key).len();
-                    labels.insert(key.clone(), need.of(n_all));
+                    let of_group = |(at, _): (Selector, String)| {
+                        let n_all = values(&experiment.target, &at, key).len();
+                        (at, key.clone(), need.of(n_all))
+                    };
+                    needs
+                        .of_targets
+                        .extend(groups(figure, key, &experiment.target).into_iter().map(of_group));
                 }
-            }
-            if !labels.is_empty() {
-                needs.of_targets.push((figure.at.clone(), labels));
             }
             for (key, wanted) in &figure.at.levels {
                 let of_key = dimensions.iter().filter(|dimension| names(key, &dimension.key));
@@ -104,14 +102,12 @@ struct Given {
 }
 
 impl Given {
-    fn new(of_targets: &[(Selector, BTreeMap<String, usize>)], all: &[TargetSection]) -> Given {
-        let of_figure = |(at, labels): &(Selector, BTreeMap<String, usize>)| -> Vec<_> {
-            let of_label =
-                |label: &String| all.iter().map(|target| value(target, at, label)).collect::<Vec<_>>();
-            labels.iter().map(|(label, need)| (of_label(label), *need)).collect()
-        };
+    fn new(of_targets: &[(Selector, String, usize)], all: &[TargetSection]) -> Given {
+        let needed = of_targets.iter().map(|(at, label, need)| {
+            (all.iter().map(|target| value(target, at, label)).collect::<Vec<_>>(), *need)
+        });
         let labels = all.iter().map(|target| target.all_labels().into_iter().collect());
-        Given { needed: of_targets.iter().flat_map(of_figure).collect(), labels: labels.collect() }
+        Given { needed: needed.collect(), labels: labels.collect() }
     }
 
     /// How many of the needed values the targets at these places have, over all figures.
@@ -128,8 +124,33 @@ impl Given {
     }
 }
 
+/// The targets among which values of `label` count for a figure, with the name of each group: all that are selected, or those with each
+/// value of the labels within which it counts.
+pub(super) fn groups(
+    figure: &FigureSection,
+    label: &str,
+    targets: &[TargetSection],
+) -> Vec<(Selector, String)> {
+    let mut groups = vec![(figure.at.clone(), String::new())];
+    if figure.within.iter().any(|key| key == label) {
+        return groups;
+    }
+    for key in &figure.within {
+        let with_each = |(at, name): (Selector, String)| {
+            let named = |value: String| {
+                let mut at = at.clone();
+                at.levels.insert(key.clone(), Levels::one(SettingValue(value.clone())));
+                (at, format!("{name} {value}").trim().to_string())
+            };
+            values(targets, &at, key).into_iter().map(named).collect::<Vec<_>>()
+        };
+        groups = groups.into_iter().flat_map(with_each).collect();
+    }
+    groups
+}
+
 /// Values of a label among targets that are selected.
-fn values(targets: &[TargetSection], at: &Selector, label: &str) -> BTreeSet<String> {
+pub(super) fn values(targets: &[TargetSection], at: &Selector, label: &str) -> BTreeSet<String> {
     targets.iter().filter_map(|target| value(target, at, label)).collect()
 }
 
@@ -146,107 +167,6 @@ fn value(target: &TargetSection, at: &Selector, label: &str) -> Option<String> {
         return None;
     }
     labels.into_iter().find(|(whole, _)| names(label, whole)).map(|(_, value)| value)
-}
-
-/// State of a figure after `--fit`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FigureState {
-    /// It has all levels.
-    Kept,
-    /// It has fewer levels, but as many as it needs.
-    Thinned,
-    /// It lacks what it needs.
-    Dropped,
-}
-
-impl FigureState {
-    /// `kept`.
-    pub fn word(self) -> &'static str {
-        match self {
-            FigureState::Kept => "kept",
-            FigureState::Thinned => "thinned",
-            FigureState::Dropped => "dropped",
-        }
-    }
-}
-
-/// A row of the table of figures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FigureRow {
-    /// Name of the figure.
-    pub figure: String,
-    /// State of the figure.
-    pub fate: FigureState,
-    /// `clients 4 of 7 (1, 16, 32, 64)`, for each key that it needs.
-    pub left: Vec<String>,
-}
-
-/// Levels of one key of a figure, before and after.
-struct Left {
-    key: String,
-    need: usize,
-    before: usize,
-    after: Vec<String>,
-}
-
-/// What is left of the figures of `before`.
-pub(super) fn table(before: &Experiment, after: &Experiment, n_cpus: u32) -> Vec<FigureRow> {
-    let sides = [before, after].map(|experiment| (experiment, expand::dimensions(experiment)));
-    before.figure.iter().map(|figure| row(figure, &sides, n_cpus)).collect()
-}
-
-fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpus: u32) -> FigureRow {
-    let levels = |(experiment, dimensions): &(&Experiment, Vec<Dimension>), key: &str| -> Vec<String> {
-        match dimensions.iter().find(|dimension| names(key, &dimension.key)) {
-            Some(dimension) => dimension.levels.clone(),
-            None if key == REPEATS => (1..=experiment.experiment.repeats).map(|n| n.to_string()).collect(),
-            None => values(&experiment.target, &figure.at, key).into_iter().collect(),
-        }
-    };
-    let mut left: Vec<String> = Vec::new();
-    let mut fate = FigureState::Kept;
-    for (key, need) in &figure.needs {
-        let (before, after) = (levels(&sides[0], key).len(), levels(&sides[1], key));
-        let of_key = Left { key: key.clone(), need: need.of(before), before, after };
-        let has_fallen = *need != Need::Curve || of_key.has_fall(n_cpus);
-        fate = match of_key.after.len() {
-            n if n < of_key.need => FigureState::Dropped,
-            n if (n < before || !has_fallen) && fate == FigureState::Kept => FigureState::Thinned,
-            _ => fate,
-        };
-        left.push(of_key.words(has_fallen));
-    }
-    let is_label = |key: &str| !values(&sides[0].0.target, &Selector::default(), key).is_empty();
-    for (key, wanted) in figure.at.levels.iter().filter(|(key, _)| !is_label(key)) {
-        let after = levels(&sides[1], key);
-        let is_there = |level: &String| after.iter().any(|known| is_level(key, level, known));
-        let gone = wanted.all().iter().map(|level| &level.0).filter(|level| !is_there(level));
-        let gone: Vec<&str> = gone.map(String::as_str).collect();
-        if !gone.is_empty() {
-            fate = FigureState::Dropped;
-            left.push(format!("without {key} {}", gone.join(", ")));
-        }
-    }
-    FigureRow { figure: figure.name.clone(), fate, left }
-}
-
-impl Left {
-    /// Whether the most clients are certainly beyond the peak.
-    fn has_fall(&self, n_cpus: u32) -> bool {
-        let most = self.after.iter().filter_map(|n| n.parse::<u32>().ok()).max();
-        most.is_some_and(|most| most > PEAK_PER_CPU * n_cpus)
-    }
-
-    fn words(&self, has_fallen: bool) -> String {
-        let Left { key, before, after, .. } = self;
-        let listed = match after.len() {
-            0 => String::new(),
-            n if key == REPEATS || n > 8 => String::new(),
-            _ => format!(" ({})", after.join(", ")),
-        };
-        let fall = if has_fallen { "" } else { ", none of them surely beyond the peak" };
-        format!("{key} {} of {before}{listed}{fall}", after.len())
-    }
 }
 
 /// Figures without what is gone: it would be refused as a mistake.
@@ -266,11 +186,8 @@ pub(super) fn forget(experiment: &mut Experiment) {
     let whole = |figure: &FigureSection| {
         let needs = figure.needs.iter().filter(|(key, _)| has_key(key, &targets));
         let at = figure.at.reduced(has_level)?;
-        Some(FigureSection {
-            at,
-            needs: needs.map(|(k, n)| (k.clone(), *n)).collect(),
-            name: figure.name.clone(),
-        })
+        let needs = needs.map(|(k, n)| (k.clone(), *n)).collect();
+        Some(FigureSection { at, needs, ..figure.clone() })
     };
     experiment.figure = experiment.figure.iter().filter_map(whole).collect();
 }

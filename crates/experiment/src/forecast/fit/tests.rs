@@ -38,7 +38,7 @@ fn fitted(name: &str, limits: &Limits) -> (Experiment, Vec<FigureRow>) {
         ..crate::plan::expand::PlanResources::unseen(&experiment)
     };
     crate::plan::expand::plan(&experiment, &site).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let figures = figures::table(&asked, &experiment, limits.n_cpus);
+    let figures = left::table(&asked, &experiment, &NotHere::default(), limits.n_cpus);
     (experiment, figures)
 }
 
@@ -121,6 +121,34 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
     let providers: std::collections::BTreeSet<_> =
         clouds.target.iter().map(|target| &target.provider).collect();
     assert_eq!(providers.len(), 5);
+}
+
+#[test]
+fn figures_that_a_machine_cannot_give_are_named_with_the_reason_and_keep_nothing() {
+    let of = |name: &str, lacking: &dyn Fn(&str) -> Option<String>, refused: &[OsRefusal]| {
+        let mut experiment = study(name);
+        let asked = experiment.clone();
+        let not_here = NotHere::new(&experiment, lacking, refused);
+        not_here.remove(&mut experiment);
+        fit_without(&mut experiment, &here(), refused);
+        let rows = left::table(&asked, &experiment, &not_here, 2);
+        rows.iter().map(|row| format!("{}: {}", row.fate.word(), row.left.join("; "))).collect::<Vec<_>>()
+    };
+    let no_counters = |metric: &str| metric.starts_with("counters.").then(|| "no PMU".to_string());
+    let expected = [
+        "kept: huge_pages 2 of 2 (on, off); repeats 5 of 5",
+        "not here: this machine has one NUMA node",
+        "not here: no PMU",
+        "not here: no PMU",
+    ];
+    assert_eq!(of("numa-hugepages", &no_counters, &system::one_node()), expected);
+    assert!(of("numa-hugepages", &|_| None, &[])[3].contains(": numa 2 of 2 (local, remote); repeats"));
+    assert_eq!(of("low-variation", &no_counters, &[])[1..], ["kept: repeats 5 of 5", "not here: no PMU"]);
+    let mut off = study("low-variation");
+    off.run.counters = Levels::one(false);
+    let not_here = NotHere::new(&off, &|_| None, &[]);
+    not_here.remove(&mut off);
+    assert_eq!(off.figure.len(), 2, "nobody counts");
 }
 
 #[test]

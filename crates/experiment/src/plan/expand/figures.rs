@@ -4,6 +4,7 @@ use model::experiment::Experiment;
 use model::experiment::keys;
 use model::experiment::plan::figure::{FigureSection, Need};
 use model::experiment::selector::{is_level, names};
+use model::telemetry::metric;
 
 use crate::plan::design::{self, Dimension};
 use crate::plan::targets::labels::TargetLabels;
@@ -27,6 +28,12 @@ fn check_one(
     let place = format!("figure `{}`", figure.name);
     let labels = TargetLabels::from_experiment(experiment);
     let is_label = |key: &str| labels.keys().iter().any(|label| names(key, label));
+    if let Some(key) = figure.within.iter().find(|key| !is_label(key)) {
+        return Err(format!("{place}: within `{key}`: the targets have no such label"));
+    }
+    if let Some(name) = figure.reads.iter().find(|name| metric::find(name).is_none()) {
+        return Err(format!("{place}: reads `{name}`: there is no such metric (docs/metrics.md)"));
+    }
     for (key, need) in &figure.needs {
         if names(key, keys::workload::CLIENTS.name) || *need != Need::Curve {
             if key != REPEATS && !is_label(key) {
@@ -55,6 +62,7 @@ mod tests {
         let check = |figure: &str, expected: &str| {
             let text = format!(
                 "[experiment]\nname = \"x\"\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nclients = [1, 8]\n\
+                 [[target]]\nname = \"one\"\nprovider = \"A\"\n[[target]]\nname = \"two\"\nprovider = \"B\"\n\
                  [[figure]]\nname = \"a\"\n{figure}\n"
             );
             let experiment = file::parse("x", &text, &[]).unwrap();
@@ -63,6 +71,9 @@ mod tests {
         };
         check("needs = {clients = \"curve\", version = \"all\", repeats = 3}", "");
         check("at = {clients = 8}\nneeds = {version = 2}", "");
+        check("needs = {version = 2}\nwithin = [\"provider\"]\nreads = [\"counters.cycles\"]", "");
+        check("within = [\"region\"]", "figure `a`: within `region`: the targets have no such label");
+        check("reads = [\"counters.cycle\"]", "figure `a`: reads `counters.cycle`: there is no such metric");
         check("needs = {protocols = 2}", "figure `a`: `protocols` is not a factor");
         check("needs = {version = \"curve\"}", "figure `a`: only workload.clients has a curve");
         check("at = {clients = 9}", "figure `a`: no case has clients 9");

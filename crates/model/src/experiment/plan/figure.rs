@@ -18,6 +18,13 @@ pub struct FigureSection {
     /// How many levels it needs of a factor, a label of the targets, or `repeats`, at the least.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub needs: BTreeMap<String, Need>,
+    /// Labels of targets: what it needs of other labels, it needs of the targets with each value of these. Two regions of one cloud are
+    /// not a region each of two clouds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
+    /// Metrics that it is drawn from, of those that not every machine has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
 }
 
 /// Levels that a figure needs.
