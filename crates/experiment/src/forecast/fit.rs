@@ -33,10 +33,10 @@ pub use self::left::{FigureRow, FigureState};
 use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
-use self::share::{Axis, LEAST, Share};
+use self::share::{Axis, Share};
 pub use self::speed::MachineSpeed;
 pub use crate::forecast::commit::CommitRoom;
-use crate::forecast::fit::changes::LevelsBefore;
+use crate::forecast::fit::changes::{LevelsBefore, MachineReasons};
 use crate::forecast::outlook::{self, Outlook};
 use crate::forecast::present::Present;
 use crate::plan::expand::Versions;
@@ -78,16 +78,22 @@ pub struct FitChange {
     pub why: String,
 }
 
-/// More clients than this per processor only queue.
+/// More clients than this per processor only queue: they come back when all else is back, and with targets, each of which has a number of
+/// its own, never.
 const CLIENTS_PER_CPU: u32 = 32;
 /// A number of clients that does not vary is an operating point chosen for a larger machine: here, this many keep the
 /// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
 /// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (bench/RESULTS.md).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
+/// Clients may have this share of memory, with what each needs.
+const CLIENTS_MEMORY_SHARE: u64 = 4;
 /// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;
 /// Share of the budget that restoring and reading more than little data may take, over all runs.
 const READING_SHARE: f64 = 0.15;
+/// Levels beyond what figures need come back where a machine of this share of the speed has the time for them: it has longer runs then, and
+/// if it is busy, it shortens runs and keeps the levels. Our convention.
+const SPEED_FOR_LEVELS: f64 = 0.7;
 /// Share of the budget to plan with, once binaries are here: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
 
@@ -129,19 +135,32 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     changes.extend(memory::keep_to_reserve(experiment, limits.commit.as_ref(), limits.memory_bytes));
     let before = LevelsBefore::new(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
+    let reasons = MachineReasons::new(experiment);
     fit_machine(experiment, limits);
+    let on_machine = LevelsBefore::new(experiment);
     // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure, and data that is here
-    // lengthens them. Binaries are fetched once, so that their time may come out of the reserve.
-    let usual = Limits { speed: MachineSpeed::default(), present: Present::default(), ..limits.clone() };
+    // lengthens them. A machine that has been quick keeps more. Binaries are fetched once, so that their time may come out of the reserve.
+    let known = limits.speed.relative();
+    let at = |speed: f64| Limits {
+        speed: MachineSpeed::new(speed),
+        present: Present::default(),
+        ..limits.clone()
+    };
+    let for_figures = at((SPEED_FOR_LEVELS * known).max(1.0));
+    // Without figures, nobody knows which levels are the question, and repeats are the first that comes back.
+    let is_all_asked = experiment.figure.is_empty();
+    let for_levels = if is_all_asked { at(1.0) } else { at(SPEED_FOR_LEVELS * known.max(1.0)) };
     let fits = |part: &Experiment, limits: &Limits| {
         let needed = estimated(part, limits);
         needed.fetched_s <= limits.budget_s * PLANNED_SHARE && needed.total_s() <= limits.budget_s
     };
     let whole = experiment.clone();
-    let (mut share, needs) = if fits(&whole, &usual) {
+    let (mut share, needs) = if fits(&whole, &for_figures) {
         (Share::whole(), Needs::default())
     } else {
-        levels_that_fit(&whole, &|part| fits(part, &usual))
+        levels_that_fit(&whole, CLIENTS_PER_CPU * limits.n_cpus, &|part| fits(part, &for_figures), &|part| {
+            fits(part, &for_levels)
+        })
     };
     let lengths = (0..=LENGTHS.len()).rev().map(|length| Share { length, ..share.clone() });
     let mut longest_first = lengths.skip_while(|share| !fits(&share.part(&whole, &needs), limits));
@@ -156,42 +175,48 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     if let Some(repeating) = most_first.find(|repeating| fits(repeating, limits)) {
         *experiment = repeating;
     }
-    changes.extend(before.changes(experiment));
+    changes.extend(before.changes(&on_machine, experiment, &reasons));
     changes.extend(crate::forecast::fit::changes::drop_selectors(experiment));
     figures::forget(experiment);
     changes
 }
 
-/// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first.
-fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (Share, Needs) {
+/// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first. What has room beyond
+/// that comes back, more than `clients_first` clients at the end.
+fn levels_that_fit(
+    whole: &Experiment,
+    clients_first: u32,
+    fits: &dyn Fn(&Experiment) -> bool,
+    has_room: &dyn Fn(&Experiment) -> bool,
+) -> (Share, Needs) {
     let figures = &whole.figure;
     let least = share::least(!figures.is_empty());
-    let with = |n: usize, at: usize| (Share::new(least[at]), Needs::new(&figures[..n], whole));
+    let with = |n: usize, least| (Share::new(least, clients_first), Needs::new(&figures[..n], whole));
     // Fewer repeats come before fewer figures, and those before fewer levels of the first one.
-    let of_figures = (1..=figures.len()).rev().flat_map(|n| [(n, 0), (n, 1)]);
-    let of_first = (0..least.len()).map(|at| (figures.len().min(1), at));
-    let of_none = [(0, least.len() - 1)];
-    let mut all = of_figures.chain(of_first).chain(of_none).map(|(n, at)| with(n, at));
+    let of_figures = (1..=figures.len())
+        .rev()
+        .flat_map(|n| [least[0], least[1], share::WITHOUT_SPREAD].map(|least| (n, least)));
+    let of_first = least.iter().map(|least| (figures.len().min(1), *least));
+    let of_none = [(0, least[least.len() - 1])];
+    let mut all = of_figures.chain(of_first).chain(of_none).map(|(n, least)| with(n, least));
     let fitting = all.find(|(share, needs)| fits(&share.part(whole, needs)));
-    let Some((mut share, needs)) = fitting else { return with(0, least.len() - 1) };
-    let mut axes = Axis::ALL.to_vec();
-    while !axes.is_empty() {
-        axes.retain(|&axis| {
-            let grown = share.grown(axis);
-            let has_grown = grown.most(axis) <= axis.of(whole) && fits(&grown.part(whole, &needs));
-            if has_grown {
-                share = grown;
-            }
-            has_grown
-        });
-    }
+    let Some((mut share, needs)) = fitting else { return with(0, least[least.len() - 1]) };
+    let n_first = together::n_clients(whole, clients_first);
+    let most = |axis: Axis| if axis == Axis::Clients { n_first } else { axis.of(whole) };
+    share.grow(&Axis::ALL, &most, &|share| has_room(&share.part(whole, &needs)));
+    share.grow(&[Axis::Clients], &|axis| axis.of(whole), &|share| has_room(&share.part(whole, &needs)));
     (share, needs)
 }
 
 /// Removes what exceeds the machine, whatever the time.
 fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
-    let clients_max = (per_cpu * limits.n_cpus).max(1);
+    let busy_max = (per_cpu * limits.n_cpus).max(1);
+    let bearable = limits.memory_bytes / CLIENTS_MEMORY_SHARE / outlook::CLIENT_BYTES;
+    let bearable = u32::try_from(bearable).unwrap_or(u32::MAX).max(1);
+    let is_one = experiment.workload.clients.all().len() == 1;
+    let is_given = is_one || together::has_clients_of_targets(experiment);
+    let clients_max = if is_given { busy_max } else { bearable };
     let needs = Needs::new(&experiment.figure, experiment);
     together::keep_clients(experiment, clients_max, needs.least(together::CLIENTS));
     let of_targets = experiment.target.iter().map(|target| target.driver.len());
@@ -253,15 +278,17 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
     replace(&mut experiment.workload.scale, distinct);
 }
 
-/// Bytes of data that leave time for the runs that the figures need: a restore and prewarming read all of it before each.
+/// Bytes of data that leave time for all levels, or for as many runs as the time has room for: a restore and prewarming read all of it
+/// before each.
 fn bytes_read_between_runs(experiment: &Experiment, limits: &Limits) -> f64 {
     let prepare = &experiment.prepare;
     if !prepare.restore.all().contains(&true) && !prepare.prewarm.all().contains(&true) {
         return f64::INFINITY;
     }
-    let needs = Needs::new(&experiment.figure, experiment);
-    let least = Share::new(LEAST[0]).part(experiment, &needs);
-    let n_runs = estimate::planned(&least, limits).map_or(1, |plan| plan.runs.len());
+    let n_all = estimate::planned(experiment, limits).map_or(1, |plan| plan.runs.len());
+    let (ramp_up_s, measure_s) = LENGTHS[0];
+    let shortest_s = f64::from(ramp_up_s + measure_s) + outlook::AROUND_LOAD_S + outlook::START_S;
+    let n_runs = n_all.min((limits.budget_s / shortest_s) as usize);
     outlook::bytes_read_within(limits.budget_s * READING_SHARE, n_runs)
 }
 

@@ -20,7 +20,7 @@ pub const AROUND_LOAD_S: f64 = 4.0;
 /// The same without restore and prewarming, which read all data: observed with 1.3 GB.
 const AROUND_LOAD_LEAST_S: f64 = 2.5;
 /// Seconds to stop a server, restore half a gigabyte of data and start it again, observed on the same machine.
-const START_S: f64 = 2.0;
+pub(super) const START_S: f64 = 2.0;
 /// Size of the data for both observations, bytes. The time to write, restore and read data grows with it: studies with
 /// 1.9 and 2.9 GB took 21 and 39 s around each run.
 const SEEN_BYTES: f64 = 0.5e9;
@@ -30,7 +30,7 @@ pub(crate) const LOADED_BYTES_PER_S: f64 = 40e6;
 const FIRST_S: f64 = 6.0;
 
 /// Memory of a connection in addition to shared buffers: work memory, catalogs, page tables. Our convention.
-const CLIENT_BYTES: u64 = 5 << 20;
+pub(super) const CLIENT_BYTES: u64 = 5 << 20;
 /// Minimum memory of a connection: a plan is refused only for what is certain, not for what is usual. Our convention.
 const CLIENT_BYTES_LEAST: u64 = 2 << 20;
 

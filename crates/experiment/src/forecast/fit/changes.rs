@@ -4,7 +4,8 @@ use model::experiment::Experiment;
 use model::experiment::keys;
 use model::experiment::selector::{Selector, is_level, names};
 
-use super::FitChange;
+use super::together::has_clients_of_targets;
+use super::{FitChange, has_fixed_clients};
 use crate::plan::design::Dimension;
 use crate::plan::expand;
 
@@ -48,37 +49,66 @@ impl LevelsBefore {
             .is_none_or(|known| known.levels.iter().any(|level| is_level(&known.key, wanted, level)))
     }
 
-    /// Differences from `experiment`.
-    pub(super) fn changes(&self, experiment: &Experiment) -> Vec<FitChange> {
+    /// Differences from `experiment`, of which those that are there already `on_machine` have its reasons, and the others that of time.
+    pub(super) fn changes(
+        &self,
+        on_machine: &LevelsBefore,
+        experiment: &Experiment,
+        reasons: &MachineReasons,
+    ) -> Vec<FitChange> {
         let after = LevelsBefore::new(experiment);
         let changed = self.dimensions.iter().filter_map(|before| {
-            let levels = after.levels(&before.key).filter(|levels| *levels != before.levels)?;
+            let key = &before.key;
+            let levels = after.levels(key).filter(|levels| *levels != before.levels)?;
+            let middle = on_machine.levels(key);
+            let of_machine = middle.filter(|middle| *middle != before.levels).map(|_| reasons.why(key));
+            let of_time = middle.filter(|middle| *middle != levels).map(|_| "time");
             Some(FitChange {
-                key: before.key.clone(),
+                key: key.clone(),
                 from: before.levels.join(", "),
                 to: levels.join(", "),
-                why: why(&before.key).to_string(),
+                why: of_machine.into_iter().chain(of_time).collect::<Vec<_>>().join(", and "),
             })
         });
         changed.collect()
     }
 }
 
-fn why(key: &str) -> &'static str {
-    const CLIENTS: &str = keys::workload::CLIENTS.name;
-    const THREADS: &str = keys::workload::THREADS.name;
-    const SCALE: &str = keys::workload::SCALE.name;
-    const WAL_HEADROOM: &str = keys::prepare::WAL_HEADROOM.name;
-    match key {
-        CLIENTS => "time, and at most 32 clients per processor, or 4 if their number does not vary",
-        THREADS => "at most one thread per client",
-        SCALE => "time to load it, disk and memory; data that was to exceed memory may fit into it now",
-        "server.settings.shared_buffers" => "memory of this machine",
-        "server.settings.effective_cache_size" => {
-            "memory of this machine; in the same relation to shared_buffers"
+/// Why a machine, whatever the time, takes less of each key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MachineReasons {
+    of_clients: &'static str,
+}
+
+impl MachineReasons {
+    /// Those for an experiment as it was asked for.
+    pub(super) fn new(experiment: &Experiment) -> MachineReasons {
+        let of_clients = if has_fixed_clients(experiment) {
+            "at most 4 clients per processor, as their number does not vary"
+        } else if experiment.workload.clients.all().len() == 1 || has_clients_of_targets(experiment) {
+            "at most 32 clients per processor"
+        } else {
+            "memory that clients need"
+        };
+        MachineReasons { of_clients }
+    }
+
+    fn why(&self, key: &str) -> &'static str {
+        const CLIENTS: &str = keys::workload::CLIENTS.name;
+        const THREADS: &str = keys::workload::THREADS.name;
+        const SCALE: &str = keys::workload::SCALE.name;
+        const WAL_HEADROOM: &str = keys::prepare::WAL_HEADROOM.name;
+        match key {
+            CLIENTS => self.of_clients,
+            THREADS => "at most one thread per client",
+            SCALE => "time to load it, disk and memory; data that was to exceed memory may fit into it now",
+            "server.settings.shared_buffers" => "memory of this machine",
+            "server.settings.effective_cache_size" => {
+                "memory of this machine; in the same relation to shared_buffers"
+            }
+            "server.settings.max_wal_size" | "server.settings.min_wal_size" | WAL_HEADROOM => "free disk",
+            _ => "this machine",
         }
-        "server.settings.max_wal_size" | "server.settings.min_wal_size" | WAL_HEADROOM => "free disk",
-        _ => "time",
     }
 }
 

@@ -15,6 +15,8 @@ use crate::plan::expand;
 pub(super) struct Share {
     /// Most levels of each axis; figures may need more of a key.
     pub(super) n: [usize; Axis::ALL.len()],
+    /// Numbers of clients above this come last.
+    pub(super) clients_first: u32,
     /// Place in [`LENGTHS`]; after its end, as asked for.
     pub(super) length: usize,
     /// Whether disturbed runs are repeated.
@@ -75,7 +77,7 @@ const TRANSACTIONS: [u64; 4] = [100, 500, 1000, u64::MAX];
 /// What is kept if time allows, in descending order: numbers of clients, versions, targets, levels of others, transactions, settings,
 /// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing: single levels are for budgets
 /// that leave time for a number and nothing else.
-pub(super) const LEAST: [[usize; Axis::ALL.len()]; 7] = [
+const LEAST: [[usize; Axis::ALL.len()]; 7] = [
     [3, 2, 2, 2, 2, 2, 3],
     [3, 2, 2, 2, 1, 2, 2],
     [3, 2, 2, 2, 1, 1, 2],
@@ -84,6 +86,9 @@ pub(super) const LEAST: [[usize; Axis::ALL.len()]; 7] = [
     [1, 1, 1, 1, 1, 1, 2],
     [1, 1, 1, 1, 1, 1, 1],
 ];
+
+/// As [`LEAST`], with a single run of each case: it has no spread, but what a figure shows can be seen.
+pub(super) const WITHOUT_SPREAD: [usize; Axis::ALL.len()] = [3, 2, 2, 2, 1, 2, 1];
 
 /// What stands in its middle where no figures say what the question is: every factor may be it, and one side, however often it is
 /// measured, answers nothing. Two sides with a run each are a first impression, so that repeats go before the second level of a factor.
@@ -97,17 +102,38 @@ pub(super) fn least(has_figures: bool) -> Vec<[usize; Axis::ALL.len()]> {
 
 impl Share {
     /// The shortest runs of so much.
-    pub(super) fn new(n: [usize; Axis::ALL.len()]) -> Share {
-        Share { n, length: 0, again: false }
+    pub(super) fn new(n: [usize; Axis::ALL.len()], clients_first: u32) -> Share {
+        Share { n, clients_first, length: 0, again: false }
     }
 
     /// All of it.
     pub(super) fn whole() -> Share {
-        Share { n: [usize::MAX; Axis::ALL.len()], length: LENGTHS.len(), again: true }
+        let clients_first = u32::MAX;
+        Share { n: [usize::MAX; Axis::ALL.len()], clients_first, length: LENGTHS.len(), again: true }
+    }
+
+    /// Gives the axes one more level each, in turn, up to their `most`, as long as the share `fits`.
+    pub(super) fn grow(
+        &mut self,
+        axes: &[Axis],
+        most: &dyn Fn(Axis) -> usize,
+        fits: &dyn Fn(&Share) -> bool,
+    ) {
+        let mut axes = axes.to_vec();
+        while !axes.is_empty() {
+            axes.retain(|&axis| {
+                let grown = self.grown(axis);
+                let has_grown = grown.most(axis) <= most(axis) && fits(&grown);
+                if has_grown {
+                    *self = grown;
+                }
+                has_grown
+            });
+        }
     }
 
     /// One more of an axis.
-    pub(super) fn grown(&self, axis: Axis) -> Share {
+    fn grown(&self, axis: Axis) -> Share {
         let mut grown = self.clone();
         let n = &mut grown.n[axis as usize];
         *n = n.saturating_add(1);
@@ -129,7 +155,8 @@ impl Share {
         }
         let repeats = most(Axis::Repeats, crate::plan::expand::figures::REPEATS);
         part.experiment.repeats = part.experiment.repeats.min(u32::try_from(repeats).unwrap_or(u32::MAX));
-        together::thin_clients(&mut part, most(Axis::Clients, together::CLIENTS), |n| {
+        let n_clients = most(Axis::Clients, together::CLIENTS);
+        together::thin_clients(&mut part, n_clients, self.clients_first, |n| {
             wanted(together::CLIENTS, &n.to_string())
         });
         together::thin_targets(&mut part, self.most(Axis::Targets), needs);

@@ -86,15 +86,15 @@ fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_with_all_its_figures
 #[test]
 fn levels_come_before_lengths() {
     let (m5, figures) = fitted("m5-metal", &Limits { budget_s: 1800.0, ..here() });
-    assert_eq!(m5.workload.clients.all(), [1, 16, 32, 64]);
+    assert_eq!(m5.workload.clients.all(), [1, 16, 32, 64, 128]);
     assert_eq!(m5.server.version.as_ref().unwrap().all().len(), 5);
     assert_eq!(m5.server.settings["wal_compression"].all().len(), 2);
     assert!(m5.run.measure.all()[0] > Span::from_s(5), "what is left goes into the length");
     let left: Vec<(&str, &[String])> =
         figures.iter().map(|row| (row.fate.word(), row.left.as_slice())).collect();
     assert_eq!(left[0].0, "thinned");
-    assert_eq!(left[0].1[0], "clients 4 of 7 (1, 16, 32, 64)");
-    assert_eq!((left[2].0, left[2].1[0].as_str()), ("kept", "wal_compression 2 of 2 (on, off)"));
+    assert_eq!(left[0].1[0], "clients 5 of 7 (1, 16, 32, 64, 128)");
+    assert_eq!((left[2].0, left[2].1[1].as_str()), ("kept", "wal_compression 2 of 2 (on, off)"));
     let (piops, _) = fitted("piops", &here());
     assert!(piops.workload.transactions.as_ref().unwrap().all().len() >= 3 && piops.target.len() == 2);
     assert_eq!(piops.workload.clients.all(), [16, 32, 48, 64]);
@@ -113,14 +113,41 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
     assert!(figures.iter().all(|row| row.fate != FigureState::Dropped), "{figures:?}");
     // In five minutes the first figures are left, and no cloud is left out.
     let (clouds, figures) = fitted("five-clouds", &Limits { budget_s: 300.0, ..here() });
-    assert_eq!(
-        (figures[0].fate, figures[3].fate),
-        (FigureState::Thinned, FigureState::Dropped),
-        "{figures:?}"
-    );
+    assert_eq!((figures[0].fate, figures[3].fate), (FigureState::Kept, FigureState::Dropped), "{figures:?}");
     let providers: std::collections::BTreeSet<_> =
         clouds.target.iter().map(|target| &target.provider).collect();
     assert_eq!(providers.len(), 5);
+}
+
+#[test]
+fn a_bar_for_each_region_needs_both_regions_of_each_cloud() {
+    let clouds = |budget_s: f64| fitted("five-clouds", &Limits { budget_s, ..here() });
+    let (experiment, figures) = clouds(240.0);
+    assert_eq!(figures[0].fate, FigureState::Kept, "{figures:?}");
+    assert_eq!(figures[0].left[1], "region 10 of 10 by provider");
+    let regions = |provider: &str, size: &str| {
+        let is_one = |target: &&model::experiment::target::TargetSection| {
+            let of = (target.provider.as_deref(), target.size.as_deref(), target.disk.as_deref());
+            of == (Some(provider), Some(size), Some("network"))
+        };
+        experiment.target.iter().filter(is_one).count()
+    };
+    for provider in ["AWS", "GCP", "Azure", "DigitalOcean", "UpCloud"] {
+        assert_eq!(regions(provider, "small"), 2, "{provider}");
+    }
+    // What is lost of any cloud shows, and drops the figure.
+    let lost = figures.last().unwrap();
+    assert_eq!(lost.fate, FigureState::Dropped, "{figures:?}");
+    assert!(lost.left[1].contains("DigitalOcean 0 of 2"), "{figures:?}");
+    // Both clouds have local disks in the study: one of them is half of the bars.
+    for (budget_s, n_kept) in [(240.0, 2), (600.0, 4), (1800.0, 4)] {
+        let (_, figures) = clouds(budget_s);
+        assert!(
+            figures[..n_kept].iter().all(|row| row.fate == FigureState::Kept),
+            "{budget_s} s: {figures:?}"
+        );
+        assert_eq!(figures[1].left[0], "disk 4 of 4 by provider", "{budget_s} s");
+    }
 }
 
 #[test]
@@ -149,6 +176,31 @@ fn figures_that_a_machine_cannot_give_are_named_with_the_reason_and_keep_nothing
     let not_here = NotHere::new(&off, &|_| None, &[]);
     not_here.remove(&mut off);
     assert_eq!(off.figure.len(), 2, "nobody counts");
+}
+
+#[test]
+fn levels_come_back_before_runs_become_longer_and_the_reason_is_the_true_one() {
+    let long = Limits { budget_s: 7200.0, ..here() };
+    let (piops, figures) = fitted("piops", &long);
+    assert_eq!(piops.workload.clients.all(), [16, 32, 48, 64, 80, 96]);
+    assert_eq!(piops.workload.transactions.as_ref().unwrap().all().len(), 10);
+    assert!(figures.iter().all(|row| row.fate == FigureState::Kept), "{figures:?}");
+    let (m5, _) = fitted("m5-metal", &long);
+    assert_eq!(m5.workload.clients.all(), [1, 16, 32, 64, 128, 256, 512]);
+    assert_eq!((m5.experiment.repeats, m5.workload.threads.as_ref().unwrap().all().len()), (3, 7));
+    assert!(m5.run.measure.all()[0] > Span::from_s(20), "{:?}", m5.run.measure);
+    let why = |name: &str, budget_s: f64| {
+        let mut experiment = study(name);
+        let changes = fit_without(&mut experiment, &Limits { budget_s, ..here() }, &[]);
+        let of_clients =
+            changes.iter().find(|change| change.key == "workload.clients").map(|change| change.why.clone());
+        of_clients.unwrap_or_default()
+    };
+    assert_eq!(why("m5-metal", 1800.0), "time");
+    assert_eq!(
+        why("low-variation", 1800.0),
+        "at most 4 clients per processor, as their number does not vary"
+    );
 }
 
 #[test]
@@ -345,13 +397,12 @@ fn threads_are_no_more_than_the_clients_that_are_left() {
     fit_without(&mut experiment, &here(), &[]);
     assert_eq!(experiment.workload.clients.all(), [8]);
     assert_eq!(experiment.workload.threads.unwrap().all(), [2]);
-    // None of those that vary together is left.
     let text = "[experiment]\nname = \"x\"\nzip = [[\"clients\", \"threads\"]]\n[workload]\nclients = [256, 512]\n\
                 threads = [256, 512]\n[run]\nmeasure = \"5s\"\n";
     let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
     fit_without(&mut experiment, &here(), &[]);
-    assert_eq!(experiment.workload.clients.all(), [64]);
-    assert_eq!(experiment.workload.threads.unwrap().all(), [64]);
+    assert_eq!(experiment.workload.clients.all(), [256, 512], "there is time for both");
+    assert_eq!(experiment.workload.threads.unwrap().all(), [256, 512]);
 }
 
 #[test]

@@ -49,18 +49,41 @@ pub(super) fn keep_threads(experiment: &mut Experiment, n_max: u32) {
     replace(levels, fewer);
 }
 
-/// At most `n` numbers of clients with those that are wanted, unless each belongs to a target. A single one is that in the middle: the
-/// first is usually one client, which says little of a server.
-pub(super) fn thin_clients(experiment: &mut Experiment, n: usize, is_wanted: impl Fn(u32) -> bool) {
+/// How many numbers of clients are up to `first`.
+pub(super) fn n_clients(experiment: &Experiment, first: u32) -> usize {
+    experiment.workload.clients.all().iter().filter(|n| **n <= first).count()
+}
+
+/// Whether each target has a number of clients of its own.
+pub(super) fn has_clients_of_targets(experiment: &Experiment) -> bool {
+    has(experiment, CLIENTS, TARGET)
+}
+
+/// At most `n` numbers of clients with those that are wanted, unless each belongs to a target: those above `first` only when there are no
+/// others left. A single one is that in the middle: the first is usually one client, which says little of a server.
+pub(super) fn thin_clients(
+    experiment: &mut Experiment,
+    n: usize,
+    first: u32,
+    is_wanted: impl Fn(u32) -> bool,
+) {
     if has(experiment, CLIENTS, TARGET) {
         return;
     }
     let all = experiment.workload.clients.all();
-    let places = if n == 1 && !all.iter().any(|n| is_wanted(*n)) {
-        vec![all.len() / 2]
+    let is_first = |place: &usize| all[*place] <= first || is_wanted(all[*place]);
+    let (mut places, mut last): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(is_first);
+    last.sort_by_key(|&place| all[place]);
+    let n_missing = n.max(1).saturating_sub(places.len());
+    places.extend(last.into_iter().take(n_missing));
+    places.sort_unstable();
+    let levels: Vec<u32> = places.iter().map(|&place| all[place]).collect();
+    let chosen = if n == 1 && !levels.iter().any(|n| is_wanted(*n)) {
+        vec![levels.len() / 2]
     } else {
-        thinned_places(all, n, |n| is_wanted(*n))
+        thinned_places(&levels, n, |n| is_wanted(*n))
     };
+    let places: Vec<usize> = chosen.into_iter().map(|at| places[at]).collect();
     choose(experiment, CLIENTS, &places);
 }
 
