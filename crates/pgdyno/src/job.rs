@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::preflight::Failed;
+use experiment::forecast::preflight::MissingBinaries;
 use experiment::schedule::conduct::{ExperimentOutcome, Task};
 use experiment::schedule::replaced;
 use experiment::site::ceilings;
@@ -263,7 +264,9 @@ pub(crate) fn expect_possible(
     output: Option<&Path>,
 ) -> Result<()> {
     let results = output.unwrap_or(Path::new(RESULTS));
-    let obstacles = preview::look(plan, n_servers, servers, failed, consent, results)?.obstacles;
+    let obstacles =
+        preview::look(plan, n_servers, servers, failed, consent, results, MissingBinaries::AreFetched)?
+            .obstacles;
     let problems: Vec<String> =
         obstacles.iter().map(|obstacle| preview::with_cases(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));

@@ -53,11 +53,29 @@ pub struct Examination {
     pub obstacles: Vec<Obstacle>,
     /// Disk space that the plan needs for servers that pgdyno runs.
     pub peak: Option<Peak>,
+    /// Versions that are not here and were not fetched, so that their settings were not checked.
+    pub unfetched: Vec<String>,
 }
 
-/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the
+/// What happens with binaries that have to be queried and are not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingBinaries {
+    /// They are fetched, as the runs need them.
+    AreFetched,
+    /// They are named: nothing is going to run now.
+    AreNamed,
+}
+
+/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries, if that is asked for, that have to be queried if the
 /// plan fits on disk; examines servers by URL without changing them, but for those that have `failed` before.
-pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: &mut Watch) -> Examination {
+pub fn find(
+    plan: &Plan,
+    site: &Site,
+    results: &Path,
+    failed: &[Failed],
+    missing: MissingBinaries,
+    watch: &mut Watch,
+) -> Examination {
     let mut found = Found::default();
     let mut peak = space(plan, &site.environment, results, &mut found);
     let can_fetch = found.obstacles.is_empty();
@@ -73,7 +91,21 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
             None => by_source.push((&case.server.source, vec![case])),
         }
     }
+    let is_unfetched = |source: &ServerSource| match source {
+        ServerSource::Version(version) => {
+            missing == MissingBinaries::AreNamed
+                && !server::binaries::fetch::is_fetched(site.environment.cache, version)
+        }
+        _ => false,
+    };
+    let mut unfetched = Vec::new();
     for (source, cases) in &by_source {
+        let may_ask = can_fetch && !is_unfetched(source);
+        if let ServerSource::Version(version) = source
+            && is_unfetched(source)
+        {
+            unfetched.push(version.to_string());
+        }
         match source {
             ServerSource::Url(_) if failed.iter().any(|known| known.source == **source) => {
                 let known = failed.iter().filter(|known| known.source == **source);
@@ -90,7 +122,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
                 });
                 found.take(cases, problems);
             }
-            _ => own_server(source, cases, site, can_fetch, &mut watch, &mut found),
+            _ => own_server(source, cases, site, may_ask, &mut watch, &mut found),
         }
     }
     if has_fetched {
@@ -113,7 +145,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: 
     for case in &plan.cases {
         found.take(&[case], Ok(missing_programs(case)));
     }
-    Examination { obstacles: found.obstacles, peak }
+    Examination { obstacles: found.obstacles, peak, unfetched }
 }
 
 /// Commands of an outage whose programs are not here: they would fail after the load has begun.
@@ -203,7 +235,7 @@ fn own_server(
     source: &ServerSource,
     cases: &[&Case],
     site: &Site,
-    can_fetch: bool,
+    may_ask: bool,
     watch: &mut Watch,
     found: &mut Found,
 ) {
@@ -224,7 +256,7 @@ fn own_server(
         found.take(&with, unasked.map(|why| why.into_iter().collect()));
     }
     let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
-    let must_ask = can_fetch && (has_settings || !with_archive.is_empty());
+    let must_ask = may_ask && (has_settings || !with_archive.is_empty());
     let binaries = match binaries(source, must_ask, &site.environment, watch) {
         Ok(binaries) => binaries,
         Err(error) => return found.take(cases, Err(error)),

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
+use experiment::forecast::preflight::MissingBinaries;
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, Tls, carried, setting};
 use model::experiment::driver::DriverSpec;
@@ -83,10 +84,20 @@ pub(crate) fn show(
     };
     expect_named(&asked.plan, consent.allowed)?;
     let results = output.unwrap_or(Path::new(RESULTS));
-    let look = look(&asked.plan, n_servers, &asked.servers, &asked.failed, consent, results)?;
+    let look = look(
+        &asked.plan,
+        n_servers,
+        &asked.servers,
+        &asked.failed,
+        consent,
+        results,
+        MissingBinaries::AreNamed,
+    )?;
+    let unfetched = unfetched(&look.unfetched);
     let obstacles = look.obstacles;
     if as_json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, &outlook, look.peak.as_ref())?))?;
+        unfetched.iter().for_each(|words| say(words));
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&for_terminal(&text(&asked.plan, &outlook, look.peak.as_ref())?))?;
@@ -97,6 +108,9 @@ pub(crate) fn show(
         }
         for note in &asked.notes {
             print(&format!("note    {note}\n"))?;
+        }
+        if let Some(words) = &unfetched {
+            print(&format!("note    {words}\n"))?;
         }
         // Only where nothing else has to be said first: a server that fails has been reported as a problem.
         if obstacles.is_empty() {
@@ -116,6 +130,16 @@ pub(crate) fn show(
         }
     }
     Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// That `run` would fetch servers, and what is not known before.
+fn unfetched(versions: &[String]) -> Option<String> {
+    (!versions.is_empty()).then(|| {
+        format!(
+            "PostgreSQL {}: not here; `pgdyno run` fetches 10 to 20 MB for each, and checks its settings then",
+            versions.join(", ")
+        )
+    })
 }
 
 /// The options, each with its reason if it has one, that were not given.

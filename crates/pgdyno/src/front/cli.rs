@@ -59,8 +59,8 @@ pub(crate) enum Command {
     /// Measure an experiment and write a report.
     #[command(disable_version_flag = true)]
     Run(RunArgs),
-    /// Show what `run` would do with the same options, and do nothing but fetch a PostgreSQL that has to check settings. Options for what
-    /// is shown while measuring and afterwards have no effect.
+    /// Show what `run` would do with the same options, and do nothing. Options for what is shown while measuring and
+    /// afterwards have no effect.
     #[command(disable_version_flag = true)]
     Plan(RunArgs),
     /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.

@@ -9,7 +9,7 @@ use dataset::session::STOPPED;
 use experiment::forecast::builds::Builds;
 use experiment::forecast::fit::MachineSpeed;
 use experiment::forecast::outlook::{Outlook, PlannedMachine};
-use experiment::forecast::preflight::{self, Examination, Failed, Obstacle};
+use experiment::forecast::preflight::{self, Examination, Failed, MissingBinaries, Obstacle};
 use experiment::forecast::present::Present;
 use experiment::plan::scripts::reads;
 use experiment::site::hands::HostAgents;
@@ -38,6 +38,7 @@ pub(crate) fn look(
     failed: &[Failed],
     consent: AgreedSteps,
     results: &Path,
+    missing: MissingBinaries,
 ) -> Result<Examination> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
@@ -70,7 +71,8 @@ pub(crate) fn look(
         },
         callbacks: Callbacks::default(),
     };
-    let mut found = preflight::find(plan, &site, results, failed, &mut |progress| screen.show(progress));
+    let mut found =
+        preflight::find(plan, &site, results, failed, missing, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
     go_on()?;

@@ -183,6 +183,19 @@ pub fn is_at_hand(cache: &Cache, version: &PgVersion) -> bool {
         || cache.fetched().iter().any(|fetched| fetched == release)
 }
 
+/// Whether the release that [`fetch`] would give is in the cache, so that it asks nobody.
+pub fn is_fetched(cache: &Cache, version: &PgVersion) -> bool {
+    let arch = env::consts::ARCH;
+    let is_series = pins::is_series(version);
+    let pin = if is_series { pins::pin_of_series(arch, version.as_str()) } else { None };
+    let is_it = |release: &String| match pin {
+        Some(pin) => release == pin.release,
+        None if is_series => false,
+        None => release == version.as_str(),
+    };
+    cache.fetched().iter().any(is_it)
+}
+
 /// Whether binaries of a version are published, as the source's list of releases says.
 ///
 /// # Errors
