@@ -253,6 +253,8 @@ fn figure() -> Value {
     let more = json!({
         "at": {"type": "object"},
         "needs": {"type": "object", "additionalProperties": need},
+        "within": {"type": "array", "items": {"type": "string"}},
+        "reads": {"type": "array", "items": {"type": "string"}},
     });
     let mut schema = closed(&["name"], more);
     schema["required"] = json!(["name"]);
