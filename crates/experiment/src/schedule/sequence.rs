@@ -147,10 +147,10 @@ impl<'a> Sequence<'a> {
     /// decided about.
     fn is_left_out(&mut self, next: &NextRun, watch: &mut Watch) -> bool {
         let Task { plan, site, .. } = self.order;
-        let Some(referee) = site.callbacks.referee.filter(|_| next.repeat.is_none() && !plan.is_comparison)
-        else {
+        let Some(referee) = site.callbacks.referee else { return false };
+        if next.repeat.is_some() || plan.is_comparison {
             return false;
-        };
+        }
         let of_run_s = self.spent_s / f64::from(self.n_made.max(1));
         let decided =
             self.in_time.decide(&next.spec, plan, of_run_s, &|needed_s| referee.may_go_on(needed_s));

@@ -210,7 +210,7 @@ impl Count {
     }
 }
 
-/// Why this machine would not count a metric of this module for a server of ours, in the same words as when it is to be counted; `None`
+/// Why this machine would not count a metric of this module for one of our servers, in the same words as when it is to be counted; `None`
 /// if it does, and for other metrics.
 pub(crate) fn lacking(metric: &str) -> Option<String> {
     let event = EVENTS.iter().find(|event| event.metric == metric)?;

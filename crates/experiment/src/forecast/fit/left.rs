@@ -79,7 +79,7 @@ impl NotHere {
             let n_all = dimension.levels.len();
             let refusals: Vec<&OsRefusal> = dimension.levels.iter().filter_map(refusal).collect();
             let is_short = n_all - refusals.len() < need.of(n_all);
-            refusals.first().filter(|_| is_short).map(|refusal| refusal.reason.clone())
+            if is_short { refusals.first().map(|refusal| refusal.reason.clone()) } else { None }
         };
         let of_figure = |figure: &FigureSection| {
             let reason = figure.reads.iter().find_map(of_reading);

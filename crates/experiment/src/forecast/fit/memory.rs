@@ -82,7 +82,9 @@ pub(super) fn keep_to_reserve(
     let mut changes = vec![change(BUFFERS, before.as_ref(), levels, why)];
     // Several sizes have no one relation to it.
     let is_one = levels.all() == [chosen];
-    if let Some(levels) = settings.get_mut(CACHE).filter(|_| is_one) {
+    if let Some(levels) = settings.get_mut(CACHE)
+        && is_one
+    {
         let before = levels.clone();
         let times = most as f64 / largest as f64;
         scale(levels, |cache| megabytes((cache as f64 * times) as u64));
