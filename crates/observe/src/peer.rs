@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(owners_of(&listens_on_path(&path)), [us()]);
         drop(tcp);
         drop(unix);
-        assert_eq!(listens_on_port("127.0.0.1", port), []);
-        assert_eq!(listens_on_path(&path), []);
+        assert!(listens_on_port("127.0.0.1", port).is_empty());
+        assert!(listens_on_path(&path).is_empty());
     }
 
     /// As two PgBouncers with so_reuseport, of which the kernel gives each connection to one.
@@ -146,7 +146,7 @@ mod tests {
         let port = tcp.local_addr().unwrap().port();
         assert_eq!(listens_on_port("127.0.0.1", port).len(), 1);
         // An address for documents (RFC 5737), which no machine has.
-        assert_eq!(listens_on_port("192.0.2.1", port), []);
+        assert!(listens_on_port("192.0.2.1", port).is_empty());
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let host = Host { host: "127.0.0.1".to_string(), port, ..Host::default() };
-        assert_eq!(between(&host, None), []);
+        assert!(between(&host, None).is_empty());
         assert!(ancestors(us()).contains(&i32::try_from(std::os::unix::process::parent_id()).unwrap()));
     }
 }
