@@ -430,8 +430,8 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
             restore_says(data, "database_changed", "table public.diary is new, and 3 more differences");
         },
     ),
-    ("unlike-source", Severity::Note, "left out: 1 publications", |data| {
-        restore_says(data, "unlike_source", "made without login: app; left out: 1 publications");
+    ("unlike-source", Severity::Note, "left out: 1 publication", |data| {
+        restore_says(data, "unlike_source", "made without login: app; left out: 1 publication");
     }),
     ("page-cache-lost", Severity::Doubt, "lost 231 MiB to huge pages, and nothing read", |data| {
         data.record.case.prepare.prewarm = false;

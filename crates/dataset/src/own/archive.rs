@@ -2,6 +2,7 @@
 //! crate `experiment` reads the files.
 
 use model::experiment::script::archive::{Archive, ArchiveFormat};
+use model::text::prose::plural;
 
 /// More than the head of any archive: its texts are a database's name and two versions.
 pub const HEAD_BYTES_MAX: u64 = 64 * 1024;
@@ -146,11 +147,11 @@ pub fn extensions(list: &str) -> Vec<String> {
 
 /// Kinds of entries that are never restored, by the word after which an entry of `pg_restore --list` is named.
 const LEFT_OUT: [(&str, &str); 5] = [
-    ("PUBLICATION", "publications"),
-    ("SUBSCRIPTION", "subscriptions"),
-    ("SECURITY LABEL", "security labels"),
-    ("ACL", "privileges"),
-    ("DEFAULT ACL", "default privileges"),
+    ("PUBLICATION", "publication"),
+    ("SUBSCRIPTION", "subscription"),
+    ("SECURITY LABEL", "security label"),
+    ("ACL", "privilege"),
+    ("DEFAULT ACL", "default privilege"),
 ];
 
 /// What an archive has and a restored database lacks, from the output of `pg_restore --list`: `2 publications`.
@@ -163,8 +164,8 @@ pub fn left_out(list: &str) -> Vec<String> {
         };
         list.lines().filter(is_one).count()
     };
-    let counted = LEFT_OUT.iter().map(|(kind, words)| (count(kind), words)).filter(|(n, _)| *n > 0);
-    counted.map(|(n, words)| format!("{n} {words}")).collect()
+    let counted = LEFT_OUT.iter().map(|(kind, word)| (count(kind), word)).filter(|(n, _)| *n > 0);
+    counted.map(|(n, word)| plural(n, word)).collect()
 }
 
 /// The list of an archive without the schema `public` and its comment, as `pg_restore --use-list` reads it; `None` if it has none, as an archive
@@ -260,7 +261,7 @@ mod tests {
         let list = "; Archive\n3; 6104 16400 PUBLICATION - p app\n4; 6100 16401 SUBSCRIPTION - s app\n\
                     5; 0 0 ACL public TABLE t app\n6; 0 0 ACL public TABLE u app\n7; 1259 1 TABLE public POLICY app\n\
                     8; 6106 1 PUBLICATION TABLE public p t app\n";
-        assert_eq!(left_out(list), ["1 publications", "1 subscriptions", "2 privileges"]);
+        assert_eq!(left_out(list), ["1 publication", "1 subscription", "2 privileges"]);
         assert!(!names_roles(list));
         assert!(names_roles("9; 3256 16412 POLICY public t p app\n"));
         assert!(names_roles("9; 1418 16412 USER MAPPING - USER MAPPING app SERVER s app\n"));

@@ -470,8 +470,7 @@ fn a_dump_of_an_application_needs_none_of_its_roles() {
     pg.execute(&database, "alter subscription others set (slot_name = none); drop subscription others");
     shop.place.write("buy.sql", "SELECT count(*) FROM rents;\n");
     let ended = shop.run(&["--repeats", "1", "-o", "archive"]).expect(0);
-    let said =
-        "made without login: Tenant A, importer; left out: 1 publications, 1 subscriptions, 1 privileges";
+    let said = "made without login: Tenant A, importer; left out: 1 publication, 1 subscription, 1 privilege";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
 
     // The same as a file of SQL, which begins as schema files do.
