@@ -129,9 +129,9 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     let is_asked = AskedFor { protocol: experiment.workload.protocol.is_some(), build: is_build_asked };
     let of_pooler = protocol::of_own_poolers(&mut plan, is_asked.protocol)?;
     of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
-    let (notes, failed) = decided(&mut plan, &servers, is_asked);
-    let few = if has_repeats(args, &changes) { None } else { few_blocks(&plan) };
-    let notes = few.into_iter().chain(of_pooler).chain(notes).collect();
+    let (mut notes, failed) = decided(&mut plan, &servers, is_asked);
+    notes
+        .splice(..0, few_blocks(&plan).filter(|_| !has_repeats(args, &changes)).into_iter().chain(of_pooler));
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
