@@ -125,24 +125,17 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         plan.name = made;
     }
     refuse_os(&plan, server_place(&servers, all_here))?;
-    let is_build_asked = experiment.server.build.is_some();
-    let is_asked = AskedFor { protocol: experiment.workload.protocol.is_some(), build: is_build_asked };
+    let is_asked = AskedFor::from_options(args, &changes, &experiment);
+    let is_build_asked = is_asked.build;
     let of_pooler = protocol::of_own_poolers(&mut plan, is_asked.protocol)?;
     of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
-    let (mut notes, failed) = decided(&mut plan, &servers, is_asked);
-    notes
-        .splice(..0, few_blocks(&plan).filter(|_| !has_repeats(args, &changes)).into_iter().chain(of_pooler));
+    let (notes, failed) = decided(&mut plan, &servers, is_asked);
+    let notes = of_pooler.into_iter().chain(notes).collect();
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
-}
-
-/// Whether somebody has chosen the number of blocks.
-fn has_repeats(args: &ExperimentArgs, changes: &[Override]) -> bool {
-    let key = keys::header::REPEATS;
-    args.experiment.is_some() || args.keys.has(key) || changes.iter().any(|change| change.key == key.name)
 }
 
 /// What the default number of blocks can say of levels that are compared. A curve of client counts needs no verdict for each of them.
@@ -180,7 +173,21 @@ fn take_passwords_out(experiment: &mut Experiment, servers: &[Conninfo]) {
 #[derive(Debug, Clone, Copy)]
 struct AskedFor {
     protocol: bool,
+    repeats: bool,
     build: bool,
+}
+
+impl AskedFor {
+    fn from_options(args: &ExperimentArgs, changes: &[Override], experiment: &Experiment) -> AskedFor {
+        let key = keys::header::REPEATS;
+        let has_repeats = args.keys.has(key) || changes.iter().any(|change| change.key == key.name);
+        AskedFor {
+            protocol: experiment.workload.protocol.is_some(),
+            // A file says how many blocks it has.
+            repeats: args.experiment.is_some() || has_repeats,
+            build: experiment.server.build.is_some(),
+        }
+    }
 }
 
 /// Decides in the plan what the user has left open; the experiment stays as it was written. Returns what to say about that, and the
@@ -195,8 +202,9 @@ fn decided(plan: &mut Plan, servers: &[Conninfo], is_asked: AskedFor) -> (Vec<St
     // So that the results say it, too.
     note.iter().chain(&notices).for_each(|note| say_more(&mut plan.description, note));
     let of_build = if is_asked.build { None } else { origin::fetched_though_installed(&plan.cases) };
+    let of_blocks = if is_asked.repeats { None } else { few_blocks(plan) };
     let warnings = directories::warnings(plan);
-    (notices.into_iter().chain(warnings).chain(note).chain(of_build).collect(), failed)
+    (notices.into_iter().chain(warnings).chain(note).chain(of_build).chain(of_blocks).collect(), failed)
 }
 
 /// Has a copy of this program put on all other machines of the experiment.
