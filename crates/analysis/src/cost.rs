@@ -216,7 +216,7 @@ const WHOLE_WITHIN: f64 = 0.1;
 
 /// Each new session reads the catalogs into its caches, about a thousand blocks: counters of the database are taken from so many seconds after the
 /// load's begin on.
-const SESSIONS_BEGIN_S: f64 = 2.0;
+const SESSIONS_BEGIN_S: f64 = 1.0;
 /// What pgdyno's own questions touch in a second: 14 blocks, with pg_stat_statements 60 (measured on 15).
 const OWN_BLOCKS_PER_S: f64 = 60.0;
 /// Blocks are a cost only where pgdyno's own are at most this share of them.

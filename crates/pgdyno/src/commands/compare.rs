@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::comparison::{CaseComparison, ComparedSide, MARGIN};
 use analysis::finding::{Grade, Severity};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use model::experiment::case::Case;
 use model::run::ExperimentData;
 use model::text::visible::visible;
@@ -72,13 +72,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         None => of_one(&first, &targets[0])?,
         Some(second) if is_same(second) => {
             let [a, b] = [&targets[0], second].map(|target| target.case_of(&first.data));
-            let (a, b) = (a?, b?);
-            ensure!(
-                a != b,
-                "case {a} of `{}` would be compared with itself; name another directory, or another case as DIR:CASE",
-                second.dir.display()
-            );
-            (first.side(a), first.side(b))
+            (first.side(a?), first.side(b?))
         }
         Some(second) => {
             let other = Explained::read(&second.dir, KeptTelemetry::Drawn)?;

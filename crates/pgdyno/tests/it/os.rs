@@ -156,7 +156,14 @@ fn data_that_is_loaded_for_want_of_a_snapshot_is_loaded_on_the_node_of_its_run()
     let (script, bin_dir) = (script.display().to_string(), testbed::bin_dir().display().to_string());
     let run = |options: &[&str]| {
         let args = ["run", "--bin-dir", &bin_dir, "-f", &script, "-c", "1", "--measure", "2s", PACE];
-        let set = ["--set", "workload.data={files=[\"load.sql\"]}", "--set", "prepare.snapshot=false"];
+        // It reads a file of the server's machine.
+        let set = [
+            "--allow-archive-as-superuser",
+            "--set",
+            "workload.data={files=[\"load.sql\"]}",
+            "--set",
+            "prepare.snapshot=false",
+        ];
         let placed = ["--set", "os.numa=[\"node0\"]", "--set", "prepare.settle=false", "--ramp-up", "0s"];
         place.run(&[&args[..], &set, &placed, options].concat()).expect(0)
     };
