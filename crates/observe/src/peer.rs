@@ -14,7 +14,7 @@ use wire::Host;
 const GENERATIONS_MAX: usize = 64;
 
 /// The processes that answer at `host`, without the server, what started us, and us; none on another machine. Several share a port
-/// (SO_REUSEPORT), or have got their socket from a service manager. None also if this user may not see whose sockets are whose:
+/// (SO_REUSEPORT), or have got their socket from a service manager. None also if this user cannot see whose sockets are whose:
 /// of other users' processes only root does.
 pub fn between(host: &Host, postmaster_pid: Option<i32>) -> Vec<i32> {
     let inodes = match host.socket_path() {

@@ -470,18 +470,6 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
 ];
 
-/// A crash makes the server forget what it has counted.
-#[test]
-fn rows_that_nobody_counted_were_not_missed() {
-    let is_found = |n_lost: u64| {
-        let mut data = quiet::run(1);
-        touch(&mut data, 0, 0);
-        data.record.done.as_mut().unwrap().n_lost = n_lost;
-        findings_of(data).iter().any(|finding| finding.id == "rows-missed")
-    };
-    assert!(is_found(0) && !is_found(1));
-}
-
 #[test]
 fn the_quiet_run_has_no_finding() {
     assert_eq!(findings_of(quiet::run(1)), []);

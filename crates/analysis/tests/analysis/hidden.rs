@@ -125,3 +125,15 @@ fn who_is_to_see_more_gets_advice_for_the_own_server() {
     let old = advice(true, &|server| server.version_num = 90_624);
     assert!(old.contains("connect as a superuser") && !old.contains("pg_monitor"), "{old}");
 }
+
+/// A crash makes the server forget what it has counted.
+#[test]
+fn rows_that_nobody_counted_were_not_missed() {
+    let is_found = |n_lost: u64| {
+        let mut data = crate::quiet::run(1);
+        crate::disturbances::touch(&mut data, 0, 0);
+        data.record.done.as_mut().unwrap().n_lost = n_lost;
+        crate::findings::findings_of(data).iter().any(|finding| finding.id == "rows-missed")
+    };
+    assert!(is_found(0) && !is_found(1));
+}

@@ -70,7 +70,7 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, LeftoverOutcome)>> {
     Ok(fates)
 }
 
-/// Those databases, none of which is removed: a pooler may not know the database from which they are, and in which a running pgdyno holds
+/// Those databases, none of which is removed: a pooler need not know the database from which they are, and in which a running pgdyno holds
 /// its locks.
 fn listed(doors: &Doors, error: &anyhow::Error) -> Result<Vec<(String, LeftoverOutcome)>> {
     let found = list(&mut doors.open_own()?, None)?;
