@@ -304,7 +304,9 @@ pub(crate) fn of_run(
     let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
     let committed_per_s = counts.committed as f64 / line.measured_s();
     let context = CostContext { usage, from_s, to_s, committed_per_s, is_standby: is_standby(data) };
-    let of_database = CostContext { from_s: from_s.max(SESSIONS_BEGIN_S), ..context };
+    // A measurement that would lose half of itself keeps them.
+    let warm_s = from_s.max(SESSIONS_BEGIN_S);
+    let of_database = CostContext { from_s: if to_s - warm_s < 2.0 { from_s } else { warm_s }, ..context };
     let is_alone = !partner.is_some_and(|partner| are_of_one_cluster(data, partner));
 
     let figure = |row: &CostRow| {
@@ -312,8 +314,7 @@ pub(crate) fn of_run(
         let value = (row.of_run)(context).filter(|value| value.is_finite() && *value >= 0.0)?;
         Some(CostFigure { id: row.id, value })
     };
-    let has_time = |row: &&CostRow| !row.is_of_database || of_database.from_s + LATE_S <= to_s;
-    COSTS.iter().filter(|row| is_alone || row.is_of_database).filter(has_time).filter_map(figure).collect()
+    COSTS.iter().filter(|row| is_alone || row.is_of_database).filter_map(figure).collect()
 }
 
 fn is_standby(data: &RunData) -> bool {
