@@ -329,18 +329,22 @@ fn what_few_runs_suggest_is_stated_with_the_number_that_decides() {
     let few = of_levels(&[first, last].concat());
     assert_eq!(few.changes, []);
     let pending = few.pending.expect("they do not overlap");
-    assert_eq!((pending.n_before, pending.n_after, pending.more_runs), (5, 5, Some(4)));
-    assert_eq!(pending.words(), "the last 5 are 40 % below the first 5; 4 more runs would decide");
+    assert_eq!((pending.n_before, pending.n_after, pending.more_runs), (5, 5, Some(3)));
+    assert_eq!(pending.words(), "the last 5 are 40 % below the first 5; 3 more runs would decide");
     assert!((pending.p - 2.0 / 252.0).abs() < 1e-12, "{}", pending.p);
 
     // With them, it is decided.
-    let more = of_levels(&[&first[..], &last, &[600, 600, 600, 600]].concat());
-    assert_eq!((more.changes.len(), more.pending), (1, None));
+    for decided in
+        [&[&first[..], &last, &[600, 600, 600]].concat()[..], &[1000, 1010, 990, 1005, 700, 705, 700, 705]]
+    {
+        let more = of_levels(decided);
+        assert_eq!((more.changes.len(), more.pending), (1, None), "{decided:?}");
+    }
 
     for (levels, expected) in [
         (
             &[1000, 1010, 990, 1005, 700, 705][..],
-            Some("the last 2 are 30 % below the first 4; 11 more runs would decide"),
+            Some("the last 2 are 30 % below the first 4; 2 more runs would decide"),
         ),
         (
             &[1000, 1010, 700, 705][..],
