@@ -80,6 +80,11 @@ impl<'a> DumpFile<'a> {
         Ok(DumpFile { source, database })
     }
 
+    /// The text of the file.
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
     /// The statements and what is between them, in their order.
     pub fn parts(&self) -> impl Iterator<Item = DumpPart<'a>> + use<'a> {
         parts(self.source).map_while(Result::ok)

@@ -130,6 +130,7 @@ mod tests {
             ("copy (select 1) to program 'cat > /tmp/x';", "`COPY … PROGRAM`"),
             ("copy t from '/etc/passwd';", "(`COPY`)"),
             ("select lo_import('/etc/passwd');", "`lo_import`"),
+            ("select E'\\'', pg_read_file('x');", "`pg_read_file`"),
             ("insert into t values (pg_read_file('x'));", "`pg_read_file`"),
             ("do $$ begin execute 'copy t from program ''date'''; end $$;", "`COPY … PROGRAM`"),
             (

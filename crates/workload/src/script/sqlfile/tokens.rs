@@ -1,4 +1,7 @@
-//! The words, names, texts and signs of one statement; not what they mean. Comments are passed over.
+//! The words, names, texts and signs of one statement; not what they mean. Where each ends is the scanner's to say. Comments are passed
+//! over.
+
+use crate::script::sqlscan::{SqlToken, tokens as scanned};
 
 /// A word, a quoted name, a text or a sign.
 #[derive(Debug, PartialEq)]
@@ -38,83 +41,56 @@ pub(super) fn begins(tokens: &[DumpToken], words: &[&str]) -> bool {
 
 /// The tokens of a statement up to its first text or body, in which no role is named.
 pub(super) fn tokens(statement: &str) -> Vec<DumpToken> {
-    Tokens { statement, at: 0 }.take_while(|token| token.kind != DumpTokenKind::Text).collect()
+    all(statement).take_while(|token| token.kind != DumpTokenKind::Text).collect()
 }
 
 /// All tokens of a statement.
 pub(super) fn with_texts(statement: &str) -> Vec<DumpToken> {
-    Tokens { statement, at: 0 }.collect()
+    all(statement).collect()
 }
 
-struct Tokens<'a> {
-    statement: &'a str,
-    at: usize,
+fn all(statement: &str) -> impl Iterator<Item = DumpToken> + '_ {
+    scanned(statement).filter_map(|(token, range)| of_text(token, &statement[range.clone()], range.start))
 }
 
-impl Iterator for Tokens<'_> {
-    type Item = DumpToken;
-
-    fn next(&mut self) -> Option<DumpToken> {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        loop {
-            let at = self.at;
-            let rest = &self.statement[at..];
-            let first = rest.chars().next()?;
-            let (len, text, kind) = if rest.starts_with("--") {
-                self.at += rest.find('\n').unwrap_or(rest.len());
-                continue;
-            } else if rest.starts_with("/*") {
-                self.at += rest.find("*/").map_or(rest.len(), |end| end + 2);
-                continue;
-            } else if first.is_whitespace() {
-                self.at += first.len_utf8();
-                continue;
-            } else if first == '\'' || first == '"' {
-                let (text, len) = quoted(rest, first);
-                (len, text, if first == '"' { DumpTokenKind::QuotedName } else { DumpTokenKind::Text })
-            } else if first == '$' {
-                let (text, len) = between_dollars(rest);
-                (len, text, DumpTokenKind::Text)
-            } else if is_word(first) {
-                let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-                (len, rest[..len].to_lowercase(), DumpTokenKind::Word)
-            } else {
-                (first.len_utf8(), first.to_string(), DumpTokenKind::Sign)
-            };
-            self.at += len;
-            return Some(DumpToken { text, kind, at });
+/// What the scanner found at `at`; `None` for blanks and comments.
+fn of_text(token: SqlToken, text: &str, at: usize) -> Option<DumpToken> {
+    let first = text.chars().next()?;
+    let word = |text: &str, at| DumpToken { text: text.to_lowercase(), kind: DumpTokenKind::Word, at };
+    Some(match token {
+        SqlToken::Quoted if first == '"' => {
+            DumpToken { text: between(text, '"'), kind: DumpTokenKind::QuotedName, at }
         }
-    }
-}
-
-/// What is between quotes, of which a doubled one stands for itself, and its length with them.
-fn quoted(rest: &str, quote: char) -> (String, usize) {
-    let mut text = String::new();
-    let mut at = 1;
-    while let Some(end) = rest[at..].find(quote) {
-        text += &rest[at..at + end];
-        at += end + 1;
-        if !rest[at..].starts_with(quote) {
-            return (text, at);
+        SqlToken::Quoted => DumpToken { text: of_quotes(text), kind: DumpTokenKind::Text, at },
+        SqlToken::Word => word(text, at),
+        // The end of a slice, as in `a[1:n]`, and no variable: psql's have been replaced.
+        SqlToken::Variable => word(&text[1..], at + 1),
+        SqlToken::Other if text.starts_with("--") || text.starts_with("/*") || first.is_whitespace() => {
+            return None;
         }
-        text.push(quote);
-        at += 1;
-    }
-    (text + &rest[at..], rest.len())
+        SqlToken::Other if first.is_ascii_digit() => word(text, at),
+        // A lone one begins a parameter.
+        SqlToken::Other if first == '$' => DumpToken { text: String::new(), kind: DumpTokenKind::Text, at },
+        SqlToken::Other => DumpToken { text: text.to_string(), kind: DumpTokenKind::Sign, at },
+    })
 }
 
-/// What is between `$tag$` and the next `$tag$`, and its length with them; of a lone dollar, nothing.
-fn between_dollars(rest: &str) -> (String, usize) {
-    let Some(tag_len) = rest[1..].find('$') else { return (String::new(), 1) };
-    let tag = &rest[..tag_len + 2];
-    if !tag.trim_matches('$').chars().all(|c| c.is_alphanumeric() || c == '_') {
-        return (String::new(), 1);
+/// What a text in quotes or dollars says.
+fn of_quotes(text: &str) -> String {
+    if let Some(tag_len) = text.strip_prefix('$').and_then(|rest| rest.find('$')) {
+        let (tag, body) = text.split_at(tag_len + 2);
+        return body.strip_suffix(tag).unwrap_or(body).to_string();
     }
-    let body = &rest[tag.len()..];
-    match body.find(tag) {
-        Some(end) => (body[..end].to_string(), tag.len() * 2 + end),
-        None => (body.to_string(), rest.len()),
+    match text.strip_prefix(['e', 'E']) {
+        Some(escaped) => between(escaped, '\'').replace("\\'", "'"),
+        None => between(text, '\''),
     }
+}
+
+/// What is between quotes, of which a doubled one stands for itself.
+fn between(text: &str, quote: char) -> String {
+    let inner = text.strip_prefix(quote).unwrap_or(text);
+    inner.strip_suffix(quote).unwrap_or(inner).replace(&format!("{quote}{quote}"), &quote.to_string())
 }
 
 #[cfg(test)]
@@ -132,6 +108,9 @@ mod tests {
             &["alter", "role", "A \"b\"", "password", "it's", ";"],
         );
         check("do $x$ a 'b' $x$ language /* c */ d", &["do", " a 'b' ", "language", "d"]);
+        // Backslashes and comments within comments are PostgreSQL's.
+        check("select E'it\\'s', f() /* a /* b */ c */;", &["select", "it's", ",", "f", "(", ")", ";"]);
+        check("a[1:n]::int", &["a", "[", "1", "n", "]", "::", "int"]);
         check("select $1, 'open", &["select", "", "1", ",", "open"]);
         assert_eq!(tokens("create role a password 'b' login").len(), 4);
     }
