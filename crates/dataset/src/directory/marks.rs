@@ -39,13 +39,14 @@ pub fn looks_marked(comment: &str) -> bool {
 /// When the server fails.
 pub fn scales(session: &mut Session, schema: &Schema) -> Result<BTreeMap<String, u32>> {
     let rows = session.query(&marks_sql(schema)).context("look for marks of loads")?;
-    let marker = |row: usize| {
-        let (oid, comment) = (rows.parse(row, "objoid")?, rows.get(row, "description")?);
-        let marker = Marker::parse(comment).ok()??;
-        let is_complete = marker.state != MarkerState::Loading && marker.oid == Some(oid);
-        is_complete.then(|| Some((marker.workload.strip_prefix(KIND)?.to_string(), marker.scale)))?
-    };
-    Ok((0..rows.len()).filter_map(marker).collect())
+    let markers = (0..rows.len()).filter_map(|row| {
+        let marker = Marker::parse(rows.get(row, "description")?).ok()??;
+        marker.is_on(rows.parse(row, "objoid")?).then_some(marker)
+    });
+    let whole = markers.filter(|marker| marker.state != MarkerState::Loading);
+    Ok(whole
+        .filter_map(|marker| Some((marker.workload.strip_prefix(KIND)?.to_string(), marker.scale)))
+        .collect())
 }
 
 /// All marks of directories' loads in a schema, as [`Marked`] has them.

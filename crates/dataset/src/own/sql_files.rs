@@ -10,7 +10,7 @@ use workload::script::sqlfile::dump::{
     DumpFile, RolesHere, Treatment, makes_schema_public, marks_schema_public,
 };
 use workload::script::sqlfile::roles::role_made;
-use workload::script::sqlfile::{DumpPart, NotSql, SqlStep, line_and_column};
+use workload::script::sqlfile::{DumpPart, SqlStep, line_and_column};
 
 use crate::session::STOPPED;
 
@@ -35,7 +35,7 @@ pub struct DataFile<'a> {
     /// The name in messages.
     pub name: &'a str,
     /// The statements.
-    pub text: &'a str,
+    pub dump: &'a DumpFile<'a>,
     /// The roles of a server of our own, where it makes more; of a server by URL, its roles are the user's.
     pub roles: Option<&'a mut RolesHere>,
 }
@@ -45,10 +45,10 @@ pub struct DataFile<'a> {
 /// # Errors
 /// With file, line and column of the failed statement; those before it have been executed.
 pub fn run(session: &mut Session, file: DataFile, stop: &AtomicBool) -> Result<Executed> {
-    let DataFile { name, text, mut roles } = file;
+    let DataFile { name, dump, mut roles } = file;
+    let text = dump.source();
     let mut executed = Executed::default();
     let mut keeps_public = false;
-    let dump = DumpFile::from_source(text).map_err(|error| located(name, text, &error))?;
     for part in dump.parts() {
         if stop.load(Ordering::Relaxed) {
             bail!(STOPPED);
@@ -97,9 +97,15 @@ pub fn run(session: &mut Session, file: DataFile, stop: &AtomicBool) -> Result<E
     Ok(executed)
 }
 
-fn located(name: &str, text: &str, error: &NotSql) -> anyhow::Error {
-    let (line, column) = line_and_column(text, error.start);
-    anyhow!("{name}:{line}:{column}: {}", error.message)
+/// A file of data that can be executed, of this name and text.
+///
+/// # Errors
+/// With file, line and column of what is not SQL, or not for one database.
+pub fn parsed<'a>(name: &str, text: &'a str) -> Result<DumpFile<'a>> {
+    DumpFile::from_source(text).map_err(|error| {
+        let (line, column) = line_and_column(text, error.start);
+        anyhow!("{name}:{line}:{column}: {}", error.message)
+    })
 }
 
 /// Whether a statement makes the schema `public`, or says whose it is: one that is there stays as it is.

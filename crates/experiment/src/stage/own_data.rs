@@ -90,18 +90,22 @@ pub(crate) fn unasked(files: &[SqlFile], risks: Risks, stop: &AtomicBool) -> Res
     }
     for file in files {
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
-        // What is no SQL has been refused.
-        let Ok(dump) = DumpFile::from_source(&text) else { continue };
-        if let Some(Beyond { start, what }) = first_beyond(dump.statements()) {
-            let (line, column) = line_and_column(&text, start);
-            return Ok(Some(format!(
-                "{}:{line}:{column}: this statement {what}; leave it out, or pass --allow-archive-as-superuser if you have read the file and \
-                 trust whoever wrote it like yourself",
-                file.name
-            )));
+        let reaching = reaching_beyond(&file.name, &sql_files::parsed(&file.name, &text)?);
+        if reaching.is_some() {
+            return Ok(reaching);
         }
     }
     Ok(None)
+}
+
+/// The first statement of a file that reaches beyond the database, with what to do.
+fn reaching_beyond(name: &str, dump: &DumpFile) -> Option<String> {
+    let Beyond { start, what } = first_beyond(dump.statements())?;
+    let (line, column) = line_and_column(dump.source(), start);
+    Some(format!(
+        "{name}:{line}:{column}: this statement {what}; leave it out, or pass --allow-archive-as-superuser if you have read the file and \
+         trust whoever wrote it like yourself"
+    ))
 }
 
 /// Runs the files in their order in one session.
@@ -116,6 +120,7 @@ pub(crate) fn run_files(
 ) -> Result<OwnDataReport> {
     let FilesRun { files, whose, scale, risks } = *run;
     let begun = Instant::now();
+    // None of them runs if one reaches further than was agreed to.
     if let Some(why) = unasked(files, risks, stop)? {
         bail!(why);
     }
@@ -128,12 +133,13 @@ pub(crate) fn run_files(
     for file in files {
         watch(ProgressEvent::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
+        let dump = sql_files::parsed(&file.name, &text)?;
         if let Some(known) = &mut known {
             let missing = roles::make_missing(session, &needed(&text))?;
             known.made.extend(missing.iter().cloned());
             made.extend(missing);
         }
-        let data = DataFile { name: &file.name, text: &text, roles: known.as_mut() };
+        let data = DataFile { name: &file.name, dump: &dump, roles: known.as_mut() };
         let executed = sql_files::run(session, data, stop)?;
         n_statements += executed.n_statements;
         unknown.extend(executed.unknown);

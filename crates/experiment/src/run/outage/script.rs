@@ -57,8 +57,9 @@ impl RunningScript {
         let (of_thread, file, sql) = (Arc::clone(&is_over), name.to_string(), text.to_string());
         let thread = thread::spawn(move || {
             let began = Instant::now();
-            let script = DataFile { name: &file, text: &sql, roles: None };
-            let executed = sql_files::run(&mut session, script, &of_thread);
+            let executed = sql_files::parsed(&file, &sql).and_then(|dump| {
+                sql_files::run(&mut session, DataFile { name: &file, dump: &dump, roles: None }, &of_thread)
+            });
             Ending { executed, seconds: began.elapsed().as_secs_f64() }
         });
         let mut running = RunningScript {
