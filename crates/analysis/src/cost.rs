@@ -217,6 +217,8 @@ const WHOLE_WITHIN: f64 = 0.1;
 /// Each new session reads the catalogs into its caches, about a thousand blocks: counters of the database are taken from so many seconds after the
 /// load's begin on.
 const SESSIONS_BEGIN_S: f64 = 1.0;
+/// A measurement of which less than this would be left keeps those seconds.
+const WARM_S_MIN: f64 = 2.0;
 /// What pgdyno's own questions touch in a second: 14 blocks, with pg_stat_statements 60 (measured on 15).
 const OWN_BLOCKS_PER_S: f64 = 60.0;
 /// Blocks are a cost only where pgdyno's own are at most this share of them.
@@ -242,13 +244,12 @@ impl CostRow {
 impl CostContext<'_> {
     /// Unknown where few blocks are touched in a second: of a load of long sleeps, most of them are pgdyno's own.
     fn blocks_touched(&self) -> Option<f64> {
-        const METRICS: [&str; 2] = ["database.blocks_hit", "database.blocks_read"];
-        let sum = |of: &dyn Fn(&str) -> Option<f64>| Some(of(METRICS[0])? + of(METRICS[1])?);
-        let per_s = sum(&|metric| self.usage.rate(metric, self.from_s, self.to_s))?;
+        let rate = |metric| self.usage.rate(metric, self.from_s, self.to_s);
+        let per_s = rate("database.blocks_hit")? + rate("database.blocks_read")?;
         if per_s * OWN_BLOCKS_SHARE < OWN_BLOCKS_PER_S {
             return None;
         }
-        sum(&|metric| self.per_commit(metric))
+        Some(self.per_commit("database.blocks_hit")? + self.per_commit("database.blocks_read")?)
     }
 
     /// A counter over the transactions that the driver committed.
@@ -304,9 +305,9 @@ pub(crate) fn of_run(
     let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
     let committed_per_s = counts.committed as f64 / line.measured_s();
     let context = CostContext { usage, from_s, to_s, committed_per_s, is_standby: is_standby(data) };
-    // A measurement that would lose half of itself keeps them.
     let warm_s = from_s.max(SESSIONS_BEGIN_S);
-    let of_database = CostContext { from_s: if to_s - warm_s < 2.0 { from_s } else { warm_s }, ..context };
+    let has_time = to_s - warm_s >= WARM_S_MIN;
+    let of_database = CostContext { from_s: if has_time { warm_s } else { from_s }, ..context };
     let is_alone = !partner.is_some_and(|partner| are_of_one_cluster(data, partner));
 
     let figure = |row: &CostRow| {

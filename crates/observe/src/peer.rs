@@ -1,5 +1,5 @@
 //! The processes of this machine that answer at an address: a pooler or a proxy, whose processor time is neither the server's nor a
-//! stranger's. The kernel's tables of listening sockets say who it is; nothing is sent, and nobody is asked.
+//! stranger's. The kernel's tables of listening sockets say which they are; nothing is sent, and nobody is asked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,9 +27,8 @@ pub fn between(host: &Host, postmaster_pid: Option<i32>) -> Vec<i32> {
     let is_server =
         |pid: &i32| postmaster_pid == Some(*pid) || name_of(*pid).is_none_or(|name| name == "postgres");
 
-    let owners = owners_of(&inodes).into_iter().filter(|pid| !ours.contains(pid)).map(first_of_its_name);
-    let found: BTreeSet<i32> = owners.filter(|pid| !is_server(pid) && !ours.contains(pid)).collect();
-    found.into_iter().collect()
+    let owners: BTreeSet<i32> = owners_of(&inodes).into_iter().map(first_of_its_name).collect();
+    owners.into_iter().filter(|pid| !is_server(pid) && !ours.contains(pid)).collect()
 }
 
 fn listens_on_path(path: &Path) -> Vec<u64> {

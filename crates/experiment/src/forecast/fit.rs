@@ -78,21 +78,21 @@ pub struct FitChange {
     pub why: String,
 }
 
-/// More clients than this per processor only queue: they come back when all else is back, and with targets, each of which has a number of
-/// its own, never.
+/// More clients than this per processor only queue, so they come back after everything else. Where each target has its own number of
+/// clients, they do not come back.
 const CLIENTS_PER_CPU: u32 = 32;
 /// A number of clients that does not vary is an operating point chosen for a larger machine: here, this many keep the
 /// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
 /// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (bench/RESULTS.md).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
-/// Clients may have this share of memory, with what each needs.
+/// All clients together may need one part in so many of the memory.
 const CLIENTS_MEMORY_SHARE: u64 = 4;
 /// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;
 /// Share of the budget that restoring and reading more than little data may take, over all runs.
 const READING_SHARE: f64 = 0.15;
-/// Levels beyond what figures need come back where a machine of this share of the speed has the time for them: it has longer runs then, and
-/// if it is busy, it shortens runs and keeps the levels. Our convention.
+/// Levels beyond what the figures need come back if a machine with this share of the speed had the time for them. This machine then has
+/// time for longer runs; when it is busy, it shortens the runs and keeps the levels. Our convention.
 const SPEED_FOR_LEVELS: f64 = 0.7;
 /// Share of the budget to plan with, once binaries are here: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
@@ -115,8 +115,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
     let asked = experiment.clone();
     let mut changes = bring_here(experiment, &Lacks::look(experiment));
     let refused = system::refused_here(experiment);
-    let has_urls =
-        experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
+    let has_urls = system::has_urls(experiment);
     // What another machine gives is not known here.
     let lacking = |metric: &str| if has_urls { None } else { observe::host::lacking(metric) };
     let not_here = NotHere::new(experiment, &lacking, &refused);

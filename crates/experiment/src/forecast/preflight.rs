@@ -91,21 +91,18 @@ pub fn find(
             None => by_source.push((&case.server.source, vec![case])),
         }
     }
-    let is_unfetched = |source: &ServerSource| match source {
-        ServerSource::Version(version) => {
-            missing == MissingBinaries::AreNamed
-                && !server::binaries::fetch::is_fetched(site.environment.cache, version)
+    let unfetched_version = |source: &ServerSource| match source {
+        ServerSource::Version(version) if missing == MissingBinaries::AreNamed => {
+            (!server::binaries::fetch::is_fetched(site.environment.cache, version))
+                .then(|| version.to_string())
         }
-        _ => false,
+        _ => None,
     };
     let mut unfetched = Vec::new();
     for (source, cases) in &by_source {
-        let may_ask = can_fetch && !is_unfetched(source);
-        if let ServerSource::Version(version) = source
-            && is_unfetched(source)
-        {
-            unfetched.push(version.to_string());
-        }
+        let version = unfetched_version(source);
+        let may_ask = can_fetch && version.is_none();
+        unfetched.extend(version);
         match source {
             ServerSource::Url(_) if failed.iter().any(|known| known.source == **source) => {
                 let known = failed.iter().filter(|known| known.source == **source);

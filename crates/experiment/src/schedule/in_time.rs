@@ -7,7 +7,7 @@ use model::experiment::plan::{Plan, RunSpec};
 
 /// Runs that are left out, and why others are not.
 #[derive(Debug, Default)]
-pub(super) struct InTime {
+pub(super) struct RunsInTime {
     /// Cases with a completed run.
     measured: BTreeSet<u32>,
     /// Blocks of further runs, and whether they are made.
@@ -26,11 +26,11 @@ pub(super) enum Decided {
     LeftOut(Option<String>),
 }
 
-impl InTime {
+impl RunsInTime {
     /// Of a plan whose runs in `done` were made before.
-    pub(super) fn new(plan: &Plan, done: &BTreeSet<u32>) -> InTime {
+    pub(super) fn new(plan: &Plan, done: &BTreeSet<u32>) -> RunsInTime {
         let of_done = plan.runs.iter().filter(|spec| done.contains(&spec.run)).map(|spec| spec.case);
-        InTime { measured: of_done.collect(), ..InTime::default() }
+        RunsInTime { measured: of_done.collect(), ..RunsInTime::default() }
     }
 
     /// Decides about the next planned run of `plan`, when runs take `of_run_s` each and `may_go_on` tells whether there are so many seconds.
@@ -97,7 +97,7 @@ mod tests {
     fn made(of_run_s: f64, time_s: f64) -> (Vec<u32>, usize, bool) {
         let plan = crate::plan::sample::plan("[workload]\nscale = 1\nclients = [1, 2]\n");
         assert_eq!(plan.runs.len(), 6);
-        let mut in_time = InTime::new(&plan, &BTreeSet::new());
+        let mut in_time = RunsInTime::new(&plan, &BTreeSet::new());
         let (mut made, mut spent_s, mut n_said) = (Vec::new(), 0.0, 0);
         for spec in &plan.runs {
             let known_s = if made.is_empty() { 0.0 } else { of_run_s };

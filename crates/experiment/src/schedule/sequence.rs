@@ -19,7 +19,7 @@ use crate::run::load::profile::Profiler;
 use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Task, make_run, measured_tps};
-use crate::schedule::in_time::{Decided, InTime};
+use crate::schedule::in_time::{Decided, RunsInTime};
 use crate::schedule::resume;
 use crate::schedule::stages::Stages;
 use crate::schedule::unfinished::Past;
@@ -51,7 +51,7 @@ pub(crate) struct Sequence<'a> {
     /// Number of runs of the whole experiment.
     n_runs: u32,
     agenda: Agenda<'a>,
-    in_time: InTime,
+    in_time: RunsInTime,
     stages: Stages,
     hooks: CaseHooks<'a>,
     tally: RunTally,
@@ -70,7 +70,7 @@ impl<'a> Sequence<'a> {
             order,
             n_runs,
             agenda: Agenda::new(plan, done, repeats),
-            in_time: InTime::new(plan, done),
+            in_time: RunsInTime::new(plan, done),
             stages: Stages::new(plan),
             hooks: CaseHooks::new(dir, site.environment.stop, site.changes.pending_undo),
             tally: RunTally::default(),

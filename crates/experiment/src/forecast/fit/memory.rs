@@ -5,6 +5,7 @@ use model::experiment::keys::levels::Levels;
 use model::text::prose::bytes;
 use model::text::units::{SettingValue, size_bytes};
 
+use super::system::has_urls;
 use super::{FitChange, keep, replace};
 use crate::forecast::commit::{CommitRoom, STRICT};
 
@@ -98,8 +99,6 @@ pub(super) fn keep_to_reserve(
 
 /// Whether a server of the experiment takes its shared buffers from what the kernel counts: huge pages are not.
 fn is_strict(experiment: &Experiment, room: &CommitRoom) -> bool {
-    let has_urls =
-        experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
     let os = &experiment.os;
     let is_strict = match &os.overcommit_memory {
         Some(levels) => levels.all().iter().any(|mode| mode.to_string() == STRICT),
@@ -112,7 +111,7 @@ fn is_strict(experiment: &Experiment, room: &CommitRoom) -> bool {
     let of_setting = experiment.server.settings.get("huge_pages");
     let of_setting =
         of_setting.is_some_and(|levels| levels.all().iter().all(|level| level.0.eq_ignore_ascii_case("on")));
-    is_strict && !has_urls && !of_os && !of_setting
+    is_strict && !has_urls(experiment) && !of_os && !of_setting
 }
 
 fn bytes_of(value: &SettingValue) -> Option<u64> {

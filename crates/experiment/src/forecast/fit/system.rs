@@ -12,12 +12,16 @@ use super::FitChange;
 use crate::forecast::fit::changes::{LEVELS_LEFT_OUT, dropped};
 use crate::stage::os::{self, OsRefusal, ServerPlace};
 
+/// Whether servers of the experiment are somebody's, here or on another machine.
+pub(super) fn has_urls(experiment: &Experiment) -> bool {
+    experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some())
+}
+
 /// Operating system settings that this machine refuses, as before a plan is run. A server by URL may be on this machine
 /// or on another one, which refuses more: then the plan is refused with the reason.
 pub(super) fn refused_here(experiment: &Experiment) -> Vec<OsRefusal> {
     let Ok(cache) = server::Cache::default_location() else { return Vec::new() };
-    let by_url =
-        experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
+    let by_url = has_urls(experiment);
     let has_hands =
         experiment.server.host.is_some() || experiment.target.iter().any(|target| target.host.is_some());
     let place = match (by_url, has_hands) {

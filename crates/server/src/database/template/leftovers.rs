@@ -70,8 +70,8 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, LeftoverOutcome)>> {
     Ok(fates)
 }
 
-/// Those databases, none of which is removed: a pooler need not know the database from which they are, and in which a running pgdyno holds
-/// its locks.
+/// Lists those databases and removes none: they are removed from the database `postgres`, where a running pgdyno holds its locks, and a
+/// pooler may lack that database.
 fn listed(doors: &Doors, error: &anyhow::Error) -> Result<Vec<(String, LeftoverOutcome)>> {
     let found = list(&mut doors.open_own()?, None)?;
     let why = format!(
