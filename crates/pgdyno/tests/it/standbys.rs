@@ -59,7 +59,6 @@ fn what_changes_the_meaning_of_other_peoples_statements_is_changed_by_name_only(
         ("log_statement", "all"),
         ("transform_null_equals", "on"),
         ("synchronous_commit", "off"),
-        ("default_toast_compression", "pglz"),
         ("autovacuum_freeze_max_age", "100000"),
         ("track_counts", "off"),
     ] {

@@ -76,8 +76,6 @@ pub(super) fn history_of(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
     use model::experiment::plan::{Plan, RunSpec};
     use model::load::Window;
@@ -113,7 +111,6 @@ mod tests {
         prepare(&a, 20_000);
         prepare(&b, 20_000);
         let (a, b) = (a.as_path(), b.as_path());
-        let begun = Instant::now();
         let pages = [result(a, &[]), several(&[a, b, a], &[]), (DRAWN_HERE.comparison)([a, b], &[])]
             .map(|page| page.expect("a page"));
         for page in pages {
@@ -124,6 +121,5 @@ mod tests {
             );
             assert!(page.html.len() < 8 << 20, "{}", page.html.len());
         }
-        assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     }
 }
