@@ -68,11 +68,13 @@ pub struct LevelChange {
 }
 
 impl LevelChange {
-    /// Says that the change is smaller than the ranges of the runs on both sides, if it is: `within the ranges of the runs on both
-    /// sides (±11 % and ±9 %)`.
+    /// Says that the change is smaller than the ranges of the runs on both sides, if it is: `one run alone can be off by more (±11 %
+    /// before, ±9.0 % after); all runs together show it`.
     pub fn within_words(&self) -> Option<String> {
         let [before, after] = self.within?.map(|range| percent(larger_side(range)));
-        Some(format!("within the ranges of the runs on both sides (±{before} and ±{after})"))
+        Some(format!(
+            "one run alone can be off by more (±{before} before, ±{after} after); all runs together show it"
+        ))
     }
 
     /// What is known where no recorded condition differs: `no recorded condition differs: …`.

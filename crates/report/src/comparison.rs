@@ -265,16 +265,30 @@ fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
     };
     let verb = if found.n == [1, 1] { "gives" } else { "give" };
     format!(
-        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} needed ({})",
+        "no verdict: {} by the medians, {apart}; {n} {verb} none: {}",
         sides_stand(case, found.ratio),
-        missing_of_sides(found.n, [of_a, of_b]),
-        how(case, stats::UNPAIRED_MIN)
+        needed(case, found.n, [of_a, of_b])
     )
 }
 
+/// What a verdict takes. A comparison is continued; results that are compared are measured again.
+fn needed(case: &CaseComparison, n: [usize; 2], owners: [&str; 2]) -> String {
+    let n_whole = stats::UNPAIRED_MIN;
+    let lacking = n.map(|n| n_whole.saturating_sub(n));
+    if case.pairing != Pairing::None {
+        return format!("{} needed ({})", missing_of_sides(lacking, owners), how(case, n_whole));
+    }
+    let again = match (case.purpose, lacking) {
+        (ComparisonPurpose::Repeat, _) => how(case, n_whole),
+        (_, [_, 0]) => format!("measure A again with {}", how(case, n_whole)),
+        (_, [0, _]) => format!("measure B again with {}", how(case, n_whole)),
+        _ => format!("measure both again with {}", how(case, n_whole)),
+    };
+    format!("it takes {n_whole} of each ({again})")
+}
+
 /// `1 more of each is`, `1 more of A and 3 more of B are`.
-fn missing_of_sides(n: [usize; 2], owners: [&str; 2]) -> String {
-    let lacking = n.map(|n| stats::UNPAIRED_MIN.saturating_sub(n));
+fn missing_of_sides(lacking: [usize; 2], owners: [&str; 2]) -> String {
     match lacking {
         [a, b] if a == b => format!("{a} more of each {}", are(a)),
         [a, 0] => format!("{a} more {} {}", owners[0], are(a)),

@@ -73,7 +73,7 @@ fn a_change_that_is_smaller_than_the_ranges_of_the_runs_on_both_sides_is_within_
     };
     assert_eq!(of(600, |_| {}), None, "quiet runs are good to a few per cent");
     let words = of(900, stolen).unwrap();
-    assert!(words.starts_with("within the ranges of the runs on both sides (±"), "{words}");
+    assert!(words.starts_with("one run alone can be off by more (±"), "{words}");
     assert_eq!(of(300, stolen), None, "too large for that");
 }
 

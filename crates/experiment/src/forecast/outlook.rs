@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn servers_are_started_when_a_factor_or_the_data_demands_it() {
         let check = |text: &str, (n_starts, n_for_data, n_stages): (usize, usize, usize)| {
-            let outlook = outlook(&sample::plan(text), 1.0);
+            let outlook = outlook(&sample::plan(&format!("repeats = 3\n{text}")), 1.0);
             assert_eq!(
                 (outlook.n_starts, outlook.n_starts_for_data, outlook.n_stages),
                 (n_starts, n_for_data, n_stages),
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn lanes_side_by_side_take_as_long_as_the_longest() {
         let mut plan = sample::plan(
-            "[workload]\nscale = 1\nclients = [1, 2, 3]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n",
+            "repeats = 3\n[workload]\nscale = 1\nclients = [1, 2, 3]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n",
         );
         for (case, name) in plan.cases.iter_mut().zip(["a", "b", "a"]) {
             case.server.source = ServerSource::Url(Default::default());

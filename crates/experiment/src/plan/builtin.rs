@@ -94,7 +94,7 @@ fn scripts(n_cpus: u32) -> String {
         r#"[experiment]
 name = "scripts"
 description = "Scripts of the user's own, chosen by weight for each transaction."
-repeats = 3
+repeats = 4
 
 [workload]
 kind = "scripts"
@@ -114,7 +114,7 @@ fn quick(n_cpus: u32) -> String {
         r#"[experiment]
 name = "quick"
 description = "Throughput and latency, each case once in every randomized block."
-repeats = 3
+repeats = 4
 
 [workload]
 kind = "tpcb"

@@ -95,7 +95,7 @@ mod tests {
 
     /// The runs that are made of 2 cases 3 times when each takes so long, of `time_s` seconds; and whether each case has one.
     fn made(of_run_s: f64, time_s: f64) -> (Vec<u32>, usize, bool) {
-        let plan = crate::plan::sample::plan("[workload]\nscale = 1\nclients = [1, 2]\n");
+        let plan = crate::plan::sample::plan("repeats = 3\n[workload]\nscale = 1\nclients = [1, 2]\n");
         assert_eq!(plan.runs.len(), 6);
         let mut in_time = RunsInTime::new(&plan, &BTreeSet::new());
         let (mut made, mut spent_s, mut n_said) = (Vec::new(), 0.0, 0);

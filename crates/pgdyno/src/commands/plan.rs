@@ -132,11 +132,11 @@ pub(crate) fn show(
     Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// That `run` would fetch servers, and what is not known before.
+/// That servers would be fetched, and what is not known before.
 fn unfetched(versions: &[String]) -> Option<String> {
     (!versions.is_empty()).then(|| {
         format!(
-            "PostgreSQL {}: not here; `pgdyno run` fetches 10 to 20 MB for each, and checks its settings then",
+            "PostgreSQL {}: not here; a run fetches 10 to 20 MB for each, and checks its settings then",
             versions.join(", ")
         )
     })

@@ -107,10 +107,11 @@ pub(crate) fn list() -> Result<Exit> {
 /// Fails if an experiment is in this directory, which is to take the results of another one.
 pub(crate) fn expect_new(output: Option<&Path>) -> Result<()> {
     let Some(dir) = output.filter(|dir| store::is_experiment_dir(dir)) else { return Ok(()) };
+    let command = if store::read_plan(dir).is_ok_and(|plan| plan.is_comparison) { "compare" } else { "run" };
     let dir = dir.display();
     bail!(
-        "`{dir}` already contains an experiment; go on with it by `pgdyno run --resume {dir}`, or choose a new or empty \
-         directory for another one"
+        "`{dir}` already contains an experiment; go on with it by `pgdyno {command} --resume {dir}`, or choose a new or \
+         empty directory for another one"
     );
 }
 

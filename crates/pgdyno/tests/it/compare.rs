@@ -60,6 +60,8 @@ fn two_settings_of_our_own_server_are_measured_in_pairs() {
     assert_eq!(blocks, [1, 1, 2, 2]);
     let refused = place.run(&["compare", "--resume", "out", "--b", "server.settings.jit=off"]);
     refused.expect(1);
+    let used = place.run(&["compare", "--b", "server.settings.jit=off", "-o", "out"]).expect(1).stderr;
+    assert!(used.contains("`pgdyno compare --resume out`"), "{used}");
     place.expect_clean();
 }
 
@@ -187,7 +189,9 @@ fn transactions_that_cost_more_fail_a_comparison_whose_speed_does_not_differ() {
     ];
     let sides = ["--a", "workload.defines.rows=50", "--b", "workload.defines.rows=60"];
     let gate = ["--fail-on", "cost:blocks=1%", "--set", "prepare.settle=false"];
-    let ended = place.run(&[&args[..], &sides, &gate, &SHORT].concat()).expect(4);
+    // Of four seconds, the first is left out: new sessions read the catalogs then.
+    let long = ["--measure", "4s", "--ramp-up", "0s", "-c", "2"];
+    let ended = place.run(&[&args[..], &sides, &gate, &long].concat()).expect(4);
     assert!(ended.stderr.contains("cost blocks: B touches "), "{}", ended.stderr);
     assert!(ended.stdout.contains("per transaction, B "), "{}", ended.stdout);
 

@@ -102,14 +102,14 @@ fn verdicts_read_as_they_should() {
         (
             3,
             3,
-            "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 3 runs each give none: 1 \
-             more of each is needed (--repeats 4)",
+            "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 3 runs each give none: it \
+             takes 4 of each (measure both again with --repeats 4)",
         ),
         (
             2,
             3,
-            "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 2 and 3 runs give none: 2 \
-             more of A and 1 more of B are needed (--repeats 4)",
+            "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 2 and 3 runs give none: it \
+             takes 4 of each (measure both again with --repeats 4)",
         ),
         (0, 0, "no verdict: 0 runs each"),
         (0, 2, "no verdict: 0 and 2 runs"),
@@ -120,15 +120,15 @@ fn verdicts_read_as_they_should() {
     let apart = FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() };
     check(
         &with_sample(none.clone(), apart),
-        "no verdict: B is 5.0 times as fast as A by the medians, and no run of A is as fast as one of B; 2 runs each give none: 2 more of \
-         each are needed (--repeats 4)",
+        "no verdict: B is 5.0 times as fast as A by the medians, and no run of A is as fast as one of B; 2 runs each give none: it takes 4 \
+         of each (measure both again with --repeats 4)",
     );
     let overlapping =
         FigureSample { a: vec![100.0, 300.0], b: vec![150.0, 350.0], ..FigureSample::default() };
     check(
         &with_sample(none.clone(), overlapping),
-        "no verdict: B is 25 % faster than A by the medians, but their runs overlap; 2 runs each give none: 2 more of each are needed \
-         (--repeats 4)",
+        "no verdict: B is 25 % faster than A by the medians, but their runs overlap; 2 runs each give none: it takes 4 of each \
+         (measure both again with --repeats 4)",
     );
 }
 
@@ -139,7 +139,7 @@ fn of_a_repetition_the_original_is_what_needs_more_runs() {
     let sample = FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() };
     let again = with_sample(again, sample);
     let said = verdict(&again);
-    let end = "2 more of each are needed (measure the original with --repeats 4, and repeat that)";
+    let end = "it takes 4 of each (measure the original with --repeats 4, and repeat that)";
     assert!(said.ends_with(end), "{said}");
     let shown = text(&again, None, (200, false));
     assert!(!shown.contains("by the medians"), "the statement on it says that: {shown}");

@@ -284,7 +284,7 @@ mod tests {
         });
         let html = section(0, &known);
         assert!(
-            html.contains("; within the ranges of the runs on both sides (±11 % and ±9.0 %)<br>"),
+            html.contains("; one run alone can be off by more (±11 % before, ±9.0 % after); all runs together show it<br>"),
             "{html}"
         );
         assert!(html.contains("±11 %"), "{html}");

@@ -460,7 +460,7 @@ fn a_slow_machine_gets_shorter_runs_that_take_as_long() {
 
 #[test]
 fn several_lengths_of_the_measure_stay_several() {
-    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8]\n[run]\nramp_up = \"0s\"\n\
+    let text = "[experiment]\nname = \"x\"\nrepeats = 3\n[workload]\nscale = 1\nclients = [1, 2, 4, 8]\n[run]\nramp_up = \"0s\"\n\
                 measure = [\"10min\", \"30min\"]\n[prepare]\nprewarm = [true, false]\n";
     let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
     let changes = fit_without(&mut experiment, &here(), &[]);

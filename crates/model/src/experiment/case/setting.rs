@@ -7,7 +7,8 @@ pub mod library;
 mod statements;
 pub mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use self::table::{ROWS, SettingRow, SettingUse};
 use crate::experiment::case::{Case, WorkloadSpec};
@@ -76,16 +77,29 @@ pub fn never_taken(name: &str) -> Option<&'static str> {
     row(name).filter(|row| row.used == SettingUse::Never).map(|row| row.why)
 }
 
+/// The rows by lower-case name, and those of names that begin alike: a plan asks for each setting of each case, many times while it is
+/// fitted.
+struct SettingIndex {
+    named: HashMap<String, &'static SettingRow>,
+    prefixed: Vec<(String, &'static SettingRow)>,
+}
+
+static INDEX: LazyLock<SettingIndex> = LazyLock::new(|| {
+    let mut index = SettingIndex { named: HashMap::new(), prefixed: Vec::new() };
+    for (row, word) in ROWS.iter().flat_map(|row| row.words().map(move |word| (row, word))) {
+        match word.strip_suffix('*') {
+            Some(prefix) => index.prefixed.push((prefix.to_ascii_lowercase(), row)),
+            None => drop(index.named.entry(word.to_ascii_lowercase()).or_insert(row)),
+        }
+    }
+    index
+});
+
 /// The row of a setting: the one that has its name, or else the one whose `prefix*` fits.
 fn row(name: &str) -> Option<&'static SettingRow> {
-    let fits = |word: &str| match word.strip_suffix('*') {
-        Some(prefix) => name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix)),
-        None => word.eq_ignore_ascii_case(name),
-    };
-    let named = |is_prefix: bool| {
-        ROWS.iter().find(|row| row.words().any(|word| word.ends_with('*') == is_prefix && fits(word)))
-    };
-    named(false).or_else(|| named(true))
+    let name = name.to_ascii_lowercase();
+    let prefixed = || INDEX.prefixed.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, row)| *row);
+    INDEX.named.get(&name).copied().or_else(prefixed)
 }
 
 /// Who makes data, on whose statements the settings depend that decide what it is.

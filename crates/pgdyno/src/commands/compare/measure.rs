@@ -18,8 +18,8 @@ use super::gauge::{self, Gauge};
 use super::next::Ways;
 use super::{finish, floor, next, page, resumed};
 use crate::commands::plan::{self, PlanOffer};
-use crate::commands::report;
 use crate::commands::stored::explained::{Explained, KeptTelemetry};
+use crate::commands::{report, run};
 use crate::front::announce::{announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::job::metrics::Metrics;
@@ -150,6 +150,7 @@ pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
 
 /// Plans both sides, in pairs of runs or in rounds of a duet.
 fn planned(args: &CompareArgs) -> Result<Planned> {
+    run::expect_new(args.output.as_deref())?;
     let mut a = planning::ask(&experiment_args(args, "--a", &args.a))?;
     // B's server is usually the same, and would be waited for again.
     let failed: Vec<&str> = a.failed.iter().map(|failed| failed.reason.as_str()).collect();

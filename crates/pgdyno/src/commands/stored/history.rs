@@ -312,7 +312,7 @@ mod tests {
         let shown = of(small);
         assert!(shown.contains("1000 tps  ±11 %  18.1"), "{shown}");
         assert!(
-            shown.contains("     within the ranges of the runs on both sides (±11 % and ±9.0 %)\n"),
+            shown.contains("     one run alone can be off by more (±11 % before, ±9.0 % after); all runs together show it\n"),
             "{shown}"
         );
         assert!(conditions(&change(0)).starts_with("     no recorded condition differs: server, settings"));
