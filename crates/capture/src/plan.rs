@@ -4,7 +4,7 @@
 mod rates;
 mod service;
 mod text;
-mod ways;
+pub(crate) mod ways;
 
 use std::collections::BTreeMap;
 

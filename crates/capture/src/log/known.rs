@@ -1,5 +1,7 @@
 //! Prefixes that servers, services and guides use, in no particular order.
 
+use crate::plan::ways;
+
 /// `log_line_prefix` as SHOW prints it.
 pub(crate) const PREFIXES: &[&str] = &[
     // The server's default, Debian's, and what both become with more fields.
@@ -17,7 +19,9 @@ pub(crate) const PREFIXES: &[&str] = &[
     "%m [%p] [queryid=%Q] %u@%d ",
     "%m [%p] [queryid=%Q] %q%u@%d ",
     "%m [%p] %c %v %q%u@%d ",
-    "%m [%p] %c %v %x %q%u@%d ",
+    // What `capture plan` advises.
+    ways::PREFIX,
+    ways::PREFIX_WITH_ID,
     "%m [%p] %v %x %Q %q%u@%d ",
     // Amazon RDS and Aurora.
     "%t:%r:%u@%d:[%p]:",

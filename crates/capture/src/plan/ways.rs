@@ -5,10 +5,10 @@ use model::release::{Release, privileges, settings};
 use crate::plan::{LogVolume, SAMPLE_BYTES_PER_S, SourceFacts};
 
 /// The prefix for servers without csvlog: time in ms, process, session, transaction, user and database.
-const PREFIX: &str = "%m [%p] %c %v %x %q%u@%d ";
+pub(crate) const PREFIX: &str = "%m [%p] %c %v %x %q%u@%d ";
 
 /// The same with the query id.
-const PREFIX_WITH_ID: &str = "%m [%p] %c %v %x %Q %q%u@%d ";
+pub(crate) const PREFIX_WITH_ID: &str = "%m [%p] %c %v %x %Q %q%u@%d ";
 
 /// Escapes without which a prefix is not good enough.
 const ESCAPES_WANTED: [&str; 3] = ["%c", "%v", "%u"];

@@ -157,3 +157,23 @@ fn best(lines: &[&[u8]]) -> Vec<Candidate> {
     candidates.retain(|candidate| Some(candidate.score()) == highest);
     candidates
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::ways;
+
+    #[test]
+    fn the_prefixes_that_are_advised_are_recognized() {
+        for (prefix, id) in [(ways::PREFIX, ""), (ways::PREFIX_WITH_ID, "-2957187240681066757 ")] {
+            let of = |transaction: &str| {
+                format!(
+                    "2026-11-29 19:34:40.613 UTC [10550] 6b0e0240.7894 4/12 {transaction} {id}bench@shop LOG:  duration: 0.1 ms"
+                )
+            };
+            let texts = [of("0"), of("735"), of("0")];
+            let sample = Sample { name: "log", lines: texts.iter().map(String::as_bytes).collect() };
+            assert_eq!(sample.choose(None).unwrap().text(), prefix);
+        }
+    }
+}
