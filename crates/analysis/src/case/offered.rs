@@ -4,6 +4,7 @@ use model::load::Pace;
 use model::load::capacity::LatencyTarget;
 use serde::Serialize;
 
+use crate::summary::uncertainty::Uncertainty;
 use crate::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 /// How much the latency of the last third of a measurement exceeds that of the first where it grows. Our convention.
@@ -40,6 +41,11 @@ pub struct LatencyLimit {
     pub limit_ns: u64,
     pub measured_ns: u64,
     pub is_kept: bool,
+    /// How far off the measured one can be, as a share, where the limit is within that: then nobody knows whether it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<f64>,
+    /// Disturbed attempts that were replaced, and were beyond the limit.
+    pub n_replaced_beyond: usize,
 }
 
 /// What became of a case's rate; `None` for a closed loop, a search, or without a run that counts.
@@ -59,19 +65,50 @@ pub fn offered_rate(study: &Study, case: &CaseSummary) -> Option<OfferedRate> {
         n_runs: runs.len(),
         n_missed: missed.len(),
         p99_ns: case.latency.map(|latency| latency.p99_ns),
-        kept: case.latency.and_then(|latency| kept(pace, &latency)),
+        kept: case.latency.and_then(|latency| kept(study, case, &latency)),
         queued_ns: runs.iter().filter_map(|run| run.queued_ns()).max(),
         is_growing: missed.iter().any(|run| grows(run)),
     })
 }
 
 /// The target of the pace, and the latency of its percentile.
-fn kept(pace: Pace, latency: &LatencySummary) -> Option<LatencyLimit> {
-    let Pace::Kept { target: LatencyTarget { percentile, limit_ns }, .. } = pace else { return None };
+fn kept(study: &Study, case: &CaseSummary, latency: &LatencySummary) -> Option<LatencyLimit> {
+    let Pace::Kept { target: LatencyTarget { percentile, limit_ns }, .. } = case.case.workload.pace else {
+        return None;
+    };
+    let measured_ns = of_percentile(latency, percentile)?;
+    let is_kept = measured_ns <= limit_ns;
+
+    let known = case.uncertainty.as_ref();
+    let range = known.and_then(|known| match percentile {
+        99.0 => known.p99.as_ref(),
+        50.0 => known.p50.as_ref(),
+        _ => None,
+    });
+    let is_open = |range: &&Uncertainty| {
+        let end = if is_kept { range.high } else { range.low };
+        (measured_ns as f64 * end <= limit_ns as f64) != is_kept
+    };
+
+    let replaced = study.runs.iter().filter(|run| run.case == case.case.id && run.replaced_by.is_some());
+    let is_beyond = |latency: LatencySummary| of_percentile(&latency, percentile) > Some(limit_ns);
+    Some(LatencyLimit {
+        percentile,
+        limit_ns,
+        measured_ns,
+        is_kept,
+        open: range.filter(is_open).map(Uncertainty::good_to),
+        n_replaced_beyond: replaced
+            .filter_map(|run| run.latency)
+            .filter(|latency| is_beyond(*latency))
+            .count(),
+    })
+}
+
+fn of_percentile(latency: &LatencySummary, percentile: f64) -> Option<u64> {
     let LatencySummary { p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, .. } = *latency;
     let measured = Pace::PERCENTILES.into_iter().zip([p50_ns, p90_ns, p95_ns, p99_ns, p999_ns]);
-    let (_, measured_ns) = measured.into_iter().find(|(of, _)| *of == percentile)?;
-    Some(LatencyLimit { percentile, limit_ns, measured_ns, is_kept: measured_ns <= limit_ns })
+    measured.into_iter().find(|(of, _)| *of == percentile).map(|(_, ns)| ns)
 }
 
 fn grows(run: &RunSummary) -> bool {

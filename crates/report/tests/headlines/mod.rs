@@ -3,6 +3,7 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::capacity::{CaseCapacity, RateEstimate};
 use analysis::summary::tpcc::TpccSummary;
+use analysis::summary::uncertainty::{CaseUncertainty, Uncertainty};
 use analysis::summary::{LatencySummary, Second, Study};
 use model::load::Pace;
 
@@ -321,6 +322,19 @@ fn the_verdict_on_a_rate_is_the_headline() {
     let [within, beyond] = ["500/s with p99 <= 20ms", "500/s with p99 <= 7ms"].map(kept);
     assert_eq!(within, "500/s was sustained; p99 8.00 ms, within 20.0 ms");
     assert_eq!(beyond, "500/s was sustained; p99 8.00 ms, not within 7.00 ms");
+    // A limit within the range of the figure is neither kept nor broken, and what was replaced is said.
+    let range = Uncertainty { low: 0.6, high: 1.9, budget: Vec::new() };
+    one.cases[0].uncertainty =
+        Some(CaseUncertainty { throughput: range.clone(), p50: None, p99: Some(range) });
+    let mut replaced = one.runs[0].clone();
+    (replaced.run, replaced.replaced_by) = (99, Some(replaced.run));
+    replaced.latency.as_mut().unwrap().p99_ns = 53_000_000;
+    one.runs.push(replaced);
+    one.cases[0].case.workload.pace = "500/s with p99 <= 14ms".parse().unwrap();
+    assert_eq!(
+        headline(&one).trim_start_matches("8 clients: "),
+        "500/s was sustained; p99 8.00 ms, good to ±90 %: no verdict on 14.0 ms, and beyond it in 1 replaced run"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use analysis::case::offered::{self, LatencyLimit, OfferedRate};
 use analysis::summary::{CaseSummary, Study};
 
+use crate::prose::variation::uncertainty::plus_minus;
 use crate::prose::{format, phrases};
 
 /// `500/s was not sustained: 476/s; p99 2,401 ms and growing`; `None` for a case without a rate of its own.
@@ -61,7 +62,15 @@ fn sentence(offered: &OfferedRate) -> String {
 
 /// `; p99 12.3 ms, within 20.0 ms`, or `; p99 31.2 ms, not within 20.0 ms`.
 fn kept(kept: &LatencyLimit) -> String {
-    let not = if kept.is_kept { "" } else { "not " };
     let (measured, limit) = (format::ms(kept.measured_ns as f64), format::ms(kept.limit_ns as f64));
-    format!("; p{} {measured} ms, {not}within {limit} ms", kept.percentile)
+    let not = if kept.is_kept { "" } else { "not " };
+    let stands = match kept.open {
+        Some(good_to) => format!("good to {}: no verdict on {limit} ms", plus_minus(good_to)),
+        None => format!("{not}within {limit} ms"),
+    };
+    let replaced = match kept.n_replaced_beyond {
+        0 => String::new(),
+        n => format!(", and beyond it in {}", phrases::plural(n, "replaced run")),
+    };
+    format!("; p{} {measured} ms, {stands}{replaced}", kept.percentile)
 }
