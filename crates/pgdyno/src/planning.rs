@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::preflight::Failed;
 use experiment::forecast::protocol::{self, FellBack};
+use experiment::plan::builtin;
 use experiment::plan::expand::{self, PlanResources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::directories;
@@ -28,6 +29,7 @@ use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::experiment::target::lane::Lane;
 use model::load::Pace;
+use model::load::capacity::Probing;
 use model::secret;
 use model::text::units::Span;
 use store::Author;
@@ -65,7 +67,7 @@ pub(crate) struct ReadyExperiment {
 
 /// Reads the experiment, applies the options, and makes the plan.
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
-    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let n_cpus = n_cpus();
     let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
     let given = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let name = given.name.as_str();
@@ -78,7 +80,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
         upload(&mut experiment)?;
     }
     agents::choose(&mut experiment)?;
-    complete(&mut experiment, args, &given, &changes)?;
+    let of_question = complete(&mut experiment, args, &given, &changes)?;
     if let Some(budget) = &args.fit {
         fitting::fit(&mut experiment, budget, n_cpus)?;
     }
@@ -130,7 +132,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     let of_pooler = protocol::of_own_poolers(&mut plan, is_asked.protocol)?;
     of_pooler.iter().for_each(|note| say_more(&mut plan.description, note));
     let (notes, failed) = decided(&mut plan, &servers, is_asked);
-    let notes = of_pooler.into_iter().chain(notes).collect();
+    let notes = of_question.into_iter().chain(of_pooler).chain(notes).collect();
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
@@ -138,16 +140,36 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
 }
 
+fn n_cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
+/// Of a question about something else, the numbers of clients of the built-in experiments are no part: where nobody gives any, it is asked
+/// with the one that keeps the processors busy. Returns what to say about that.
+fn at_one_number(experiment: &mut Experiment, args: &ExperimentArgs, changes: &[Override]) -> Option<String> {
+    let is_given = args.experiment.is_some()
+        || changes.iter().any(|change| change.key == keys::workload::CLIENTS.name)
+        || experiment.workload.clients.all().len() == 1;
+    if is_given || !expand::varies_beyond_clients(experiment) {
+        return None;
+    }
+    let n_clients = builtin::busy_clients(n_cpus());
+    experiment.workload.clients = Levels::one(n_clients);
+    Some(format!(
+        "with {n_clients} clients, as no number is given; -c 1,{n_clients},{} measures with several",
+        4 * n_clients
+    ))
+}
+
 /// What the default number of blocks can say of levels that are compared. A curve of client counts needs no verdict for each of them.
 fn few_blocks(plan: &Plan) -> Option<String> {
     let is_compared = plan.factors.iter().any(|key| key != keys::workload::CLIENTS.name);
     (is_compared && (plan.repeats as usize) < stats::PAIRS_MIN).then(|| {
-        format!(
-            "{} blocks suggest which level is better; a verdict takes {} (--repeats {})",
-            plan.repeats,
-            stats::PAIRS_MIN,
-            stats::PAIRS_MIN
-        )
+        let said = match plan.repeats {
+            1 => "one run of each level ranks nothing".to_string(),
+            n => format!("{n} blocks suggest which level is better"),
+        };
+        format!("{said}; a verdict takes {} (--repeats {})", stats::PAIRS_MIN, stats::PAIRS_MIN)
     })
 }
 
@@ -236,7 +258,7 @@ fn complete(
     args: &ExperimentArgs,
     given: &ExperimentText,
     changes: &[Override],
-) -> Result<()> {
+) -> Result<Option<String>> {
     let mut problems: Vec<String> = Vec::new();
     let read = read_scripts(experiment, args, given, changes);
     let found = inventory::look_up(experiment, dir_of(args), signals::stop_flag());
@@ -251,8 +273,15 @@ fn complete(
         if load.is_captured && !is_given(keys::workload::PACE.name) {
             experiment.workload.pace = Levels::one(Pace::TimesCaptured { times: 1.0 });
         }
+        let targets = experiment.workload.pace.all().iter().filter_map(|pace| pace.target());
+        let of_search = targets.map(|target| Span::from_s((2 * Probing::shortest(target).1).into())).max();
         if load.is_counted && !is_given(keys::run::MEASURE.name) {
             experiment.run.measure = Levels::one(load.replay_s.map_or(LONGEST, |s| Span::from_s(s.into())));
+        } else if let Some(of_search) = of_search
+            && !is_given(keys::run::MEASURE.name)
+        {
+            // Twice the least with which a search finds anything.
+            experiment.run.measure = Levels::one(of_search);
         }
     }
     let mut checked = Cow::Borrowed(&*experiment);
@@ -270,7 +299,7 @@ fn complete(
     problems
         .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
-    Ok(())
+    Ok(at_one_number(experiment, args, changes))
 }
 
 /// Whether the user has given a key: in an option, or in a file of their own.

@@ -82,9 +82,14 @@ pub fn text(name: &str, n_cpus: u32) -> Option<String> {
     }
 }
 
+/// So many clients keep the processors of a machine busy.
+pub fn busy_clients(n_cpus: u32) -> u32 {
+    (2 * n_cpus).clamp(4, 64)
+}
+
 /// One client, enough to keep the processors busy, and four times that.
 fn three_loads(n_cpus: u32) -> String {
-    let busy = (2 * n_cpus).clamp(4, 64);
+    let busy = busy_clients(n_cpus);
     format!("[1, {busy}, {}]", 4 * busy)
 }
 

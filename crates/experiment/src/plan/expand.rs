@@ -309,6 +309,13 @@ impl PlanResources {
     }
 }
 
+/// Whether a key other than the number of clients has several levels.
+pub fn varies_beyond_clients(experiment: &Experiment) -> bool {
+    dimensions(experiment)
+        .iter()
+        .any(|dimension| dimension.is_factor() && dimension.key != keys::workload::CLIENTS.name)
+}
+
 /// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let mut problems = Problems::default();

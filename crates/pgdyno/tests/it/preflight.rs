@@ -186,3 +186,31 @@ fn a_server_that_never_answers_is_waited_for_once() {
     assert_eq!(asked("plan"), 1);
     assert_eq!(asked("run"), 1);
 }
+
+/// What nobody has asked for is decided by the question: a curve of client counts only if nothing else varies, and time enough for a search.
+#[test]
+fn clients_and_lengths_that_nobody_gives_follow_the_question() {
+    let place = Place::new();
+    let planned = |options: &[&str]| {
+        let all = [&["plan", "--set", "server.version=18"], options].concat();
+        let ended = place.run(&all).expect(0).stdout;
+        let cases = ended.lines().filter(|line| line.starts_with("case ")).count();
+        (cases, ended)
+    };
+    let asked = "with 4 clients, as no number is given";
+    let factor = ["--set", "server.settings.jit=[\"on\",\"off\"]"];
+    for (options, n_cases, is_said) in [
+        (&[][..], 3, false),
+        (&factor[..], 2, true),
+        (&[&factor[..], &["-c", "1,8"]].concat()[..], 4, false),
+        (&["quick", factor[0], factor[1]][..], 6, false),
+        (&["--pace", "max with p99 <= 20ms", "-c", "8"][..], 1, false),
+    ] {
+        let (found, said) = planned(options);
+        assert_eq!(found, n_cases, "{options:?}\n{said}");
+        let n_cpus = std::thread::available_parallelism().unwrap().get();
+        if n_cpus <= 2 {
+            assert_eq!(said.contains(asked), is_said, "{options:?}\n{said}");
+        }
+    }
+}

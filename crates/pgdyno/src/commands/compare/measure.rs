@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use experiment::forecast::outlook::{AROUND_LOAD_S, Outlook};
+use experiment::plan::builtin;
 use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Pairs, SideValues};
 use experiment::schedule::{conduct, duet};
@@ -268,7 +269,7 @@ fn what_is_compared(plan: &Plan, reached: &Reached, args: &CompareArgs) -> Strin
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
-    let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
+    let usual = args.experiment.is_none().then(|| builtin::busy_clients(n_cpus));
     let of_duet = |time: &str| args.duet.then(|| time.to_string());
     let keys = (args.keys.0.clone())
         .or(keys::workload::CLIENTS, usual.map(|n| n.to_string()))
