@@ -122,6 +122,13 @@ fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
     Ok(format!("; {names} of {of} before each run ({} leaves it out)", options.join(" ")))
 }
 
+/// What happens to data that is used as it is.
+fn as_it_is(session: &mut Session, place: &str, runs: &[&Case]) -> Result<String> {
+    let only_reads = runs.iter().all(|case| case.workload.kind.row().only_reads());
+    let stays = if only_reads { "" } else { ", and what the load writes stays" };
+    Ok(format!("uses {place} as it is: nothing is loaded or restored{stays}{}", tended(session, runs)?))
+}
+
 impl Intent {
     /// The intention for the database of `conninfo`, with the cases of `runs` in their order.
     fn read(session: &mut Session, conninfo: &Conninfo, runs: &[&Case], leave: Leave) -> Result<Intent> {
@@ -133,8 +140,7 @@ impl Intent {
             .copied()
             .collect();
         if loading.is_empty() {
-            let line =
-                format!("uses {place} as it is: nothing is loaded or restored{}", tended(session, runs)?);
+            let line = as_it_is(session, &place, runs)?;
             return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
         let mut homes: Vec<WorkloadTables> = Vec::new();
