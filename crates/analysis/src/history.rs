@@ -136,7 +136,7 @@ impl Pending {
         let decide = match self.more_runs {
             Some(1) => "1 more run would decide".to_string(),
             Some(n) => format!("{n} more runs would decide"),
-            None => format!("no number of further runs decides, as only {} came before", self.n_before),
+            None => format!("a verdict takes four on each side, and only {} came before", self.n_before),
         };
         format!("the last {} are {share} % {side} {before}; {decide}", self.n_after)
     }

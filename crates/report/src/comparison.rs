@@ -46,16 +46,33 @@ pub struct NoiseFloor {
 
 /// One comparison as text, ending with a newline. `screen`: its width, and whether it has colours.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (usize, bool)) -> String {
+    // Of a repetition, the statements on all cases stand before this.
+    let answer = match case.purpose {
+        ComparisonPurpose::Change => std::iter::once(verdict(case)).chain(sentences(case)).collect(),
+        ComparisonPurpose::Repeat => Vec::new(),
+    };
+    with_answer(case, answer, floor, screen)
+}
+
+/// The same with the reason for which there is no answer.
+pub(crate) fn refused(case: &CaseComparison, why: &str, screen: (usize, bool)) -> String {
+    with_answer(case, vec![format!("no verdict: {why}; --force compares them anyway")], None, screen)
+}
+
+fn with_answer(
+    case: &CaseComparison,
+    answer: Vec<String>,
+    floor: Option<&NoiseFloor>,
+    screen: (usize, bool),
+) -> String {
     let [name_a, name_b] = case.purpose.names();
     let mut head = vec![
         format!("{name_a}: {}", phrases::one_line(&case.a)),
         format!("{name_b}: {}", phrases::one_line(&case.b)),
         String::new(),
     ];
-    // Of a repetition, the statements on all cases stand before this.
-    if case.purpose == ComparisonPurpose::Change {
-        head.push(verdict(case));
-        head.extend(sentences(case));
+    if !answer.is_empty() {
+        head.extend(answer);
         head.push(String::new());
     }
     let [median_a, median_b] = medians(case.purpose);
@@ -387,15 +404,18 @@ fn named_rows(rows: &[[String; 7]], what: &str, more: Option<String>, width: usi
     lines
 }
 
-/// An explanation if the change points the other way than the medians shown with it.
+/// Medians whose ratio is further from the estimated one than this share leave a reader without an explanation. Our convention.
+const OTHERWISE: f64 = 0.1;
+
+/// An explanation if the change points the other way than the medians shown with it, or is another by more than a tenth.
 pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
-    let points_otherwise = |figure: &&FigureComparison| {
+    let is_otherwise = |figure: &&FigureComparison| {
         let (Some(a), Some(b), Some(ratio)) = (figure.a_median, figure.b_median, figure.result) else {
             return false;
         };
-        (b - a) * (ratio.ratio - 1.0) < 0.0
+        (b - a) * (ratio.ratio - 1.0) < 0.0 || (b / a / ratio.ratio).ln().abs() > OTHERWISE.ln_1p()
     };
-    let figure = case.figures.iter().find(points_otherwise)?;
+    let figure = case.figures.iter().find(is_otherwise)?;
     let [of_a, of_b] = case.purpose.owners();
     let noun = case.pairing.noun();
     let of = match case.pairing {

@@ -270,3 +270,8 @@ pub fn comparison_text(
 ) -> String {
     comparison::text(case, floor, (width, colour))
 }
+
+/// The same of a comparison that is void, with the reason in place of an answer.
+pub fn refused_comparison_text(case: &CaseComparison, why: &str, width: usize, colour: bool) -> String {
+    comparison::refused(case, why, (width, colour))
+}

@@ -126,15 +126,15 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
     text.push_str(&format!("\n{}\n", paint.on("findings", TerminalStyle::Bold)));
     let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
         groups.iter().partition(|group| group.is_aside());
-    for group in weighty {
+    let is_all = detail == PrintedDetail::All;
+    let in_full: &[&FindingGroup] = if is_all { &notes } else { &[] };
+    for group in weighty.iter().chain(in_full) {
         finding(text, group, study.runs.len(), width, paint);
-    }
-    if detail == PrintedDetail::All {
-        for group in notes {
-            finding(text, group, study.runs.len(), width, paint);
+        if is_all {
             others(text, group, width, paint);
         }
-    } else if !notes.is_empty() {
+    }
+    if !is_all && !notes.is_empty() {
         let ids: Vec<&str> = notes.iter().map(|group| group.id).collect();
         let line = format!(
             "{}: {} (--verbose shows them, pgdyno explain NAME explains one)",

@@ -349,7 +349,7 @@ fn what_few_runs_suggest_is_stated_with_the_number_that_decides() {
         (
             &[1000, 1010, 700, 705][..],
             Some(
-                "the last 2 are 30 % below the first 2; no number of further runs decides, as only 2 came before",
+                "the last 2 are 30 % below the first 2; a verdict takes four on each side, and only 2 came before",
             ),
         ),
         (&[1000, 1010, 990, 1005, 995, 1002, 998, 1003], None),

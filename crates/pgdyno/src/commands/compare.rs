@@ -119,16 +119,33 @@ pub(crate) fn finish(
         let cases = comparisons.iter().map(with_verdict).collect::<serde_json::Result<Vec<Value>>>()?;
         let value = json!({ "comparisons": cases, "noise_floor": floor });
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+    } else if is_void(comparisons) && !args.force {
+        print_refused(comparisons)?;
     } else {
         print(comparisons, data)?;
     }
-    if comparisons.iter().any(|case| case.grade == Grade::Void) {
+    if is_void(comparisons) {
         if !args.force {
             bail!("{}, so they cannot be compared. Use --force to compare anyway.", voided(comparisons));
         }
         say("compared because of --force: a difference that was not asked for voids the comparison");
     }
     Ok(args.fail_on.map_or(Exit::Done, |terms| failing::judged(comparisons, &terms)))
+}
+
+fn is_void(comparisons: &[CaseComparison]) -> bool {
+    comparisons.iter().any(|case| case.grade == Grade::Void)
+}
+
+/// Prints the figures of comparisons, and why they have no answer: one that is refused afterwards has been read.
+fn print_refused(comparisons: &[CaseComparison]) -> Result<()> {
+    let (width, colour) = (width(), colour());
+    let text = |case: &CaseComparison| {
+        let why = voided(std::slice::from_ref(case));
+        let why = if why.is_empty() { voided(comparisons) } else { why };
+        report::refused_comparison_text(case, &why, width, colour)
+    };
+    print_exact(&comparisons.iter().map(text).collect::<Vec<String>>().join("\n"))
 }
 
 /// Prints comparisons, with the noise floor of the host that `data` was measured on.

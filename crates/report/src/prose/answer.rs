@@ -375,7 +375,9 @@ impl Words<'_> {
                 _ => listed(places),
             };
             if *outcome == of_lead {
-                format!("the same at {places}")
+                // How far ahead it is there is another question.
+                let same = if lead.plateau().len() == 1 { "the same order" } else { "the same" };
+                format!("{same} at {places}")
             } else {
                 format!("{outcome} at {places}")
             }
@@ -387,17 +389,25 @@ impl Words<'_> {
         }
     }
 
+    /// A level without its factor, if it says what it is: a number does not.
+    fn named(&self, level: &str) -> String {
+        match level.parse::<f64>() {
+            Ok(_) => self.list(&[level.to_string()]),
+            Err(_) => self.bare(level),
+        }
+    }
+
     /// What a group shows, in short: equal texts are the same outcome.
     fn outcome(&self, group: &Group) -> String {
         if group.levels.len() < 2 {
             return "one level only".to_string();
         }
         if group.is_of_single_runs() {
-            return format!("{} ahead", self.bare(&group.best().level));
+            return format!("{} ahead in one run", self.named(&group.best().level));
         }
         let plateau: Vec<String> = group.plateau().iter().map(|level| level.level.clone()).collect();
         match plateau.as_slice() {
-            [best] => format!("{} {}", self.bare(best), self.superlative()),
+            [best] => format!("{} {}", self.named(best), self.superlative()),
             all if all.len() == 1 + group.behind_so_far().len() => {
                 format!("{} {} so far", self.bare(&group.best().level), self.superlative())
             }

@@ -57,12 +57,19 @@ pub(crate) fn effect(finding: &Finding) -> String {
     let [lower, higher] = [effect.low, effect.high].map(|ratio| (ratio - 1.0).abs() >= NOTICEABLE);
     let would_be = match (lower, higher) {
         (false, false) => return "; it did not change the throughput".to_string(),
+        // The bound is drawn wide, so that a large one is no number.
+        (false, true) if effect.high >= MANY_TIMES => {
+            return "; without it the throughput could be many times as high".to_string();
+        }
         (false, true) => format!("up to {}", change(effect.high)),
         (true, false) => format!("up to {}", change(effect.low)),
         (true, true) => format!("between {} and {}", change(effect.low), change(effect.high)),
     };
     format!("; without it the throughput would be {would_be}")
 }
+
+/// From this ratio on, a bound says that little is known.
+const MANY_TIMES: f64 = 5.0;
 
 /// A change of the throughput that is too small to be written, as a share.
 const NOTICEABLE: f64 = 5e-5;
@@ -131,7 +138,7 @@ mod tests {
         };
         for (low, high, expected) in [
             (1.0, 1.0, "; it did not change the throughput"),
-            (1.0, 10.0, "; without it the throughput would be up to 10 times as high"),
+            (1.0, 10.0, "; without it the throughput could be many times as high"),
             (1.0, 1.12, "; without it the throughput would be up to 12 % higher"),
             (0.97, 1.0, "; without it the throughput would be up to 3 % lower"),
             (0.97, 1.004, "; without it the throughput would be between 3 % lower and 0.4 % higher"),
