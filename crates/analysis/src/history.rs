@@ -104,6 +104,9 @@ pub struct Pending {
     pub p: f64,
     /// How many more runs would decide if they are like those after it; none if no number would, as there are too few before it.
     pub more_runs: Option<usize>,
+    /// Recorded conditions that differ between the runs before it and after it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<DifferingCondition>,
     /// Whether it is about all runs of the history.
     #[serde(skip)]
     is_of_all: bool,
@@ -119,7 +122,13 @@ impl Pending {
         more_runs: Option<usize>,
     ) -> Pending {
         let ([n_before, n_after], [before, after]) = (n, medians);
-        Pending { first_after, n_before, n_after, before, after, p, more_runs, is_of_all: true }
+        let conditions = Vec::new();
+        Pending { first_after, n_before, n_after, before, after, p, more_runs, conditions, is_of_all: true }
+    }
+
+    /// `no verdict yet`, or `no verdict` where waiting brings none.
+    pub fn lead(&self) -> &'static str {
+        if self.more_runs.is_some() { "no verdict yet" } else { "no verdict" }
     }
 
     /// `the last 5 are 46 % below the first 5; 4 more runs would decide`.
@@ -390,7 +399,8 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
         let first_after = history.points[since + found.at].clone();
         let n = [found.at, tps.len() - since - found.at];
         let pending = Pending::new(first_after, n, [found.before, found.after], found.p, found.more);
-        Pending { is_of_all: since == 0, ..pending }
+        let (before, after) = conditions[since..].split_at(found.at);
+        Pending { is_of_all: since == 0, conditions: conditions::differing(before, after), ..pending }
     });
     history
 }

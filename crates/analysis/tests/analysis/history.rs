@@ -113,6 +113,15 @@ fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are
     let change =
         |day| if day < 4 { earlier } else { |data: &mut ExperimentData| (earlier(data), later(data)).1 };
     let experiments: Vec<_> = (0..8).map(|day| experiment(day, level(day), change(day))).collect();
+    // Two runs on each side suggest a change.
+    let of_few = |day: u64| {
+        experiment(day, level(day), |data| {
+            change(day)(data);
+            data.runs.truncate(1);
+        })
+    };
+    let few = histories(&(2..6).map(of_few).collect::<Vec<_>>()).remove(0).pending.unwrap();
+    let of_few = (few.lead(), few.conditions.iter().map(|one| one.words()).collect::<Vec<String>>());
     let found = histories(&experiments);
     let [change] = found[0].changes.as_slice() else { panic!("{:?}", found[0].changes) };
     let words: Vec<String> = change.conditions.iter().map(|condition| condition.words()).collect();
@@ -126,6 +135,7 @@ fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are
         "size of the database: 1.46 GiB before, 2.93 GiB after",
     ];
     assert_eq!(words, expected);
+    assert_eq!(of_few, ("no verdict", words));
     // They survive the way to the process that draws.
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Packed(#[serde(with = "packed")] Vec<PastRun>);

@@ -70,8 +70,13 @@ pub fn history(
 fn section(n: usize, history: &History) -> String {
     let on = if history.hostname.is_empty() { String::new() } else { format!(" on {}", history.hostname) };
     let pending = history.pending.as_ref();
-    let pending = pending
-        .map(|found| format!("<p class=\"changes\">No verdict yet: {}.</p>\n", escape_html(&found.words())));
+    let pending = pending.map(|found| {
+        let lead = found.lead().replacen('n', "N", 1);
+        let differing = found.conditions.iter().map(|one| format!("<li>{}</li>", escape_html(&one.words())));
+        let differing: String = differing.take(CONDITIONS_MAX).collect();
+        let list = if differing.is_empty() { differing } else { format!("<ul>{differing}</ul>\n") };
+        format!("<p class=\"changes\">{lead}: {}.</p>\n{list}", escape_html(&found.words()))
+    });
     let changes = match history.changes.as_slice() {
         [] if pending.is_some() => String::new(),
         [] if history.points.len() < RUNS_MIN => {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use analysis::cost::{self, CostRow};
-use analysis::history::{History, LevelChange, histories};
+use analysis::history::{DifferingCondition, History, LevelChange, histories};
 use anyhow::{Result, bail, ensure};
 use model::text::prose::plural;
 
@@ -120,7 +120,7 @@ fn judged(histories: &[History], fail_on: FailOn) -> Exit {
             return Exit::Different;
         }
         if let Some(pending) = pending.filter(|pending| is_meant(pending.before, pending.after)) {
-            say(&format!("--fail-on: {}: no verdict yet: {}", history.label, pending.words()));
+            say(&format!("--fail-on: {}: {}: {}", history.label, pending.lead(), pending.words()));
             return Exit::Partial;
         }
         Exit::Done
@@ -168,7 +168,8 @@ pub(super) fn text(history: &History) -> String {
         .iter()
         .for_each(|change| text.push_str(&format!("  -- cost: {}\n", report::cost_change(change))));
     if let Some(pending) = &history.pending {
-        writeln!(text, "  no verdict yet: {}", pending.words()).expect("a string takes any text");
+        writeln!(text, "  {}: {}", pending.lead(), pending.words()).expect("a string takes any text");
+        text.push_str(&listed(&pending.conditions));
     } else if history.changes.is_empty() {
         text.push_str(no_change(history.points.len()));
     }
@@ -201,16 +202,17 @@ fn words(change: &LevelChange) -> String {
 
 /// The conditions that differ around a change, one a line.
 fn conditions(change: &LevelChange) -> String {
-    let mut text = String::new();
-    for condition in change.conditions.iter().take(CONDITIONS_MAX) {
-        text.push_str(&format!("     {}\n", condition.words()));
+    if change.conditions.is_empty() {
+        return format!("     {}\n", change.no_condition());
     }
-    match change.conditions.len() {
-        0 => text.push_str(&format!("     {}\n", change.no_condition())),
-        n if n > CONDITIONS_MAX => {
-            text.push_str(&format!("     and {} more, which --json lists\n", n - CONDITIONS_MAX));
-        }
-        _ => {}
+    listed(&change.conditions)
+}
+
+fn listed(conditions: &[DifferingCondition]) -> String {
+    let shown = conditions.iter().take(CONDITIONS_MAX);
+    let mut text: String = shown.map(|condition| format!("     {}\n", condition.words())).collect();
+    if let n @ 1.. = conditions.len().saturating_sub(CONDITIONS_MAX) {
+        text.push_str(&format!("     and {n} more, which --json lists\n"));
     }
     text
 }
