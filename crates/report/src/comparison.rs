@@ -56,6 +56,11 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
 
 /// The same with the reason for which there is no answer.
 pub(crate) fn refused(case: &CaseComparison, why: &str, screen: (usize, bool)) -> String {
+    let has_both = |figure: &FigureComparison| figure.a_median.is_some() && figure.b_median.is_some();
+    if !case.leading_figure().is_some_and(has_both) {
+        // Nothing can be compared by force.
+        return text(case, None, screen);
+    }
     with_answer(case, vec![format!("no verdict: {why}; --force compares them anyway")], None, screen)
 }
 
