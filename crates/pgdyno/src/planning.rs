@@ -140,17 +140,15 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     Ok(ReadyExperiment { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
 }
 
-fn n_cpus() -> u32 {
+/// Processors that this program may use.
+pub(crate) fn n_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
 /// Of a question about something else, the numbers of clients of the built-in experiments are no part: where nobody gives any, it is asked
 /// with the one that keeps the processors busy. Returns what to say about that.
-fn at_one_number(experiment: &mut Experiment, args: &ExperimentArgs, changes: &[Override]) -> Option<String> {
-    let is_given = args.experiment.is_some()
-        || changes.iter().any(|change| change.key == keys::workload::CLIENTS.name)
-        || experiment.workload.clients.all().len() == 1;
-    if is_given || !expand::varies_beyond_clients(experiment) {
+fn at_one_number(experiment: &mut Experiment) -> Option<String> {
+    if experiment.workload.clients.all().len() == 1 || !expand::varies_beyond_clients(experiment) {
         return None;
     }
     let n_clients = builtin::busy_clients(n_cpus());
@@ -299,7 +297,8 @@ fn complete(
     problems
         .extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(&given.name, &all)));
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
-    Ok(at_one_number(experiment, args, changes))
+    let has_clients = is_given(keys::workload::CLIENTS.name, args, given, changes);
+    Ok(if has_clients { None } else { at_one_number(experiment) })
 }
 
 /// Whether the user has given a key: in an option, or in a file of their own.

@@ -117,6 +117,12 @@ fn verdicts_read_as_they_should() {
         let sample = FigureSample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..FigureSample::default() };
         check(&with_sample(none.clone(), sample), expected);
     }
+    // A comparison in rounds is continued.
+    let mut rounds = none.clone();
+    (rounds.more_with, rounds.pairing) = ("--rounds", Pairing::RoundsApart);
+    let sample = FigureSample { a: vec![1000.0; 2], b: vec![900.0; 3], ..FigureSample::default() };
+    let said = verdict(&with_sample(rounds, sample));
+    assert!(said.ends_with(" give none: 2 more of A and 1 more of B are needed (--rounds 4)"), "{said}");
     let apart = FigureSample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..FigureSample::default() };
     check(
         &with_sample(none.clone(), apart),

@@ -1,6 +1,6 @@
 //! The page of histories: each case's runs in order of time, and where their level changed.
 
-use analysis::history::{History, HistoryPoint, LevelChange};
+use analysis::history::{DifferingCondition, History, HistoryPoint, LevelChange};
 
 use super::{BarLink, Page, Site, encoded, links};
 use crate::escape::escape_html;
@@ -72,10 +72,9 @@ fn section(n: usize, history: &History) -> String {
     let pending = history.pending.as_ref();
     let pending = pending.map(|found| {
         let lead = found.lead().replacen('n', "N", 1);
-        let differing = found.conditions.iter().map(|one| format!("<li>{}</li>", escape_html(&one.words())));
-        let differing: String = differing.take(CONDITIONS_MAX).collect();
-        let list = if differing.is_empty() { differing } else { format!("<ul>{differing}</ul>\n") };
-        format!("<p class=\"changes\">{lead}: {}.</p>\n{list}", escape_html(&found.words()))
+        let differing =
+            if found.conditions.is_empty() { String::new() } else { listed(&found.conditions) + "\n" };
+        format!("<p class=\"changes\">{lead}: {}.</p>\n{differing}", escape_html(&found.words()))
     });
     let changes = match history.changes.as_slice() {
         [] if pending.is_some() => String::new(),
@@ -161,11 +160,14 @@ fn conditions(change: &LevelChange) -> String {
     if change.conditions.is_empty() {
         return format!("<br>{}.", escape_html(&change.no_condition()));
     }
-    let shown = change.conditions.iter().take(CONDITIONS_MAX);
+    listed(&change.conditions)
+}
+
+fn listed(conditions: &[DifferingCondition]) -> String {
+    let shown = conditions.iter().take(CONDITIONS_MAX);
     let mut items: String =
         shown.map(|condition| format!("<li>{}</li>", escape_html(&condition.words()))).collect();
-    if change.conditions.len() > CONDITIONS_MAX {
-        let n_more = change.conditions.len() - CONDITIONS_MAX;
+    if let n_more @ 1.. = conditions.len().saturating_sub(CONDITIONS_MAX) {
         items
             .push_str(&format!("<li>and {n_more} more, which <code>pgdyno history --json</code> lists</li>"));
     }

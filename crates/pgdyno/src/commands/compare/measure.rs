@@ -267,9 +267,8 @@ fn what_is_compared(plan: &Plan, reached: &Reached, args: &CompareArgs) -> Strin
 
 /// The options of one side's experiment.
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
-    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
-    let usual = args.experiment.is_none().then(|| builtin::busy_clients(n_cpus));
+    let usual = args.experiment.is_none().then(|| builtin::busy_clients(planning::n_cpus()));
     let of_duet = |time: &str| args.duet.then(|| time.to_string());
     let keys = (args.keys.0.clone())
         .or(keys::workload::CLIENTS, usual.map(|n| n.to_string()))
