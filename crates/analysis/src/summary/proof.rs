@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use model::text::prose::joined;
 use serde::{Deserialize, Serialize};
 
 use super::limiter::Bottleneck;
@@ -18,6 +19,9 @@ pub(crate) const MUCH: f64 = 2.0;
 /// Factor within which a measured ratio is what was predicted: our convention.
 const NEAR: f64 = 1.25;
 
+/// How changes begin with which a crash may lose commits that clients were told of, or data.
+const RISKY: [&str; 3] = ["synchronous_commit=", "fsync=", "full_page_writes="];
+
 /// The processors, as what bounds a lift.
 pub(crate) const PROCESSORS: &str = "the processors";
 
@@ -27,6 +31,38 @@ pub fn no_verdict(proofs: &[Proof]) -> Option<String> {
     let most = proofs.iter().map(|proof| proof.n_pairs).max()?;
     let verb = if most == 1 { "gives" } else { "give" };
     (most < PAIRS_MIN).then(|| format!("{} {verb} no verdict", model::text::prose::plural(most, "pair")))
+}
+
+/// What all results say together, where several speak: the limits that are proven, the largest first, and what gives most without the risk of
+/// losing commits. `None` where each sentence says it.
+pub fn conclusion(proofs: &[Proof]) -> Option<String> {
+    let mut telling: Vec<&Proof> =
+        proofs.iter().filter(|proof| proof.is_telling() && proof.n_pairs >= PAIRS_MIN).collect();
+    telling.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
+    let mut proven: Vec<String> = Vec::new();
+    for proof in telling.iter().filter(|proof| proof.outcome == ProofOutcome::Proven) {
+        let name = proof.limiter.as_str().to_string();
+        if !proven.contains(&name) {
+            proven.push(name);
+        }
+    }
+    let several = (proven.len() > 1).then(|| format!("{} limit it, each of them.", joined(&proven)));
+    let gains = || telling.iter().filter(|proof| proof.is_gain());
+    let is_most_risky = gains().next().is_some_and(|most| most.is_risky());
+    let safe = gains().find(|proof| !proof.is_risky()).filter(|_| is_most_risky);
+    let safe = safe.and_then(|proof| {
+        Some(format!(
+            "Of the changes with which a crash loses nothing, {} gives most: {:.2}x.",
+            proof.change, proof.ratio?
+        ))
+    });
+    let all: Vec<String> = several.into_iter().chain(safe).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// Whether the share of a limiter's first figure is lower with a change than without it; `None` if it is not known.
+pub(crate) fn has_fallen((_, before, after): &(String, f64, Option<f64>)) -> Option<bool> {
+    after.map(|after| after < *before)
 }
 
 /// How a what-if tests a limiter.
@@ -188,13 +224,37 @@ impl Proof {
             ProofOutcome::Undecided if self.kind == ProofKind::FewerClients && low >= QUEUE_MIN => {
                 write!(text, ": the clients queue, for {name} or for something else.").ok()
             }
-            ProofOutcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
+            ProofOutcome::Undecided => write!(text, ": {}.", self.undecided()).ok(),
         };
         let is_lifted = self.outcome == ProofOutcome::Proven && self.kind == ProofKind::Lift;
         if let Some(next) = self.next.filter(|next| is_lifted && *next != self.limiter) {
-            write!(text, " Next: {}.", next.as_str()).ok();
+            write!(text, " With it, {} limits next.", next.as_str()).ok();
         }
         text
+    }
+
+    /// Whether this surely gives more throughput, whatever it says of its limiter.
+    fn is_gain(&self) -> bool {
+        self.kind == ProofKind::Lift && self.interval.is_some_and(|[low, _]| low > 1.0)
+    }
+
+    /// Why an interval leaves the limiter open. A gain is one all the same.
+    fn undecided(&self) -> String {
+        let name = self.limiter.as_str();
+        if !self.is_gain() {
+            return format!("that neither proves nor refutes {name}");
+        }
+        let why = match self.share.as_ref().and_then(has_fallen) {
+            Some(false) => format!("{name} holds up as much as before"),
+            None => format!("how much {name} still holds up was not seen"),
+            Some(true) => "it is less than half of the prediction".to_string(),
+        };
+        format!("a gain, but {why}, so that it neither proves nor refutes {name}")
+    }
+
+    /// Whether a crash may lose commits or data with the change.
+    fn is_risky(&self) -> bool {
+        RISKY.iter().any(|start| self.change.starts_with(start))
     }
 
     /// Whether transactions need less of the processors with the change, where the prediction took that as constant.
@@ -221,5 +281,64 @@ impl Proof {
             None => "not known after".to_string(),
         };
         Some(format!("{label}: {:.0} % before, {after}", 100.0 * before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lift that was measured in six pairs.
+    fn lift(limiter: Bottleneck, change: &str, ratio: f64, outcome: ProofOutcome) -> Proof {
+        Proof {
+            limiter,
+            kind: ProofKind::Lift,
+            change: change.to_string(),
+            side_effect: String::new(),
+            predicted: Some(4.0),
+            bound: None,
+            ratio: Some(ratio),
+            interval: Some([ratio - 0.1, ratio + 0.1]),
+            elasticity: None,
+            server_cpu_us: None,
+            n_pairs: 6,
+            share: None,
+            outcome,
+            overruled: None,
+            next: None,
+            measured_in: None,
+        }
+    }
+
+    #[test]
+    fn a_gain_that_proves_nothing_says_why() {
+        let of = |ratio, share: Option<(f64, Option<f64>)>| {
+            let share = share.map(|(before, after)| ("waiting for rows".to_string(), before, after));
+            let lift = lift(Bottleneck::RowLock, "scale=128", ratio, ProofOutcome::Undecided);
+            Proof { share, ..lift }.sentence()
+        };
+        let ends = |text: String, end: &str| assert!(text.ends_with(end), "{text}");
+        let gain =
+            |why: &str| format!(": a gain, but {why}, so that it neither proves nor refutes row-lock.");
+        ends(of(1.44, Some((0.6, Some(0.2)))), &gain("it is less than half of the prediction"));
+        ends(of(1.44, Some((0.6, Some(0.7)))), &gain("row-lock holds up as much as before"));
+        ends(of(1.44, Some((0.6, None))), &gain("how much row-lock still holds up was not seen"));
+        ends(of(1.05, Some((0.6, Some(0.2)))), "predicted 4.00x: that neither proves nor refutes row-lock.");
+    }
+
+    #[test]
+    fn what_several_changes_show_together_is_said_once() {
+        let of_wal = lift(Bottleneck::WalSync, "synchronous_commit=off", 1.6, ProofOutcome::Proven);
+        let of_rows = |outcome| lift(Bottleneck::RowLock, "scale=128", 1.44, outcome);
+        let safe = "Of the changes with which a crash loses nothing, scale=128 gives most: 1.44x.";
+        let said = conclusion(&[of_rows(ProofOutcome::Proven), of_wal.clone()]);
+        assert_eq!(said, Some(format!("wal-sync and row-lock limit it, each of them. {safe}")));
+        assert_eq!(conclusion(&[of_wal.clone(), of_rows(ProofOutcome::Undecided)]).as_deref(), Some(safe));
+        assert_eq!(conclusion(std::slice::from_ref(&of_wal)), None);
+        let larger = Proof { ratio: Some(2.0), interval: Some([1.9, 2.1]), ..of_rows(ProofOutcome::Proven) };
+        let said = conclusion(&[of_wal.clone(), larger]);
+        assert_eq!(said.as_deref(), Some("row-lock and wal-sync limit it, each of them."));
+        let few = Proof { n_pairs: 3, ..of_rows(ProofOutcome::Undecided) };
+        assert_eq!(conclusion(&[of_wal, few]), None);
     }
 }

@@ -4,7 +4,7 @@ use model::load::sessions::SessionSettings;
 use model::run::ExperimentData;
 
 use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
-use crate::summary::proof::{MUCH, PAIRS_MIN, Proof, ProofKind, ProofOutcome, QUEUE_MIN};
+use crate::summary::proof::{MUCH, PAIRS_MIN, Proof, ProofKind, ProofOutcome, QUEUE_MIN, has_fallen};
 use crate::summary::{CaseSummary, RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -22,7 +22,7 @@ pub fn judge(data: &ExperimentData, study: &Study, without: u32, with: u32, what
     let of = |id: u32| study.cases.iter().find(|case| case.case.id == id);
     let share = of(without).and_then(|before| share(before, of(with), what_if.limiter));
     let next = of(with).and_then(|case| case.limiter.as_ref()).map(|limiter| limiter.name);
-    let fell = share.as_ref().and_then(|(_, before, after)| after.map(|after| after < *before));
+    let fell = share.as_ref().and_then(has_fallen);
     let outcome = estimate.map_or(ProofOutcome::Undecided, |estimate| {
         outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
     });
@@ -273,7 +273,7 @@ mod tests {
             proof.sentence(),
             "synchronous_commit=off gives 8.90x (8.10x to 9.60x), more than the predicted 6.00x (limited by the processors at the use \
              per transaction without it) because the server's CPU time per transaction fell from 395 to 110 µs: wal-sync limits it. \
-             Next: row-lock."
+             With it, row-lock limits next."
         );
         let unseen = Proof { server_cpu_us: None, ..proof.clone() };
         assert!(unseen.sentence().contains("more than the predicted 6.00x (limited by the processors at the use per transaction without it): wal"));

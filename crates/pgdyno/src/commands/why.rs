@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::summary::CaseSummary;
 use analysis::summary::limiter::{Bottleneck, Limiter};
-use analysis::summary::proof::{PAIRS_MIN, Proof, no_verdict};
+use analysis::summary::proof::{PAIRS_MIN, Proof, conclusion, no_verdict};
 use analysis::what_if::{self, Circumstances, GroupAbilities, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
@@ -384,6 +384,7 @@ fn show(proofs: &Proofs, limiter: Option<&Limiter>, args: &WhyArgs) -> Result<()
     }
     let sentence = |proof: &Proof| format!("{} ({})\n", proof.in_full(), plural(proof.n_pairs, "pair"));
     let mut text: String = proofs.proofs.iter().map(sentence).collect();
+    text.extend(conclusion(&proofs.proofs).map(|words| format!("{words}\n")));
     if let Some(limiter) = limiter {
         text.push_str(&format!("limiter: {}\n", ::report::limiter_standing(limiter)));
     }

@@ -6,7 +6,7 @@ pub(in crate::html) mod profile;
 mod top_statements;
 
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure};
-use analysis::summary::proof::{Proof, no_verdict};
+use analysis::summary::proof::{Proof, conclusion, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
 use super::escape::escape_html;
@@ -112,7 +112,7 @@ fn interventions(proofs: &[Proof]) -> String {
         .flat_map(|proof| [proof.interval.map_or(0.0, |[_, high]| high), proof.predicted.unwrap_or(0.0)]);
     let most = 1.05 * ends.fold(1.0, f64::max);
     let rows: String = proofs.iter().map(|proof| intervention(proof, most)).collect();
-    let sentences: Vec<String> = proofs.iter().map(Proof::in_full).collect();
+    let sentences: Vec<String> = proofs.iter().map(Proof::in_full).chain(conclusion(proofs)).collect();
     format!(
         "<p class=\"quiet\">Throughput with one thing changed, over that without; bar: ratio and 95 % interval, dashed: \
          predicted, line: no change</p>\n<ul class=\"evidence\" aria-label=\"What-ifs\">\n{rows}</ul>\n<p>{}</p>\n",

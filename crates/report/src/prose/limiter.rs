@@ -1,7 +1,7 @@
 //! What limited the cases, as text.
 
 use analysis::summary::limiter::Limiter;
-use analysis::summary::proof::{Proof, no_verdict};
+use analysis::summary::proof::{Proof, conclusion, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
@@ -26,7 +26,8 @@ fn words(limiter: &Limiter) -> String {
     let next = match limiter.proofs.as_slice() {
         [] => limiter.next.to_string(),
         proofs => {
-            let sentences: Vec<String> = proofs.iter().map(Proof::in_full).collect();
+            let sentences = proofs.iter().map(Proof::in_full).chain(conclusion(proofs));
+            let sentences: Vec<String> = sentences.collect();
             format!("Measured: {}", phrases::one_line(&sentences.join(" ")))
         }
     };
