@@ -26,6 +26,7 @@ pub(crate) use disturbed::OneSided;
 pub use applied::AppliedSide;
 pub use costs::CostComparison;
 pub use differences::Difference;
+pub use disturbed::DisturbedSides;
 pub use family::{FamilyRatio, FamilyVerdict};
 pub use outages::{OutageComparison, OutageFigureName};
 pub use provisional::Provisional;
@@ -333,6 +334,9 @@ pub struct CaseComparison {
     pub defaults: Vec<Difference>,
     /// Other differences.
     pub undeclared: Vec<Difference>,
+    /// What disturbed the runs that count, by side: what they say of it is with the runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<DisturbedSides>,
     /// What casts doubt on the comparison, or is worth knowing; findings of the runs are with the runs.
     pub findings: Vec<Finding>,
     /// The grade that follows from the findings.

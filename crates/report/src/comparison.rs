@@ -5,8 +5,8 @@ pub(crate) mod repeated;
 mod tests;
 
 use analysis::comparison::{
-    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, FigureComparison, Pairing,
-    Provisional, Ratio,
+    CaseComparison, ComparedFigure, ComparisonPurpose, ComparisonVerdict, DisturbedSides, FigureComparison,
+    Pairing, Provisional, Ratio,
 };
 use model::text::columns;
 use model::text::visible::visible;
@@ -462,7 +462,21 @@ pub(crate) fn supplement(case: &CaseComparison) -> Vec<(String, String)> {
         );
         figures.push(("throughput, adjusted for foreign CPU (control variate)".to_string(), change));
     }
+    figures.extend(disturbances(case).map(|value| ("what disturbed its runs".to_string(), value)));
     figures
+}
+
+/// `foreign-cpu in 2 of 8 runs of A and 1 of 8 of B; steal in …`, and how to read on. `None` if nothing did.
+fn disturbances(case: &CaseComparison) -> Option<String> {
+    let [owner_a, owner_b] = case.purpose.owners();
+    let of = |one: &DisturbedSides| {
+        let ([n_a, n_b], [of_a, of_b]) = (one.n, one.of);
+        let word = if of_a == 1 { "run" } else { "runs" };
+        format!("{} in {n_a} of {of_a} {word} {owner_a} and {n_b} of {of_b} {owner_b}", one.id)
+    };
+    let said: Vec<String> = case.disturbed.iter().map(of).collect();
+    (!said.is_empty())
+        .then(|| format!("{}; pgdyno report DIR --verbose says when and how much", said.join(", ")))
 }
 
 /// The change with its interval, and a short verdict.

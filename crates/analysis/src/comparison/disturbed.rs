@@ -2,9 +2,49 @@
 //!
 //! What hit both sides is in the spread of the pairs, and is not added.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
 use super::{ComparedFigure, ComparedSide, Pairing};
+use crate::finding::{Finding, Severity};
 use crate::summary::RunSummary;
-use crate::summary::uncertainty::DisturbanceBounds;
+use crate::summary::uncertainty::{DisturbanceBounds, PRECISION};
+
+/// A finding that casts doubt on runs, or can have changed their throughput by more than a result is expected to be off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DisturbedSides {
+    /// Identifier of the finding.
+    pub id: &'static str,
+    /// Runs that have it, of A and of B.
+    pub n: [usize; 2],
+    /// Runs that count.
+    pub of: [usize; 2],
+}
+
+/// What disturbed the runs of both sides that count: what most of them have comes first.
+pub(crate) fn of_sides(sides: [ComparedSide; 2]) -> Vec<DisturbedSides> {
+    let of = sides.map(|side| side.counting().count());
+    let mut found: BTreeMap<&'static str, [usize; 2]> = BTreeMap::new();
+    for (place, side) in sides.into_iter().enumerate() {
+        for run in side.counting() {
+            let mut ids: Vec<&str> = run.findings.iter().filter(|f| is_weighty(f)).map(|f| f.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().for_each(|id| found.entry(id).or_default()[place] += 1);
+        }
+    }
+    let mut all: Vec<DisturbedSides> =
+        found.into_iter().map(|(id, n)| DisturbedSides { id, n, of }).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.n[0] + one.n[1]));
+    all
+}
+
+fn is_weighty(finding: &Finding) -> bool {
+    let has_changed = |low: f64, high: f64| (high - 1.0).max(1.0 - low) > PRECISION;
+    finding.severity == Severity::Doubt
+        || finding.effect.is_some_and(|effect| has_changed(effect.low, effect.high))
+}
 
 /// The rows of the budgets that one side has, with their bounds on both.
 #[derive(Debug, Default)]

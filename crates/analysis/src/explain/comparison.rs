@@ -198,6 +198,7 @@ pub(super) fn assemble(
         declared,
         defaults,
         undeclared,
+        disturbed: disturbed::of_sides([a, b]),
         grade: Grade::from_findings(&findings),
         findings,
     }

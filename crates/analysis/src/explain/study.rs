@@ -98,14 +98,15 @@ pub fn partner_of(index: usize, records: &[&RunRecord]) -> Option<usize> {
 
 /// Why the experiment is incomplete; `None` if every planned run completed.
 fn partial(data: &ExperimentData) -> Option<String> {
-    let n_planned = data.plan.runs.len();
+    let plan = data.plan.without_spare();
+    let n_planned = plan.runs.len();
     // By the plan, which contains no repeats: none of those is missing.
     let state_of = |spec: &RunSpec| {
         let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == spec.run)?;
         Some(record.state)
     };
     let missing: Vec<Option<RunState>> =
-        data.plan.runs.iter().map(state_of).filter(|state| *state != Some(RunState::Completed)).collect();
+        plan.runs.iter().map(state_of).filter(|state| *state != Some(RunState::Completed)).collect();
     let n_missing = missing.len();
     // A comparison ends before its last planned block when it is precise enough; then it is marked as complete.
     let is_enough = data.plan.precision.is_some()

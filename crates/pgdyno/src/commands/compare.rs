@@ -359,6 +359,7 @@ mod tests {
             declared: Vec::new(),
             defaults: Vec::new(),
             undeclared: Vec::new(),
+            disturbed: Vec::new(),
             findings: Vec::new(),
             grade: Grade::Valid,
         }

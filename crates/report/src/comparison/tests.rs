@@ -33,6 +33,7 @@ pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseCompar
         declared: Vec::new(),
         defaults: Vec::new(),
         undeclared: Vec::new(),
+        disturbed: Vec::new(),
         findings: Vec::new(),
         grade: Grade::Valid,
     }
