@@ -81,9 +81,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     }
     agents::choose(&mut experiment)?;
     let of_question = complete(&mut experiment, args, &given, &changes)?;
-    if let Some(budget) = &args.fit {
-        fitting::fit(&mut experiment, budget, n_cpus)?;
-    }
+    let spare_blocks =
+        args.fit.as_ref().map(|budget| fitting::fit(&mut experiment, budget, n_cpus)).transpose()?;
     expect_machines(name, &experiment)?;
     if let Some(note) = &args.labels.note {
         say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
@@ -118,6 +117,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<ReadyExperiment> {
     }
     let mut plan =
         expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(name, &message)))?;
+    plan.spare_blocks = spare_blocks.unwrap_or(0);
     let has_name =
         args.experiment.is_some() || changes.iter().any(|change| change.key == keys::header::NAME.name);
     if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS))
@@ -162,8 +162,9 @@ fn at_one_number(experiment: &mut Experiment) -> Option<String> {
 /// What the default number of blocks can say of levels that are compared. A curve of client counts needs no verdict for each of them.
 fn few_blocks(plan: &Plan) -> Option<String> {
     let is_compared = plan.factors.iter().any(|key| key != keys::workload::CLIENTS.name);
-    (is_compared && (plan.repeats as usize) < stats::PAIRS_MIN).then(|| {
-        let said = match plan.repeats {
+    let n_blocks = plan.without_spare().repeats;
+    (is_compared && (n_blocks as usize) < stats::PAIRS_MIN).then(|| {
+        let said = match n_blocks {
             1 => "one run of each level ranks nothing".to_string(),
             n => format!("{n} blocks suggest which level is better"),
         };

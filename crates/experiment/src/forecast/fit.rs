@@ -6,6 +6,7 @@
 //! so that a large study yields a recognisable small one.
 
 mod changes;
+mod data;
 mod estimate;
 mod figures;
 mod left;
@@ -23,10 +24,9 @@ use model::experiment::case::Think;
 use model::experiment::keys::levels::Levels;
 use model::experiment::{Experiment, RunSection};
 use model::load::Pace;
-use model::text::units::{Scale, SettingValue, Span};
-use model::workload::Dataset;
+use model::text::units::{SettingValue, Span};
 
-use self::estimate::{estimated, most_clients, n_loads};
+use self::estimate::estimated;
 use self::figures::Needs;
 use self::left::NotHere;
 pub use self::left::{FigureRow, FigureState};
@@ -40,7 +40,6 @@ use crate::forecast::fit::changes::{LevelsBefore, MachineReasons};
 use crate::forecast::outlook::{self, Outlook};
 use crate::forecast::present::Present;
 use crate::plan::expand::Versions;
-use crate::plan::scripts::directories::chosen;
 use crate::stage::os::OsRefusal;
 
 /// The machine, and the time budget.
@@ -87,10 +86,6 @@ const CLIENTS_PER_CPU: u32 = 32;
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
 /// All clients together may need one part in so many of the memory.
 const CLIENTS_MEMORY_SHARE: u64 = 4;
-/// Share of the budget that loading data may take, over all datasets.
-const LOADING_SHARE: f64 = 0.15;
-/// Share of the budget that restoring and reading more than little data may take, over all runs.
-const READING_SHARE: f64 = 0.15;
 /// Levels beyond what the figures need come back if a machine with this share of the speed had the time for them. This machine then has
 /// time for longer runs; when it is busy, it shortens the runs and keeps the levels. Our convention.
 const SPEED_FOR_LEVELS: f64 = 0.7;
@@ -108,6 +103,8 @@ pub struct Fitted {
     pub outlook: Option<Outlook>,
     /// Seconds to fetch binaries before.
     pub fetch_s: f64,
+    /// Blocks beyond those that have the time for sure: they are made while there is time.
+    pub spare_blocks: u32,
 }
 
 /// Changes `experiment` until it fits.
@@ -121,11 +118,13 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
     let not_here = NotHere::new(experiment, &lacking, &refused);
     not_here.remove(experiment);
     changes.extend(fit_without(experiment, limits, &refused));
+    let spare_blocks = asked.experiment.repeats.saturating_sub(experiment.experiment.repeats);
     let figures = left::table(&asked, experiment, &not_here, limits.n_cpus);
     let plan = estimate::planned(experiment, limits);
     let outlook = plan.as_ref().map(|plan| estimate::outlook(plan, limits));
     let fetch_s = plan.map_or(0.0, |plan| estimate::fetch_s(&plan, limits));
-    Fitted { changes, figures, outlook, fetch_s }
+    experiment.experiment.repeats = asked.experiment.repeats;
+    Fitted { changes, figures, outlook, fetch_s, spare_blocks }
 }
 
 /// As [`fit`], without the operating system settings that are refused.
@@ -134,9 +133,9 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     changes.extend(memory::keep_to_reserve(experiment, limits.commit.as_ref(), limits.memory_bytes));
     let before = LevelsBefore::new(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
-    let reasons = MachineReasons::new(experiment);
-    fit_machine(experiment, limits);
-    let on_machine = LevelsBefore::new(experiment);
+    let mut reasons = MachineReasons::new(experiment);
+    let scale = experiment.workload.scale.clone();
+    reasons.of_scale = fit_machine(experiment, limits);
     // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure, and data that is here
     // lengthens them. A machine that has been quick keeps more. Binaries are fetched once, so that their time may come out of the reserve.
     let known = limits.speed.relative();
@@ -146,13 +145,21 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
         ..limits.clone()
     };
     let for_figures = at((SPEED_FOR_LEVELS * known).max(1.0));
-    // Without figures, nobody knows which levels are the question, and repeats are the first that comes back.
-    let is_all_asked = experiment.figure.is_empty();
-    let for_levels = if is_all_asked { at(1.0) } else { at(SPEED_FOR_LEVELS * known.max(1.0)) };
     let fits = |part: &Experiment, limits: &Limits| {
         let needed = estimated(part, limits);
         needed.fetched_s <= limits.budget_s * PLANNED_SHARE && needed.total_s() <= limits.budget_s
     };
+    if reasons.of_scale.is_some() {
+        let is_there_time = |larger: &Experiment| fits(larger, &for_figures);
+        if let Some((larger, why)) = data::larger(experiment, &scale, limits, &is_there_time) {
+            *experiment = larger;
+            reasons.of_scale = Some(why);
+        }
+    }
+    let on_machine = LevelsBefore::new(experiment);
+    // Without figures, nobody knows which levels are the question, and repeats are the first that comes back.
+    let is_all_asked = experiment.figure.is_empty();
+    let for_levels = if is_all_asked { at(1.0) } else { at(SPEED_FOR_LEVELS * known.max(1.0)) };
     let whole = experiment.clone();
     let (mut share, needs) = if fits(&whole, &for_figures) {
         (Share::whole(), Needs::default())
@@ -207,8 +214,8 @@ fn levels_that_fit(
     (share, needs)
 }
 
-/// Removes what exceeds the machine, whatever the time.
-fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
+/// Removes what exceeds the machine, whatever the time. Returns what bounds the data, if it is reduced.
+fn fit_machine(experiment: &mut Experiment, limits: &Limits) -> Option<String> {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let busy_max = (per_cpu * limits.n_cpus).max(1);
     let bearable = limits.memory_bytes / CLIENTS_MEMORY_SHARE / outlook::CLIENT_BYTES;
@@ -236,7 +243,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     if headroom.and_then(|text| model::text::units::size_bytes(text, 0)).is_some_and(|bytes| bytes > room) {
         experiment.prepare.wal_headroom = None;
     }
-    fit_scale(experiment, limits);
+    data::fit_scale(experiment, limits, data::TIME_SHARE)
 }
 
 /// Whether the number of clients is constant and all are always busy: if they wait between transactions, the number has
@@ -247,66 +254,6 @@ fn has_fixed_clients(experiment: &Experiment) -> bool {
     workload.clients.all().len() == 1
         && !thinks
         && workload.pace.all().iter().all(|pace| *pace == Pace::Closed)
-}
-
-/// Reduces the data, every scale by the same factor, so that two sizes stay two sizes.
-fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
-    let unit = unit_bytes(experiment).max(1) as f64;
-    let most_clients = most_clients(experiment);
-    let units = |scale: &Scale| scale_units(*scale, unit, most_clients, limits);
-    let asked: Vec<f64> = experiment.workload.scale.all().iter().map(units).collect();
-    let n_loads = n_loads(experiment, limits) as f64;
-    let loadable = limits.budget_s * LOADING_SHARE * outlook::LOADED_BYTES_PER_S / n_loads / unit;
-    let storable = limits.free_bytes as f64 / 8.0 / n_loads / unit;
-    let bearable = limits.memory_bytes as f64 / 8.0 / unit;
-    let readable = bytes_read_between_runs(experiment, limits) / unit;
-    let most = loadable.min(storable).min(bearable).min(readable);
-    let largest = asked.iter().copied().fold(0.0, f64::max);
-    if asked.iter().sum::<f64>() <= most || experiment.workload.scale.all() == [Scale::Fit] {
-        return;
-    }
-    let factor = (most / asked.iter().sum::<f64>()).min(1.0);
-    let least = if asked.len() == 1 { f64::from(most_clients.min(10)) } else { 1.0 };
-    let scaled = asked.iter().map(|n| Scale::Units((n * factor).floor().max(least).min(largest) as u32));
-    let mut distinct: Vec<Scale> = Vec::new();
-    for scale in scaled {
-        if !distinct.contains(&scale) {
-            distinct.push(scale);
-        }
-    }
-    replace(&mut experiment.workload.scale, distinct);
-}
-
-/// Bytes of data that leave time for all levels, or for as many runs as the time has room for: a restore and prewarming read all of it
-/// before each.
-fn bytes_read_between_runs(experiment: &Experiment, limits: &Limits) -> f64 {
-    let prepare = &experiment.prepare;
-    if !prepare.restore.all().contains(&true) && !prepare.prewarm.all().contains(&true) {
-        return f64::INFINITY;
-    }
-    let n_all = estimate::planned(experiment, limits).map_or(1, |plan| plan.runs.len());
-    let (ramp_up_s, measure_s) = LENGTHS[0];
-    let shortest_s = f64::from(ramp_up_s + measure_s) + outlook::AROUND_LOAD_S + outlook::START_S;
-    let n_runs = n_all.min((limits.budget_s / shortest_s) as usize);
-    outlook::bytes_read_within(limits.budget_s * READING_SHARE, n_runs)
-}
-
-/// The size of a scale unit of the first workload.
-fn unit_bytes(experiment: &Experiment) -> u64 {
-    let name = &experiment.workload.kind.all()[0];
-    match name.directory() {
-        Some(directory) => chosen::unit_bytes(&experiment.workload, directory),
-        None => Dataset::of_kind(name.kind()).unwrap_or_default().estimated_bytes(1),
-    }
-}
-
-/// Approximate scale units for a rule; `unit` is the size of one, bytes.
-fn scale_units(scale: Scale, unit: f64, most_clients: u32, limits: &Limits) -> f64 {
-    match scale {
-        Scale::Units(units) => f64::from(units),
-        Scale::TimesRam(times) => (times * limits.memory_bytes as f64 / unit).ceil(),
-        Scale::Fit => f64::from(most_clients),
-    }
 }
 
 /// Spends the rest of the budget on the measurement, which was shortened in large steps.

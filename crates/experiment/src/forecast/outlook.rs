@@ -82,8 +82,9 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// The outlook of `plan` on a machine.
+    /// The outlook of `plan` on a machine, without blocks that are made only while there is time.
     pub fn on(plan: &Plan, machine: PlannedMachine) -> Outlook {
+        let plan = &*plan.without_spare();
         let (memory_bytes, speed) = (machine.memory_bytes, machine.speed.relative());
         let run_s = |case: &Case| run_s(case, speed);
         let start_s = START_S / speed;

@@ -152,6 +152,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
         description: header.description.clone(),
         seed,
         repeats: header.repeats,
+        spare_blocks: 0,
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         made_unix_ns: site.now_unix_ns,
         precision: None,

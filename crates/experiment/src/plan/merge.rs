@@ -101,6 +101,7 @@ pub fn merge(
         tool_version: tool_version.to_string(),
         made_unix_ns: now_unix_ns,
         repeats: 0,
+        spare_blocks: 0,
         // The one that spreads the runs of a case least: a doubt about one part is one about the study.
         order: parts.iter().map(|part| part.plan.order).max().unwrap_or_default(),
         servers_at_a_time: parts.iter().filter_map(|part| part.plan.servers_at_a_time).min(),

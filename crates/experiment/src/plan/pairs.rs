@@ -72,6 +72,7 @@ pub fn plan(a: (Plan, SideValues), b: (Plan, SideValues), pairs: Pairs) -> Resul
             plan.description
         ),
         repeats: pairs.n_max,
+        spare_blocks: 0,
         // The file's order is for its own cases.
         order: RunOrder::Randomized,
         precision: pairs.precision,

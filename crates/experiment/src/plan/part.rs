@@ -60,6 +60,7 @@ pub fn study_part(study: &Plan, name: &str) -> Result<StudyPart> {
         seed: origin.seed,
         made_unix_ns: origin.made_unix_ns,
         repeats: cases.iter().map(n_of).max().unwrap_or(1),
+        spare_blocks: 0,
         factors: without(&study.factors),
         baseline_factors: without(&study.baseline_factors),
         origins: Vec::new(),

@@ -100,7 +100,9 @@ pub fn conduct(order: &Task, watch: &mut Watch) -> (ExperimentOutcome, Result<()
         Err(error) => (RunState::Failed, format!("{error:#}")),
         Ok(()) if outcome.completed == n_runs => (RunState::Completed, String::new()),
         Ok(()) if outcome.is_enough && outcome.incomplete == 0 => {
-            (RunState::Completed, "the runs so far suffice".to_string())
+            let suffices = "the runs so far suffice";
+            let reason = if plan.spare_blocks > 0 { "no time for more blocks" } else { suffices };
+            (RunState::Completed, reason.to_string())
         }
         Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
         Ok(()) => (RunState::Partial, String::new()),

@@ -1,5 +1,5 @@
-//! Which planned runs are left out when an experiment was given a time and takes longer: first further runs of cases that have one, all of
-//! a block, so that each case has as many as the others; then whatever is left.
+//! Which planned runs are left out when an experiment was given a time: first further runs of cases that have one, all of a block, so that
+//! each case has as many as the others; then whatever is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,19 @@ pub(super) struct RunsInTime {
     /// Blocks of further runs, and whether they are made.
     blocks: BTreeMap<u32, bool>,
     n_left_out: u32,
+    /// Of these, runs that the plan was to have the time for.
+    n_sure_left_out: u32,
     /// A case without a run was left out, and that was said.
     is_over: bool,
+}
+
+/// Whether there are so many seconds.
+#[derive(Clone, Copy)]
+pub(super) struct TimeLeft<'a> {
+    /// Within the time that was given.
+    pub(super) has_time: &'a dyn Fn(f64) -> bool,
+    /// Within what it may be exceeded by.
+    pub(super) may_go_on: &'a dyn Fn(f64) -> bool,
 }
 
 /// What is decided about a planned run.
@@ -33,44 +44,50 @@ impl RunsInTime {
         RunsInTime { measured: of_done.collect(), ..RunsInTime::default() }
     }
 
-    /// Decides about the next planned run of `plan`, when runs take `of_run_s` each and `may_go_on` tells whether there are so many seconds.
-    pub(super) fn decide(
-        &mut self,
-        spec: &RunSpec,
-        plan: &Plan,
-        of_run_s: f64,
-        may_go_on: &dyn Fn(f64) -> bool,
-    ) -> Decided {
+    /// Decides about the next planned run of `plan`, when runs take `of_run_s` each.
+    pub(super) fn decide(&mut self, spec: &RunSpec, plan: &Plan, of_run_s: f64, time: TimeLeft) -> Decided {
         if of_run_s <= 0.0 {
             return Decided::Made;
         }
+        let is_spare = plan.is_spare(spec);
         if !self.measured.contains(&spec.case) {
-            if may_go_on(of_run_s) {
+            if (time.may_go_on)(of_run_s) {
                 return Decided::Made;
             }
             let words = format!(
                 "fit: the time is over, as runs take {of_run_s:.0} s each here; cases are left without a run"
             );
             let is_first = !std::mem::replace(&mut self.is_over, true);
-            return self.leave_out(is_first.then_some(words));
+            return self.leave_out(is_spare, is_first.then_some(words));
         }
         if let Some(&is_made) = self.blocks.get(&spec.block) {
-            let is_in_time = is_made && may_go_on(of_run_s);
-            return if is_in_time { Decided::Made } else { self.leave_out(None) };
+            let is_in_time = is_made && (time.may_go_on)(of_run_s);
+            return if is_in_time { Decided::Made } else { self.leave_out(is_spare, None) };
         }
-        let is_left =
-            |other: &&RunSpec| other.run >= spec.run && self.blocks.get(&other.block) != Some(&false);
-        let n_left = plan.runs.iter().filter(is_left).count();
-        let is_made = may_go_on(of_run_s * n_left as f64);
+        // A block that comes later would have no more time than one that was left out.
+        let has_ended = self.blocks.values().any(|is_made| !is_made);
+        let n_needed = self.n_needed(spec, plan);
+        // Whoever begins a block may take a little more time to end it.
+        let is_time = if is_spare { time.has_time } else { time.may_go_on };
+        let is_made = !has_ended && is_time(of_run_s * n_needed as f64);
         self.blocks.insert(spec.block, is_made);
         if is_made {
             return Decided::Made;
         }
         let words = format!(
-            "fit: block {} of {} is left out: runs take {of_run_s:.0} s each here, and there is no time for the {n_left} that are left",
+            "fit: no time for block {} of {}: its runs take {of_run_s:.0} s each here",
             spec.block, plan.repeats
         );
-        self.leave_out(Some(words))
+        self.leave_out(is_spare, (!has_ended).then_some(words))
+    }
+
+    /// Runs that need time if a block of further runs is made: its own that are left, and the first ones of cases that have none.
+    fn n_needed(&self, spec: &RunSpec, plan: &Plan) -> usize {
+        let of_block =
+            plan.runs.iter().filter(|other| other.block == spec.block && other.run >= spec.run).count();
+        let unmeasured: BTreeSet<u32> =
+            plan.runs.iter().map(|other| other.case).filter(|case| !self.measured.contains(case)).collect();
+        of_block + unmeasured.len()
     }
 
     /// Notes that a run of a case was completed.
@@ -78,13 +95,14 @@ impl RunsInTime {
         self.measured.insert(case);
     }
 
-    /// Whether runs were left out, and each case has one.
-    pub(super) fn is_whole_without(&self, plan: &Plan) -> bool {
-        self.n_left_out > 0 && plan.runs.iter().all(|spec| self.measured.contains(&spec.case))
+    /// Whether runs were left out, but none that the plan was to have the time for.
+    pub(super) fn is_whole_without(&self) -> bool {
+        self.n_left_out > 0 && self.n_sure_left_out == 0
     }
 
-    fn leave_out(&mut self, words: Option<String>) -> Decided {
+    fn leave_out(&mut self, is_spare: bool, words: Option<String>) -> Decided {
         self.n_left_out += 1;
+        self.n_sure_left_out += u32::from(!is_spare);
         Decided::LeftOut(words)
     }
 }
@@ -93,15 +111,19 @@ impl RunsInTime {
 mod tests {
     use super::*;
 
-    /// The runs that are made of 2 cases 3 times when each takes so long, of `time_s` seconds; and whether each case has one.
+    /// The runs that are made of 2 cases 3 times, the last two while there is time, when each takes so long, of `time_s` seconds; and
+    /// whether they are all that the plan was to have the time for.
     fn made(of_run_s: f64, time_s: f64) -> (Vec<u32>, usize, bool) {
-        let plan = crate::plan::sample::plan("repeats = 3\n[workload]\nscale = 1\nclients = [1, 2]\n");
+        let mut plan = crate::plan::sample::plan("repeats = 3\n[workload]\nscale = 1\nclients = [1, 2]\n");
+        plan.spare_blocks = 2;
         assert_eq!(plan.runs.len(), 6);
         let mut in_time = RunsInTime::new(&plan, &BTreeSet::new());
         let (mut made, mut spent_s, mut n_said) = (Vec::new(), 0.0, 0);
         for spec in &plan.runs {
             let known_s = if made.is_empty() { 0.0 } else { of_run_s };
-            match in_time.decide(spec, &plan, known_s, &|needed_s| spent_s + needed_s <= time_s) {
+            let is_there = |needed_s: f64| spent_s + needed_s <= time_s;
+            match in_time.decide(spec, &plan, known_s, TimeLeft { has_time: &is_there, may_go_on: &is_there })
+            {
                 Decided::Made => {
                     made.push(spec.run);
                     spent_s += of_run_s;
@@ -110,15 +132,14 @@ mod tests {
                 Decided::LeftOut(words) => n_said += usize::from(words.is_some()),
             }
         }
-        (made, n_said, in_time.is_whole_without(&plan))
+        (made, n_said, in_time.is_whole_without())
     }
 
     #[test]
     fn further_runs_are_left_out_by_blocks_and_first_ones_only_at_the_end() {
         assert_eq!(made(10.0, 60.0), (vec![1, 2, 3, 4, 5, 6], 0, false));
-        // A block less, whichever: the second is left out, and the third has the time.
-        assert_eq!(made(10.0, 45.0), (vec![1, 2, 5, 6], 1, true));
-        assert_eq!(made(10.0, 25.0), (vec![1, 2], 2, true));
-        assert_eq!(made(10.0, 15.0), (vec![1], 3, false), "a case is missing: the results are partial");
+        assert_eq!(made(10.0, 45.0), (vec![1, 2, 3, 4], 1, true));
+        assert_eq!(made(10.0, 25.0), (vec![1, 2], 1, true));
+        assert_eq!(made(10.0, 15.0), (vec![1], 2, false), "a case is missing: the results are partial");
     }
 }

@@ -19,7 +19,7 @@ use crate::run::load::profile::Profiler;
 use crate::schedule::agenda::{AfterRun, Agenda, NextRun, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Task, make_run, measured_tps};
-use crate::schedule::in_time::{Decided, RunsInTime};
+use crate::schedule::in_time::{Decided, RunsInTime, TimeLeft};
 use crate::schedule::resume;
 use crate::schedule::stages::Stages;
 use crate::schedule::unfinished::Past;
@@ -55,7 +55,7 @@ pub(crate) struct Sequence<'a> {
     stages: Stages,
     hooks: CaseHooks<'a>,
     tally: RunTally,
-    /// Planned runs that are still to be made.
+    /// Planned runs that are still to be made; spare ones once it is decided that there is time for them.
     missing: u32,
     n_made: u32,
     n_failed_in_row: u32,
@@ -74,7 +74,7 @@ impl<'a> Sequence<'a> {
             stages: Stages::new(plan),
             hooks: CaseHooks::new(dir, site.environment.stop, site.changes.pending_undo),
             tally: RunTally::default(),
-            missing: plan.runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
+            missing: plan.without_spare().runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
             n_made: 0,
             n_failed_in_row: 0,
             spent_s: 0.0,
@@ -139,7 +139,7 @@ impl<'a> Sequence<'a> {
                 break;
             }
         }
-        self.tally.is_enough |= self.in_time.is_whole_without(self.order.plan);
+        self.tally.is_enough |= self.in_time.is_whole_without();
         Ok(())
     }
 
@@ -147,17 +147,31 @@ impl<'a> Sequence<'a> {
     /// decided about.
     fn is_left_out(&mut self, next: &NextRun, watch: &mut Watch) -> bool {
         let Task { plan, site, .. } = self.order;
-        let Some(referee) = site.callbacks.referee else { return false };
-        if next.repeat.is_some() || plan.is_comparison {
+        if next.repeat.is_some() {
             return false;
         }
+        let is_spare = plan.is_spare(&next.spec);
         let of_run_s = self.spent_s / f64::from(self.n_made.max(1));
-        let decided =
-            self.in_time.decide(&next.spec, plan, of_run_s, &|needed_s| referee.may_go_on(needed_s));
-        let Decided::LeftOut(words) = decided else { return false };
-        self.missing -= 1;
-        words.into_iter().for_each(|words| watch(ProgressEvent::Note(words)));
-        true
+        let decided = match site.callbacks.referee.filter(|_| !plan.is_comparison) {
+            Some(referee) => {
+                let has_time = |needed_s| referee.has_time(needed_s);
+                let may_go_on = |needed_s| referee.may_go_on(needed_s);
+                let time = TimeLeft { has_time: &has_time, may_go_on: &may_go_on };
+                self.in_time.decide(&next.spec, plan, of_run_s, time)
+            }
+            None => Decided::Made,
+        };
+        match decided {
+            Decided::Made => {
+                self.missing += u32::from(is_spare);
+                false
+            }
+            Decided::LeftOut(words) => {
+                self.missing -= u32::from(!is_spare);
+                words.into_iter().for_each(|words| watch(ProgressEvent::Note(words)));
+                true
+            }
+        }
     }
 
     /// Makes one more run of each case that asks for a profile, and has none. None of them counts.

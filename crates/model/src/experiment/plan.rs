@@ -3,6 +3,7 @@
 pub mod condition;
 pub mod figure;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -53,6 +54,9 @@ pub struct Plan {
     pub seed: u64,
     /// Times each case is run.
     pub repeats: u32,
+    /// How many of these blocks, the last ones, are made only while there is time, as the experiment was fitted to one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spare_blocks: u32,
     /// Order of the runs.
     #[serde(default)]
     pub order: RunOrder,
@@ -102,6 +106,21 @@ impl Plan {
     /// The case with this number.
     pub fn case(&self, id: u32) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
+    }
+
+    /// Whether a run is of a block that is made only while there is time.
+    pub fn is_spare(&self, spec: &RunSpec) -> bool {
+        spec.block > self.repeats.saturating_sub(self.spare_blocks)
+    }
+
+    /// The plan without the blocks that are made only while there is time.
+    pub fn without_spare(&self) -> Cow<'_, Plan> {
+        if self.spare_blocks == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut sure = Plan { repeats: self.repeats - self.spare_blocks, spare_blocks: 0, ..self.clone() };
+        sure.runs.retain(|spec| !self.is_spare(spec));
+        Cow::Owned(sure)
     }
 
     /// The cases that have an extra run for a profile.

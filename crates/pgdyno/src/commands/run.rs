@@ -255,11 +255,11 @@ fn finish(
     }
     let study = report::explain(&path, PrintForm::from_args(&args.form), None)?;
     let explained = report::trust_exit(&study, &args.trust);
-    // What had no time is no loss where each case has a run.
+    // Blocks for which there was to be time only perhaps are no loss.
     let is_short = outcome.is_enough && outcome.incomplete == 0 && !outcome.stopped;
     if is_short && outcome.missing > 0 {
         let n = plural(outcome.missing, "further run");
-        say(&format!("fit: {n} left out for want of time; each case has at least one; {go_on}"));
+        say(&format!("fit: no time for {n}; {go_on}"));
     }
     let is_partial = outcome.incomplete + outcome.missing > 0 && !is_short;
     if is_partial {

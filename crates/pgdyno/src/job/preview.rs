@@ -258,15 +258,16 @@ pub(crate) fn builds(plan: &Plan) -> Option<String> {
 
 /// The size of a plan: `2 cases, 6 runs`.
 pub(crate) fn size(plan: &Plan) -> String {
+    let plan = plan.without_spare();
     format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
 }
 
 /// The order in words.
 pub(crate) fn order(plan: &Plan) -> String {
+    let n_blocks = plan.without_spare().repeats;
     let order = match plan.order {
-        RunOrder::Randomized if plan.repeats == 1 => "1 randomized block".to_string(),
-        RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
-        RunOrder::ByServer => format!("{}, server by server", plural(plan.repeats, "randomized block")),
+        RunOrder::Randomized => plural(n_blocks, "randomized block"),
+        RunOrder::ByServer => format!("{}, server by server", plural(n_blocks, "randomized block")),
         RunOrder::Sequential => "sequence, case by case".to_string(),
     };
     match plan.lanes.len() {

@@ -1,19 +1,21 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{CommitRoom, FigureRow, Fitted, Limits, MachineSpeed};
+use experiment::forecast::fit::{CommitRoom, FigureRow, FitChange, Fitted, Limits, MachineSpeed};
 use experiment::forecast::present::Present;
 use experiment::stage::origin;
 use model::experiment::Experiment;
+use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
-use model::text::prose::duration;
+use model::text::prose::{duration, plural};
 use model::text::units::{PgVersion, Span};
 
 use crate::planning::say_more;
 use crate::say;
 
-/// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
-pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
+/// Scales the experiment to this machine, and reports how: here, and in its description, which reports show. Returns how many of its blocks,
+/// the last ones, are made only while there is time.
+pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<u32> {
     let budget = self::budget(budget)?;
     let cache = server::Cache::default_location()?;
     let wal_directories = experiment.server.wal_directory.iter().flat_map(Levels::all);
@@ -34,7 +36,8 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
     let too_long = too_long(&fitted, &limits);
     // First, because it is what the user has to decide about.
     too_long.iter().for_each(|line| say(&format!("fit: {line}")));
-    let changes = &fitted.changes;
+    let is_of_repeats = |change: &&FitChange| change.key == keys::header::REPEATS.name;
+    let changes: Vec<&FitChange> = fitted.changes.iter().filter(|change| !is_of_repeats(change)).collect();
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
     for (change, told) in changes.iter().zip(&told) {
         say(&format!("fit: {told} ({})", change.why));
@@ -52,8 +55,11 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
     if too_long.is_none() {
         say(&format!("fit: {}", length(&fitted, &limits)));
     }
-    Ok(())
+    Ok(fitted.spare_blocks)
 }
+
+/// Share of the time below which it is said how to use the rest. Our convention.
+const MUCH_LEFT: f64 = 0.7;
 
 /// The time of `--fit`.
 pub(crate) fn budget(text: &str) -> Result<Span> {
@@ -84,7 +90,19 @@ fn too_long(fitted: &Fitted, limits: &Limits) -> Option<String> {
 fn length(fitted: &Fitted, limits: &Limits) -> String {
     let Some(outlook) = &fitted.outlook else { return "it contradicts itself".to_string() };
     let asked = duration(limits.budget_s);
-    format!("takes {}{}; asked for were {asked}", outlook.words(), fetching(fitted))
+    let spare = match fitted.spare_blocks {
+        0 => String::new(),
+        n => format!("; up to {} while there is time", plural(n, "more block")),
+    };
+    let needed_s = outlook.planned_s() + outlook.repeats_s + fitted.fetch_s;
+    let is_whole =
+        fitted.spare_blocks == 0 && fitted.changes.iter().all(|change| !change.why.ends_with("time"));
+    let rest = if is_whole && needed_s < MUCH_LEFT * limits.budget_s {
+        "; that is all that was asked for: --repeats or --measure would use the rest"
+    } else {
+        ""
+    };
+    format!("takes {}{}{spare}; asked for were {asked}{rest}", outlook.words(), fetching(fitted))
 }
 
 fn fetching(fitted: &Fitted) -> String {

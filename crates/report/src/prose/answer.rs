@@ -2,6 +2,8 @@
 
 mod ahead;
 
+use std::collections::BTreeSet;
+
 use analysis::case::answer::{
     AgainstBest, Decider, FactorAnswer, Group, LevelResult, LevelStanding, Settles,
 };
@@ -65,7 +67,9 @@ impl Words<'_> {
         let worst = group.levels.iter().max_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(best);
         let name = |level: &LevelResult| self.list(std::slice::from_ref(&level.level));
         // Two runs of different blocks are no block.
-        let is_one_block = self.study.plan.repeats == 1;
+        let blocks: BTreeSet<u32> =
+            self.study.runs.iter().filter(|run| run.counts()).map(|run| run.block).collect();
+        let is_one_block = blocks.len() == 1;
         let standing = if is_one_block {
             ahead::of_one_block(self.answer.by, best.median / worst.median, &name(worst))
         } else {

@@ -75,9 +75,11 @@ impl LevelsBefore {
 }
 
 /// Why a machine, whatever the time, takes less of each key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct MachineReasons {
     of_clients: &'static str,
+    /// What bounds the data.
+    pub(super) of_scale: Option<String>,
 }
 
 impl MachineReasons {
@@ -90,10 +92,10 @@ impl MachineReasons {
         } else {
             "memory that clients need"
         };
-        MachineReasons { of_clients }
+        MachineReasons { of_clients, of_scale: None }
     }
 
-    fn why(&self, key: &str) -> &'static str {
+    fn why(&self, key: &str) -> &str {
         const CLIENTS: &str = keys::workload::CLIENTS.name;
         const THREADS: &str = keys::workload::THREADS.name;
         const SCALE: &str = keys::workload::SCALE.name;
@@ -101,7 +103,7 @@ impl MachineReasons {
         match key {
             CLIENTS => self.of_clients,
             THREADS => "at most one thread per client",
-            SCALE => "time to load it, disk and memory; data that was to exceed memory may fit into it now",
+            SCALE => self.of_scale.as_deref().unwrap_or("time to load it, disk and memory"),
             "server.settings.shared_buffers" => "memory of this machine",
             "server.settings.effective_cache_size" => {
                 "memory of this machine; in the same relation to shared_buffers"

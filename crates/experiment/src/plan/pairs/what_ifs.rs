@@ -47,6 +47,7 @@ pub fn plan(
         title: format!("What limits {}?", base.label()),
         description: format!("{} One thing is changed at a time.", measured.title),
         repeats: extent.n_blocks,
+        spare_blocks: 0,
         order: RunOrder::Randomized,
         baseline: 1,
         baseline_factors: Vec::new(),

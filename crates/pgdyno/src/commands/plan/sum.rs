@@ -33,7 +33,7 @@ impl Sum {
         let here = peak.map(|peak| peak.demands.iter().map(Demand::needed_bytes).sum::<u64>());
         Sum {
             cases: plan.cases.len(),
-            runs: plan.runs.len(),
+            runs: outlook.n_runs,
             repeats_max: plan.repeats_max(),
             time_s,
             time_s_max: time_s + outlook.repeats_s,

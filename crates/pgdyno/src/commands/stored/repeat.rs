@@ -236,9 +236,10 @@ fn head(original: &Original) -> String {
     })
 }
 
-/// Leaves out blocks that a comparison which had seen enough did not measure.
+/// Leaves out blocks that a comparison which had seen enough, or an experiment whose time was over, did not measure.
 fn keep_measured_blocks(plan: &mut Plan, original: &Original) -> Result<()> {
-    if plan.precision.take().is_none() {
+    let has_spare = std::mem::take(&mut plan.spare_blocks) > 0;
+    if plan.precision.take().is_none() && !has_spare {
         return Ok(());
     }
     let records = original.records()?;
