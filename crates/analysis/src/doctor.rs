@@ -260,6 +260,8 @@ pub const ROWS: &[DoctorRow] = &[
     planner::IO_CONCURRENCY,
     planner::IO_METHOD,
     planner::JIT,
+    planner::WORK_MEM,
+    planner::PLANNER_METHODS_ON,
     planner::AUTOVACUUM,
     planner::AUTOVACUUM_NAPTIME,
     planner::BGWRITER,

@@ -193,7 +193,7 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
             Some(format!("{} {}{late}", profile.name, format::ms(profile.latency?.p90_ns as f64)))
         });
         Some(format!(
-            "{}: {} NOPM, {} orders/min, {} TPM; p90 ms: {}",
+            "{}: {} NOPM (New-Order transactions a minute), {} orders/min in the database, {} TPM; p90 ms: {}",
             phrases::one_line(&case.label),
             format::tps(tpcc.nopm),
             format::tps(tpcc.orders_per_min),

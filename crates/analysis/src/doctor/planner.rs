@@ -99,6 +99,66 @@ pub(super) const JIT: DoctorRow = DoctorRow {
     ..SERVER
 };
 
+/// The default, below which sorts and hashes of a few thousand rows go to disk.
+const WORK_MEM_MIN: f64 = 4_194_304.0;
+
+pub(super) const WORK_MEM: DoctorRow = DoctorRow {
+    id: "work-mem",
+    wanted: "4 MB or more",
+    why: "Sorts and hashes that would fit into memory go to disk.",
+    source: "PostgreSQL documentation, work_mem: the default",
+    fix: "alter system set work_mem = '4MB'; select pg_reload_conf();",
+    judge: |e| {
+        either(
+            e.size("work_mem")
+                .map(|(text, bytes)| RowVerdict::unless(bytes >= WORK_MEM_MIN, DoctorVerdict::Advice, text)),
+        )
+    },
+    ..SERVER
+};
+
+/// Settings that keep the planner from ways that it would choose, and are on by default in every release that has them.
+const PLANNER_METHODS: [&str; 13] = [
+    "enable_async_append",
+    "enable_bitmapscan",
+    "enable_gathermerge",
+    "enable_hashagg",
+    "enable_hashjoin",
+    "enable_indexonlyscan",
+    "enable_indexscan",
+    "enable_material",
+    "enable_memoize",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_seqscan",
+    "enable_sort",
+];
+
+pub(super) const PLANNER_METHODS_ON: DoctorRow = DoctorRow {
+    id: "planner-methods",
+    wanted: "enable_seqscan, enable_indexscan and the like are on",
+    why: "They are for trying a single query: with one off, all plans avoid what would often be best.",
+    source: "PostgreSQL documentation, planner method configuration",
+    fix: "alter system set enable_seqscan = on; select pg_reload_conf();",
+    judge: |e| either(methods(e)),
+    ..SERVER
+};
+
+fn methods(e: &Examined) -> Look {
+    // That no server was named, or that this role sees none of them.
+    e.setting(PLANNER_METHODS[1])?;
+    let off: Vec<&str> = PLANNER_METHODS
+        .into_iter()
+        .filter(|name| e.setting(name).is_ok_and(|value| value == "off"))
+        .collect();
+    if off.is_empty() {
+        return Ok(RowVerdict::fine("all are on"));
+    }
+    let fix: String = off.iter().map(|name| format!("alter system set {name} = on; ")).collect();
+    let found = format!("off: {}", off.join(", "));
+    Ok(RowVerdict::new(DoctorVerdict::Advice, found).fix(format!("{fix}select pg_reload_conf();")))
+}
+
 pub(super) const AUTOVACUUM: DoctorRow = DoctorRow {
     id: "autovacuum",
     wanted: "on, as in production (HammerDB study: off after a vacuum)",

@@ -266,6 +266,18 @@ fn file_systems_and_devices_are_judged_by_role() {
 }
 
 #[test]
+fn planner_methods_that_are_off_are_named_with_what_resets_them() {
+    let with = |settings: &[(&str, &str)]| Case::new().with_settings(settings);
+    with(&[("enable_bitmapscan", "on"), ("enable_seqscan", "on")]).check(
+        "planner-methods",
+        Fine,
+        "all are on",
+    );
+    let off = [("enable_bitmapscan", "on"), ("enable_seqscan", "off"), ("enable_sort", "off")];
+    with(&off).check("planner-methods", Advice, "off: enable_seqscan, enable_sort");
+}
+
+#[test]
 fn settings_are_judged() {
     let check = |name: &str, value: &str, id: &str, verdict: DoctorVerdict, found: &str| {
         Case::new().with_settings(&[(name, value)]).check(id, verdict, found);
@@ -283,6 +295,7 @@ fn settings_are_judged() {
         ("bgwriter_lru_maxpages", "bgwriter", "0", "100"),
         ("io_method", "io-method", "io_uring", "sync"),
         ("synchronous_commit", "synchronous-commit", "on", "off"),
+        ("work_mem", "work-mem", "4MB", "64kB"),
         ("log_hostname", "log-hostname", "off", "on"),
         ("track_io_timing", "track-io-timing", "on", "off"),
         ("track_wal_io_timing", "track-wal-io-timing", "on", "off"),

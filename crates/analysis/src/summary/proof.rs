@@ -19,7 +19,7 @@ pub(crate) const MUCH: f64 = 2.0;
 /// Factor within which a measured ratio is what was predicted: our convention.
 const NEAR: f64 = 1.25;
 
-/// How changes begin with which a crash may lose commits that clients were told of, or data.
+/// Beginnings of changes with which a crash may lose acknowledged commits, or data.
 const RISKY: [&str; 3] = ["synchronous_commit=", "fsync=", "full_page_writes="];
 
 /// The processors, as what bounds a lift.
@@ -49,7 +49,7 @@ pub fn conclusion(proofs: &[Proof]) -> Option<String> {
     let several = (proven.len() > 1).then(|| format!("{} limit it, each of them.", joined(&proven)));
     let gains = || telling.iter().filter(|proof| proof.is_gain());
     let is_most_risky = gains().next().is_some_and(|most| most.is_risky());
-    let safe = gains().find(|proof| !proof.is_risky()).filter(|_| is_most_risky);
+    let safe = gains().find(|proof| is_most_risky && !proof.is_risky());
     let safe = safe.and_then(|proof| {
         Some(format!(
             "Of the changes with which a crash loses nothing, {} gives most: {:.2}x.",
@@ -61,8 +61,8 @@ pub fn conclusion(proofs: &[Proof]) -> Option<String> {
 }
 
 /// Whether the share of a limiter's first figure is lower with a change than without it; `None` if it is not known.
-pub(crate) fn has_fallen((_, before, after): &(String, f64, Option<f64>)) -> Option<bool> {
-    after.map(|after| after < *before)
+pub(crate) fn has_fallen(share: &(String, f64, Option<f64>)) -> Option<bool> {
+    share.2.map(|after| after < share.1)
 }
 
 /// How a what-if tests a limiter.

@@ -152,14 +152,14 @@ impl<'a> Sequence<'a> {
         }
         let is_spare = plan.is_spare(&next.spec);
         let of_run_s = self.spent_s / f64::from(self.n_made.max(1));
-        let decided = match site.callbacks.referee.filter(|_| !plan.is_comparison) {
-            Some(referee) => {
+        let decided = match site.callbacks.referee {
+            Some(referee) if !plan.is_comparison => {
                 let has_time = |needed_s| referee.has_time(needed_s);
                 let may_go_on = |needed_s| referee.may_go_on(needed_s);
                 let time = TimeLeft { has_time: &has_time, may_go_on: &may_go_on };
                 self.in_time.decide(&next.spec, plan, of_run_s, time)
             }
-            None => Decided::Made,
+            _ => Decided::Made,
         };
         match decided {
             Decided::Made => {

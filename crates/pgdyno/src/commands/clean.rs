@@ -74,6 +74,12 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(kept) = commands::server::kept(&cache)? {
         say(&kept);
     }
+    if cache.dir.exists() {
+        say(&format!(
+            "stays: `{}` with servers that were fetched and what pgdyno knows of this machine, and results where they were written",
+            cache.dir.display()
+        ));
+    }
     let is_all =
         !is_left && is_all_settings && is_all_swept && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })

@@ -165,30 +165,35 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &stored)?;
-    let n_interrupted = standing.again.len();
+    let is_planned = |run: &&u32| plan.runs.iter().any(|spec| spec.run == **run);
+    let n_interrupted = standing.again.iter().filter(is_planned).count();
+    let n_repeats = standing.again.len() - n_interrupted;
     let begun_again = replaced::begin_again(&dir, &plan, &records, &replaced, &mut standing)?;
     // Last: once the new address is stored, it no longer shows which runs are of the old server.
     if !moved.is_empty() {
         dir.amend_plan(&stored, &text)?;
     }
-    let (path, n_done, n) = (path.display(), standing.done.len(), plan.runs.len());
-    if n_done == n {
-        let repeats = match n_interrupted {
-            0 => String::new(),
-            n => format!(
-                ", {} that {} interrupted will be made again",
-                plural(n, "repeat"),
-                if n == 1 { "was" } else { "were" }
-            ),
-        };
-        say(&format!("resuming {path}: all {n} runs are done{repeats}"))
-    } else {
-        say(&format!(
-            "resuming {path}: {n_done} of {n} runs are done, {n_interrupted} interrupted or failed will be repeated"
-        ))
-    }
+    say(&taken_up(path, &plan, standing.done.len(), [n_interrupted, n_repeats]));
     say_replaced(&replaced, &begun_again);
     Ok(Job { plan, dir, done: standing.done, servers, os })
+}
+
+/// How much of an experiment is done, and how many planned runs and how many repeats are made again.
+fn taken_up(path: &Path, plan: &Plan, n_done: usize, [n_interrupted, n_repeats]: [usize; 2]) -> String {
+    let (path, n) = (path.display(), plan.runs.len());
+    let done =
+        if n_done == n { format!("all {n} runs are done") } else { format!("{n_done} of {n} runs are done") };
+    let interrupted = if n_done == n {
+        String::new()
+    } else {
+        format!(", {n_interrupted} interrupted or failed will be repeated")
+    };
+    let repeats = match n_repeats {
+        0 => String::new(),
+        1 => ", 1 repeat that was interrupted will be made again".to_string(),
+        n => format!(", {n} repeats that were interrupted will be made again"),
+    };
+    format!("resuming {path}: {done}{interrupted}{repeats}")
 }
 
 /// The stored plan and the text of an experiment that may be resumed, with the new addresses of the targets that have moved, whose

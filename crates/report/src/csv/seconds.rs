@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use analysis::summary::{RunSummary, Study};
 
 use super::{line, number};
+use crate::prose::format;
 
-const HEADS: [&str; 12] = [
+const HEADS: [&str; 13] = [
     "run",
     "block",
     "case",
     "label",
     "second",
+    "time",
     "measured",
     "tps",
     "errors",
@@ -61,6 +63,9 @@ fn rows(text: &mut String, study: &Study, run: &RunSummary, columns: &[String]) 
             run.case.to_string(),
             label.unwrap_or_default().to_string(),
             second.t.to_string(),
+            run.go_unix_ns
+                .map(|go| format::instant(go + u64::from(second.t) * 1_000_000_000))
+                .unwrap_or_default(),
             u8::from(second.measured).to_string(),
             number(Some(second.tps)),
             second.errors.to_string(),

@@ -39,6 +39,14 @@ pub(crate) fn utc(unix_ns: u64) -> String {
     }
 }
 
+/// A time for machines and spreadsheets: `2026-11-20T11:49:03.125Z`.
+pub(crate) fn instant(unix_ns: u64) -> String {
+    match Timestamp::from_nanosecond(i128::from(unix_ns)) {
+        Ok(moment) => moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        Err(_) => String::new(),
+    }
+}
+
 /// A plain ratio, as instructions per cycle: `0.75`.
 pub(crate) fn ratio(x: f64) -> String {
     format!("{x:.2}")

@@ -78,7 +78,7 @@ impl LevelsBefore {
 #[derive(Debug, Clone)]
 pub(super) struct MachineReasons {
     of_clients: &'static str,
-    /// What bounds the data.
+    /// Bound of the data, in words.
     pub(super) of_scale: Option<String>,
 }
 

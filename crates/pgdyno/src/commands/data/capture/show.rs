@@ -49,13 +49,16 @@ pub(super) fn text(summary: &Value, is_verbose: bool) -> String {
     line(format!("rate: {:.2} transactions/s{}", number("rate"), dispersion(summary)));
     let classes = summary["classes"].as_array().map_or(0, Vec::len);
     let kind = if classes == 0 { "all alike, a pool".to_string() } else { format!("{classes} classes") };
-    line(format!(
-        "sessions: {}, {} of them in one second at most, {:.1} in a transaction on average; {kind}; protocol {}",
-        number("sessions"),
-        number("clients"),
-        number("active"),
-        word("protocol")
-    ));
+    line(match number("sessions") {
+        // Counters say how often statements ran, and not who ran them.
+        0.0 => format!("sessions: not known from counters; protocol {}", word("protocol")),
+        sessions => format!(
+            "sessions: {sessions}, {} of them in one second at most, {:.1} in a transaction on average; {kind}; protocol {}",
+            number("clients"),
+            number("active"),
+            word("protocol")
+        ),
+    });
     out.push_str("\ntransactions\n");
     for template in summary["templates"].as_array().into_iter().flatten() {
         one_template(template, is_verbose, &mut out);

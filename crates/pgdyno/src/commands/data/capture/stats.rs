@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ::capture::statistics::{Ended, StatementsLine, StatsLine, StatsWriter};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use model::run::fidelity::StatementFigures;
 use model::text::prose::plural;
 use observe::counted::{OWN_COMMENT, StatementCounter, StatementReading};
@@ -30,16 +30,19 @@ const READINGS_PER_TEXTS: u64 = 10;
 
 /// Reads, and writes the file.
 pub(crate) fn stats(args: &CaptureStatsArgs) -> Result<Exit> {
-    let (length, every) = (Duration::from_millis(args.length.ms), Duration::from_millis(args.every.ms));
-    ensure!(every >= EVERY_MIN, "--every {} is too short; at least 1s", args.every);
+    let pause = args.pause();
+    let (length, every) = (Duration::from_millis(args.length.ms), Duration::from_millis(pause.ms));
+    ensure!(every >= EVERY_MIN, "--every {pause} is too short; at least 1s");
     ensure!(
         length >= every,
-        "--for {} is shorter than the {} between two readings; give a shorter --every",
-        args.length,
-        args.every
+        "--for {} is shorter than the {pause} between two readings; give a shorter --every",
+        args.length
     );
     let conninfo = setup::resolve_to_look(&args.server)?;
     let mut asking = Asking::open(&conninfo)?;
+    if let Some(why) = asking.without_statements() {
+        bail!("statements cannot be read, and a file without them is of no use: {why}");
+    }
     let begun = asking.begun(every)?;
     begun.unknown.iter().for_each(|(what, why)| say(&format!("note: {what} unknown: {why}")));
     let mut options = OpenOptions::new();

@@ -62,12 +62,14 @@ impl Asking {
         self.counter.as_ref().ok()
     }
 
+    /// Why the server's statements cannot be read; none if they can.
+    pub(super) fn without_statements(&self) -> Option<&str> {
+        self.counter.as_ref().err().map(String::as_str)
+    }
+
     /// The first line, with what is unknown.
     pub(super) fn begun(&mut self, every: Duration) -> Result<Begun> {
         let mut unknown = BTreeMap::new();
-        if let Err(why) = &self.counter {
-            unknown.insert("statements".to_string(), why.clone());
-        }
         if !self.sees_all()? {
             let how = if self.release.has(privileges::MONITORING_ROLES) {
                 "grant it pg_read_all_stats"

@@ -17,15 +17,24 @@ pub(crate) struct CaptureStatsArgs {
     /// How long to read; Ctrl-C ends it earlier, with a last reading.
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) length: Span,
-    /// Pause between two readings of the statements; sessions are looked at once a second.
-    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = some_time, allow_hyphen_values = true)]
-    pub(crate) every: Span,
+    /// Pause between two readings of the statements; sessions are looked at once a second. By default 1min, or a sixth of a shorter
+    /// time.
+    #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
+    pub(crate) every: Option<Span>,
     /// New file to write.
     #[arg(short, long, value_name = "FILE", default_value = "stats.jsonl.zst")]
     pub(crate) output: PathBuf,
     /// Also read pg_stats, which has values of rows (the most common ones, and bounds of histograms).
     #[arg(long)]
     pub(crate) with_values: bool,
+}
+
+impl CaptureStatsArgs {
+    /// The pause between two readings.
+    pub(crate) fn pause(&self) -> Span {
+        let by_length = Span { ms: (self.length.ms / 6).clamp(1000, 60_000) };
+        self.every.unwrap_or(by_length)
+    }
 }
 
 const STATS_HELP: &str = "\
