@@ -158,9 +158,9 @@ impl Outlook {
     }
 
     /// Why the plan needs consent, if it does.
-    pub fn asks_consent(&self, n_runs: usize) -> Option<String> {
-        if n_runs > RUNS_MAX {
-            return Some(format!("This would make {n_runs} runs, more than {RUNS_MAX}"));
+    pub fn asks_consent(&self) -> Option<String> {
+        if self.n_runs > RUNS_MAX {
+            return Some(format!("This would make {} runs, more than {RUNS_MAX}", self.n_runs));
         }
         let length_s = self.planned_s() + self.repeats_s;
         (length_s > LENGTH_S_MAX).then(|| format!("This would take {:.1} days", length_s / 86_400.0))
@@ -460,10 +460,7 @@ mod tests {
 
     #[test]
     fn long_plans_ask_for_consent() {
-        let asks = |text: &str| {
-            let plan = sample::plan(text);
-            outlook(&plan, 1.0).asks_consent(plan.runs.len())
-        };
+        let asks = |text: &str| outlook(&sample::plan(text), 1.0).asks_consent();
         assert_eq!(asks("repeats = 100\n"), None);
         assert_eq!(asks("repeats = 101\n").unwrap(), "This would make 101 runs, more than 100");
         assert!(asks("repeats = 100\n[run]\nmeasure = \"20min\"\n").unwrap().contains("This would take 1."));

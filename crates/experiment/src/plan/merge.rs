@@ -27,6 +27,18 @@ pub struct MergedResults {
     pub profiled: Vec<u32>,
 }
 
+impl MergedResults {
+    /// The results without planned runs that only spare time would have made.
+    fn without_unmade_spare(mut self) -> MergedResults {
+        let sure = self.plan.without_spare().into_owned();
+        let records = &self.records;
+        let is_begun = |run: u32| records.iter().any(|record| record.spec.run == run);
+        let is_kept = |run: u32| is_begun(run) || sure.runs.iter().any(|spec| spec.run == run);
+        self.plan.runs.retain(|spec| is_kept(spec.run));
+        self
+    }
+}
+
 /// A study made of parts.
 #[derive(Debug, Clone)]
 pub struct Merged {
@@ -96,6 +108,7 @@ pub fn merge(
     now_unix_ns: u64,
 ) -> Result<Merged> {
     ensure!(parts.len() >= 2, "merging takes two results directories or more");
+    let parts: Vec<MergedResults> = parts.into_iter().map(MergedResults::without_unmade_spare).collect();
     let first = &parts[0];
     let mut plan = Plan {
         tool_version: tool_version.to_string(),
@@ -375,6 +388,16 @@ mod tests {
         let origins: Vec<&str> = merged.plan.cases.iter().map(|case| &*case.levels["origin"]).collect();
         assert_eq!(origins, ["a", "a", "b", "b"]);
         assert_eq!([1, 2, 3].map(|case| merged.case_of_part_alone(1, case)), [Some(3), Some(4), None]);
+    }
+
+    #[test]
+    fn a_run_that_only_spare_time_would_have_made_is_not_missing_from_a_study() {
+        let mut spare = part("a", CLIENTS, 10);
+        spare.plan.spare_blocks = 1;
+        let merged = merge(vec![spare, part("b", CLIENTS, 20)], false, "9", NOW).unwrap();
+        let numbers: Vec<u32> = merged.plan.runs.iter().map(|run| run.run).collect();
+        assert_eq!(numbers, [1, 2, 3, 6, 7, 8, 9], "run 3 was made, and 4 was not");
+        assert_eq!(merged.plan.spare_blocks, 0);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) fn show(
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&for_terminal(&text(&asked.plan, &outlook, look.peak.as_ref())?))?;
-        if let Some(why) = outlook.asks_consent(asked.plan.runs.len())
+        if let Some(why) = outlook.asks_consent()
             && !given.yes
         {
             print(&format!("note    {why}: to run it, add --yes\n"))?;

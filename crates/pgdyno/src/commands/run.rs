@@ -134,7 +134,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
     job::expect_possible(&asked.plan, 1, &asked.servers, &asked.failed, consent, args.output.as_deref())?;
-    if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len())
+    if let Some(why) = preview::outlook(&asked.plan).asks_consent()
         && !args.yes
     {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");
@@ -165,6 +165,8 @@ fn resumed(path: &Path, args: &RunArgs, consent: AgreedSteps) -> Result<Job> {
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &stored)?;
+    // Nobody limits the time of what is taken up.
+    let plan = Plan { spare_blocks: 0, ..plan };
     let is_planned = |run: &&u32| plan.runs.iter().any(|spec| spec.run == **run);
     let n_interrupted = standing.again.iter().filter(is_planned).count();
     let n_repeats = standing.again.len() - n_interrupted;

@@ -270,9 +270,13 @@ pub(crate) fn order(plan: &Plan) -> String {
         RunOrder::ByServer => format!("{}, server by server", plural(n_blocks, "randomized block")),
         RunOrder::Sequential => "sequence, case by case".to_string(),
     };
+    let spare = match plan.spare_blocks {
+        0 => String::new(),
+        n => format!(" and up to {n} more while there is time"),
+    };
     match plan.lanes.len() {
-        0 | 1 => order,
-        n => format!("{order}, {n} lanes side by side"),
+        0 | 1 => format!("{order}{spare}"),
+        n => format!("{order}{spare}, {n} lanes side by side"),
     }
 }
 

@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use live::Live;
 use model::experiment::plan::{Plan, RunState};
 use model::experiment::target::lane::Lane;
-use model::text::prose::{bytes, grouped, plural};
+use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
 
@@ -47,14 +47,6 @@ impl Row {
     }
 }
 
-/// `; up to 3 more blocks while there is time`; empty if all blocks are sure to be made.
-fn spare(plan: &Plan) -> String {
-    match plan.spare_blocks {
-        0 => String::new(),
-        n => format!("; up to {} while there is time", plural(n, "more block")),
-    }
-}
-
 impl Screen {
     /// A screen for the runs of `plan`, with their estimates ([`RemainingTime::of_plan`]).
     pub(crate) fn new(plan: &Plan, left: Vec<RemainingTime>, quiet: bool) -> Screen {
@@ -62,7 +54,7 @@ impl Screen {
             // How long pairs take that end with their precision or time, the comparison has said.
             let words = match plan.precision {
                 Some(_) => String::new(),
-                None => format!(", {}{}", outlook(plan).words(), spare(plan)),
+                None => format!(", {}", outlook(plan).words()),
             };
             say(&format!("{}: {} in {}{words}", plan.name, size(plan), order(plan)));
             if let Some(builds) = builds(plan) {

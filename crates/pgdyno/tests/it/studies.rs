@@ -84,3 +84,17 @@ fn fit_says_what_is_left_of_each_figure_and_how_long_it_takes() {
         short.stderr
     );
 }
+
+#[test]
+fn blocks_that_are_not_sure_to_have_the_time_stay_in_the_plan() {
+    let place = Place::on_disk();
+    let args = ["plan", "quick", "--fit=40s", "-c", "1", "-s", "1", "--repeats", "40"];
+    let fitted = place.run(&args).expect(0);
+    let said_once = fitted.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(said_once.contains(" more while there is time"), "{}", fitted.stdout);
+    let plan = place.run(&[&args[..], &["--json"]].concat()).expect(0);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).expect("a plan");
+    let (n_blocks, n_spare) = (plan["repeats"].as_u64(), plan["spare_blocks"].as_u64());
+    assert!(n_blocks == Some(40) && n_spare.is_some_and(|n| (1..40).contains(&n)), "{plan}");
+    assert_eq!(plan["sum"]["runs"].as_u64(), n_blocks.zip(n_spare).map(|(all, spare)| all - spare));
+}

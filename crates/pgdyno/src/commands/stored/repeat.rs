@@ -178,7 +178,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     let decided = foreign::decide(&mut plan, &mut experiment, &road);
     lacks.consent(decided)?;
     keep_measured_blocks(&mut plan, original)?;
-    lacks.time(preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes));
+    lacks.time(preview::outlook(&plan).asks_consent().filter(|_| !args.yes));
     lacks.expect_nothing()?;
     if let Some(slicing) = slicing {
         duet::check(&plan, slicing)?;
