@@ -289,15 +289,17 @@ fn jobs_of_a_queue_come_back_from_json() {
 }
 
 #[test]
-fn accounts_of_tpcb_come_back_from_text() {
-    let source = Source::start("stderr", |source| fill(source, "tpcb", "1"));
+fn accounts_of_tpcb_come_back_from_text_of_an_older_release() {
+    let programs = bin_dir_of("12");
+    let source = Source::start_on(Some(&programs), "stderr", |source| fill(source, "tpcb", "1"));
     load(&source, &["-w", "tpcb", "-s1", "-c2"], "simple", 150);
     let captured = source.captured(&["--user", ROLE, "--application", "pgdyno", "--prefix", PREFIX]);
     let shapes = captured.shapes();
     assert!(matches!(shapes[..], [(7, _)]), "{shapes:?}");
     expect_rate(shapes[0].1, 150);
     assert_eq!(captured.summary["protocol"], "simple");
-    source.expect_faithful("3s");
+    // Before 15 a copied database begins on disk alone: its first reads count less in a longer replay.
+    source.expect_faithful("7s");
 }
 
 #[test]
