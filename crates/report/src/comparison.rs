@@ -139,6 +139,8 @@ pub(crate) fn smallest(detectable: f64) -> String {
 fn remarks(case: &CaseComparison, floor: Option<&NoiseFloor>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(case.is_analytical.then(|| queries::WHAT.to_string()));
+    let has_latency = case.figures.iter().any(|figure| figure.figure == ComparedFigure::P50);
+    lines.extend((has_latency && !case.is_analytical).then(|| MEDIANS.to_string()));
     lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = smallest(detectable);
@@ -165,6 +167,9 @@ fn remarks(case: &CaseComparison, floor: Option<&NoiseFloor>) -> Vec<String> {
     lines
 }
 
+/// What the figures of a side are.
+const MEDIANS: &str =
+    "each figure is the median of its runs; a report has percentiles of all runs of a case together";
 /// Before the defaults in which the compared servers differ.
 pub(crate) const DEFAULTS: &str = "defaults of the servers, which are part of the comparison";
 /// Defaults that a terminal names; pages name all.

@@ -66,7 +66,7 @@ const fn implied(
 
 /// From the kernel files of crate `host` and the facts of crate `observe`. Each scheduler has its own queue length.
 const IMPLIED_BY_OS: &[Implied] = &[
-    implied("huge_pages", &[], &["huge_pages", "huge_pages_status"]),
+    implied("huge_pages", &["huge_pages_total"], &["huge_pages", "huge_pages_status"]),
     implied("transparent_huge_pages", &["transparent_hugepage"], &[]),
     implied("transparent_huge_pages_defrag", &["transparent_hugepage_defrag"], &[]),
     implied("shmmax", &["shmmax"], &[]),

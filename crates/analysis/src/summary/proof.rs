@@ -56,7 +56,13 @@ pub fn conclusion(proofs: &[Proof]) -> Option<String> {
             proof.change, proof.ratio?
         ))
     });
-    let all: Vec<String> = several.into_iter().chain(safe).collect();
+    // Neither proven nor refuted, all of them.
+    let is_open = |proof: &&Proof| proof.n_pairs >= PAIRS_MIN && proof.outcome == ProofOutcome::Undecided;
+    let is_all_open = !proofs.is_empty() && proofs.iter().filter(is_open).count() == proofs.len();
+    let open = is_all_open.then(|| {
+        "Nothing is proven: measure for longer (pgdyno why DIR --time 5min), or when the machine is quieter.".to_string()
+    });
+    let all: Vec<String> = several.into_iter().chain(safe).chain(open).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }
 
@@ -338,6 +344,8 @@ mod tests {
         let larger = Proof { ratio: Some(2.0), interval: Some([1.9, 2.1]), ..of_rows(ProofOutcome::Proven) };
         let said = conclusion(&[of_wal.clone(), larger]);
         assert_eq!(said.as_deref(), Some("row-lock and wal-sync limit it, each of them."));
+        let said = conclusion(&[of_rows(ProofOutcome::Undecided)]).unwrap_or_default();
+        assert!(said.starts_with("Nothing is proven: measure for longer"), "{said}");
         let few = Proof { n_pairs: 3, ..of_rows(ProofOutcome::Undecided) };
         assert_eq!(conclusion(&[of_wal, few]), None);
     }

@@ -227,6 +227,13 @@ impl Found {
 /// Methods of compression that PostgreSQL has only if it is built with their libraries.
 const METHODS: [&str; 2] = ["lz4", "zstd"];
 
+/// Whether a case that pgdyno runs the server of asks for one of these methods.
+pub fn asks_for_method(cases: &[Case]) -> bool {
+    let is_one = |value: &String| METHODS.contains(&value.to_lowercase().as_str());
+    let mut own = cases.iter().filter(|case| case.server.source.is_embedded());
+    own.any(|case| case.server.settings.values().any(is_one))
+}
+
 /// Checks a server that pgdyno runs: its binaries, and each different set of settings.
 fn own_server(
     source: &ServerSource,

@@ -158,7 +158,7 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
         precision: None,
         is_comparison: false,
         origins: Vec::new(),
-        repeat_disturbed: experiment.run.repeat_disturbed,
+        repeat_disturbed: if can_repeat(&cases) { experiment.run.repeat_disturbed } else { 0 },
         factors,
         runs: runs?,
         order: header.order,
@@ -168,6 +168,12 @@ fn plan_unless(experiment: &Experiment, site: &PlanResources, problems: &mut Pro
         baseline_factors: labels.baseline_factors(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
+}
+
+/// Whether a disturbed run can be made again: a trace on data that is not restored would meet its own rows.
+fn can_repeat(cases: &[Case]) -> bool {
+    let is_trace = |case: &Case| case.workload.directory.as_ref().is_some_and(|dir| dir.replay.is_some());
+    cases.iter().all(|case| case.prepare.restore || !is_trace(case))
 }
 
 /// Says what has no effect in any of the cases that are measured together.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
-use experiment::forecast::preflight::MissingBinaries;
+use experiment::forecast::preflight::{self, MissingBinaries};
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, Tls, carried, setting};
 use model::experiment::driver::DriverSpec;
@@ -93,7 +93,7 @@ pub(crate) fn show(
         results,
         MissingBinaries::AreNamed,
     )?;
-    let unfetched = unfetched(&look.unfetched);
+    let unfetched = unfetched(&look.unfetched, &asked.plan.cases);
     let obstacles = look.obstacles;
     if as_json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, &outlook, look.peak.as_ref())?))?;
@@ -133,10 +133,15 @@ pub(crate) fn show(
 }
 
 /// That servers would be fetched, and what is not known before.
-fn unfetched(versions: &[String]) -> Option<String> {
+fn unfetched(versions: &[String], cases: &[Case]) -> Option<String> {
+    let methods = if preflight::asks_for_method(cases) {
+        "; fetched builds have neither lz4 nor zstd: install a packaged server for these"
+    } else {
+        ""
+    };
     (!versions.is_empty()).then(|| {
         format!(
-            "PostgreSQL {}: not here; a run fetches 10 to 20 MB for each, and checks its settings then",
+            "PostgreSQL {}: not here; a run fetches 10 to 20 MB for each, and checks its settings then{methods}",
             versions.join(", ")
         )
     })

@@ -7,7 +7,7 @@ use analysis::summary::{RunSummary, Study};
 use super::{line, number};
 use crate::prose::format;
 
-const HEADS: [&str; 13] = [
+const HEADS: [&str; 14] = [
     "run",
     "block",
     "case",
@@ -15,6 +15,7 @@ const HEADS: [&str; 13] = [
     "second",
     "time",
     "measured",
+    "counts",
     "tps",
     "errors",
     "latency_p50_ns",
@@ -67,6 +68,7 @@ fn rows(text: &mut String, study: &Study, run: &RunSummary, columns: &[String]) 
                 .map(|go| format::instant(go + u64::from(second.t) * 1_000_000_000))
                 .unwrap_or_default(),
             u8::from(second.measured).to_string(),
+            u8::from(run.counts()).to_string(),
             number(Some(second.tps)),
             second.errors.to_string(),
             ns(second.p50_ns),

@@ -154,7 +154,7 @@ pub(super) fn text(history: &History) -> String {
         let when = when.strftime("%Y-%m-%d %H:%MZ");
         writeln!(
             text,
-            "  {when}  {:>10.0} tps {:>6}  {:<16}  {} run {}",
+            "  {when}  {:>10.0} tps {:>11}  {:<16}  {} run {}",
             point.tps,
             report::good_to(point.range),
             point.revision,
@@ -312,7 +312,7 @@ mod tests {
         };
         small.first_after = HistoryPoint { range: Some([0.95, 1.11]), ..point("18.1") };
         let shown = of(small);
-        assert!(shown.contains("1000 tps  ±11 %  18.1"), "{shown}");
+        assert!(shown.contains("1000 tps       ±11 %  18.1"), "{shown}");
         assert!(
             shown.contains("     one run alone can be off by more (±11 % before, ±9.0 % after); all runs together show it\n"),
             "{shown}"

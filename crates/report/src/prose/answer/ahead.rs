@@ -4,6 +4,7 @@ use analysis::case::answer::{AgainstBest, Decider, Group, LevelResult};
 use analysis::comparison::{ComparedFigure, MARGIN};
 use analysis::summary::Study;
 
+use crate::prose::format;
 use crate::prose::ratio::{in_words, stands};
 
 /// More levels than this are left to the table.
@@ -43,6 +44,16 @@ pub(crate) fn of_one_block(by: Decider, ratio: f64, other: &str) -> String {
         return String::new();
     }
     format!(", which {} in 1 of 1 block", stands(figure(by), ratio, other))
+}
+
+/// ` (9.7 times as fast)` or ` (57 % faster)`, of two throughputs.
+pub(crate) fn how_far([a, b]: [f64; 2]) -> String {
+    let ratio = a.max(b) / a.min(b);
+    match ratio {
+        _ if !ratio.is_finite() => String::new(),
+        2.0.. => format!(" ({} times as fast)", format::significant(ratio)),
+        _ => format!(" ({} faster)", format::percent(ratio - 1.0)),
+    }
 }
 
 /// `; two runs each give no verdict: it takes 4 more blocks at least (--repeats 6)`.

@@ -14,13 +14,15 @@ pub(crate) const WHAT: &str = "mean time of each statement, from sending it to i
                                first, then what differs. A candidate is no verdict: of such ones, one in twenty is wrong on average";
 /// Above the sum.
 pub(crate) const SUM: &str =
-    "what the statements add to the mean transaction, pair by pair: the parts add up to the difference";
+    "what the statements add to the mean transaction; the parts add up to the difference";
 /// Most statements that a terminal and a short report show.
 pub(crate) const ROWS_MAX: usize = 12;
 /// Most statements that the sentence names.
 const NAMED_MAX: usize = 3;
 /// Most parts of the sum that have a line of their own.
 const STEPS_MAX: usize = 10;
+/// Smallest part of the largest one that has a line.
+const STEP_MIN: f64 = 0.005;
 /// From here on a longer time is said as a multiple.
 const TIMES_MIN: f64 = 2.0;
 /// Characters of a statement.
@@ -184,7 +186,9 @@ pub(crate) fn steps(case: &CaseComparison) -> Vec<Step> {
     let has_scripts = has_scripts(case);
     let mut all: Vec<&StatementComparison> = case.statements.all.iter().collect();
     all.sort_by(|one, other| other.part.ns.abs().total_cmp(&one.part.ns.abs()));
-    let rest = all.split_off(all.len().min(STEPS_MAX));
+    let largest = all.iter().map(|one| one.part.ns.abs()).fold(sum.difference.ns.abs(), f64::max);
+    let n_shown = all.iter().take(STEPS_MAX).filter(|one| one.part.ns.abs() >= STEP_MIN * largest).count();
+    let rest = all.split_off(n_shown);
     let step = |name: String, part: TimePart| Step { name, part, is_sum: false };
     let mut steps: Vec<Step> = all.iter().map(|one| step(name(one, has_scripts), one.part)).collect();
     if !rest.is_empty() {

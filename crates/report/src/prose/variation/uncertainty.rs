@@ -44,7 +44,11 @@ pub(crate) fn share(share: f64) -> String {
 /// `runs differ (9 %), steal (6 %)`; empty if the case has no figure.
 pub(crate) fn causes(case: &CaseSummary) -> String {
     let Some(known) = &case.uncertainty else { return String::new() };
-    let budget = &known.throughput.budget;
+    // Where the rate is given, the latency is the answer.
+    let budget = match &known.p99 {
+        Some(of_latency) if case.has_given_rate() => &of_latency.budget,
+        _ => &known.throughput.budget,
+    };
     let largest = budget.first().map_or(0.0, Contribution::good_to);
     let worth = budget.iter().filter(|row| row.good_to() >= WORTH_NAMING * largest);
     let words = |row: &Contribution| format!("{} ({})", title(row), share(row.good_to()));

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use ::capture::directory::summary::{FILE, FORMAT};
 use anyhow::{Context, Result, bail, ensure};
+use model::text::prose::plural;
 use serde_json::Value;
 
 use crate::front::cli::data::capture::log::CaptureShowArgs;
@@ -103,7 +104,11 @@ fn one_template(template: &Value, is_verbose: bool, out: &mut String) {
     let name = template["name"].as_str().unwrap_or("?");
     let rate = template["rate"].as_f64().unwrap_or(0.0);
     let statements = template["statements"].as_array().map(Vec::as_slice).unwrap_or_default();
-    writeln!(out, "  {rate:>10.3}/s  {name}, {} statements", statements.len()).ok();
+    let n = match statements.len() {
+        0 => "each transaction with its own statements".to_string(),
+        n => plural(n, "statement"),
+    };
+    writeln!(out, "  {rate:>10.3}/s  {name}, {n}").ok();
     if is_verbose {
         for statement in statements.iter().filter_map(Value::as_str) {
             let words: Vec<&str> = statement.split_whitespace().collect();
@@ -118,7 +123,7 @@ fn one_template(template: &Value, is_verbose: bool, out: &mut String) {
         }
         write!(text, ", {} distinct of {}", variable["distinct"], variable["n"]).ok();
         if let Some(unseen) = variable["unseen"].as_f64() {
-            write!(text, ", {:.0} % not seen", 100.0 * unseen).ok();
+            write!(text, ", the next one is new with {:.0} %", 100.0 * unseen).ok();
         }
         if let Some(exponent) = variable["zipf_exponent"].as_f64() {
             write!(text, ", Zipf {exponent:.2}").ok();
