@@ -21,6 +21,10 @@ pub(super) struct Ways {
 /// What to do now; `None` where there is a verdict.
 pub(super) fn words(case: &CaseComparison, dir: &Path, ways: Ways) -> Option<String> {
     match case.verdict() {
+        None if case.n_pairs == 0 => Some(
+            "no verdict: no pair counts, for the reasons that the findings give; where a side has too few transactions, use a longer --measure"
+                .to_string(),
+        ),
         None if ways.has_pairs_left => Some(too_few(case, dir, ways.may_be_duet)),
         None => Some(format!(
             "no verdict, although all pairs were measured: too few of them count; remove what voids them, and measure again with \
@@ -77,6 +81,7 @@ mod tests {
 
     #[test]
     fn without_a_verdict_the_way_to_one_is_said() {
+        assert!(said(0, None, true).unwrap().contains("a longer --measure"));
         let few = said(2, None, true).unwrap();
         let expected = "no verdict: 4 pairs are missing; to go on in the same directory: pgdyno compare --resume 'results/a b'";
         assert!(few.starts_with(expected) && few.contains("--pairs 6") && few.contains("--duet"), "{few}");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::telemetry::import::Import;
 use model::text::prose::{bytes, plural};
@@ -42,16 +43,27 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
         bytes(size as f64),
         names(&args.dir)
     ));
-    say_commands(&commands::commands(&store::read_plan(&args.dir)?, &store::read_experiment(&args.dir)?));
+    let plan = store::read_plan(&args.dir)?;
+    say_commands(&commands::commands(&plan, &store::read_experiment(&args.dir)?), n_scripts(&plan));
     print(&format!("{}\n", to.display()))?;
     Ok(Exit::Done)
 }
 
+/// How many scripts of the user's own a plan has.
+fn n_scripts(plan: &Plan) -> usize {
+    let of_users = plan.cases.iter().filter(|case| case.workload.kind.is_own());
+    of_users.flat_map(|case| &case.workload.scripts).map(|script| &script.name).collect::<BTreeSet<_>>().len()
+}
+
 /// Shows what nobody but the user can judge.
-fn say_commands(commands: &BTreeSet<String>) {
+fn say_commands(commands: &BTreeSet<String>, n_scripts: usize) {
     let hidden = "passwords and tokens that pgdyno recognizes are hidden in it";
     if commands.is_empty() {
-        return say(&format!("{hidden}; it contains no commands"));
+        let scripts = match n_scripts {
+            0 => String::new(),
+            n => format!(", but {}, which whoever repeats it is asked to allow", plural(n, "script")),
+        };
+        return say(&format!("{hidden}; it contains no commands{scripts}"));
     }
     say(&format!("{hidden}; look at the commands that it contains before you share it:"));
     for line in commands.iter().flat_map(|command| command.lines()) {
