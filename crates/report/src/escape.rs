@@ -28,6 +28,20 @@ pub(crate) fn escape_html(raw: &str) -> String {
     safe
 }
 
+/// Our text for an element, in which what stands between backticks is code.
+pub(crate) fn escape_prose(raw: &str) -> String {
+    let safe = escape_html(raw);
+    let (prose, last) = match safe.matches('`').count() % 2 {
+        0 => (safe.as_str(), ""),
+        _ => safe.rsplit_once('`').map_or((safe.as_str(), ""), |(prose, _)| (prose, &safe[prose.len()..])),
+    };
+    let part = |(n, part): (usize, &str)| match n % 2 {
+        0 => part.to_string(),
+        _ => format!("<code>{part}</code>"),
+    };
+    prose.split('`').enumerate().map(part).collect::<String>() + last
+}
+
 /// Writes whole numbers without a fraction: `239` for `239.0`, of which a page has tens of thousands.
 struct Short;
 
@@ -84,6 +98,18 @@ mod tests {
             ("no\u{200b}thing \u{26a0}\u{fe0f}", "no\u{fffd}thing \u{26a0}\u{fe0f}"),
         ] {
             assert_eq!(escape_html(raw), expected);
+        }
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        for (raw, expected) in [
+            ("no code", "no code"),
+            ("by `cc1` and `<b>`", "by <code>cc1</code> and <code>&lt;b&gt;</code>"),
+            ("`a` and one ` more", "<code>a</code> and one ` more"),
+            ("one `", "one `"),
+        ] {
+            assert_eq!(escape_prose(raw), expected);
         }
     }
 

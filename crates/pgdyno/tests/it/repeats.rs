@@ -60,7 +60,7 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     let named = json["foreign_processes"].as_array().unwrap();
     assert!(named.iter().any(|process| process["name"] == own.trim()), "{json}");
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
-    assert!(page.contains("; most by `"), "the page names them");
+    assert!(page.contains("; most by <code>"), "the page names them");
     assert_eq!((study.runs.len(), study.cases[0].n_runs), (2, 1));
     assert_eq!(study.runs.iter().filter(|run| run.replaced_by.is_some()).count(), 1);
     let csv = std::fs::read_to_string(place.path("out/runs.csv")).unwrap();

@@ -9,7 +9,7 @@ use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
 use super::comparison;
-use super::escape::{escape_html, unbroken};
+use super::escape::{escape_html, escape_prose, unbroken};
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::scripts::queries;
 use crate::prose::variation::uncertainty;
@@ -280,8 +280,8 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
         escape_html(group.id),
         terminal::severity_word(group.severity),
         escape_html(&group.where_found(n_runs)),
-        escape_html(&phrases::capital(&terminal::evidence(group))),
-        escape_html(&group.example().finding.advice),
+        escape_prose(&phrases::capital(&terminal::evidence(group))),
+        escape_prose(&group.example().finding.advice),
     );
     html.push_str(&format!(
         "<details><summary aria-label=\"Details: {}\">Details</summary>",
@@ -293,7 +293,7 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
             html.push_str(&format!(
                 "<li><b>{}</b> {}</li>",
                 escape_html(&phrases::capital(&found.about.words())),
-                escape_html(&found.finding.evidence)
+                escape_prose(&found.finding.evidence)
             ));
         }
         if let n @ 1.. = group.found.len().saturating_sub(DETAILS_MAX) {

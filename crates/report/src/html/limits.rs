@@ -9,7 +9,7 @@ use analysis::summary::limiter::{Bottleneck, Confidence, Limiter, LimiterFigure}
 use analysis::summary::proof::{Proof, conclusion, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
-use super::escape::escape_html;
+use super::escape::{escape_html, escape_prose};
 use crate::axis::Axis;
 use crate::prose::limiter::standing;
 use crate::prose::{format, headline, phrases};
@@ -60,11 +60,11 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
     let first = if whose.is_empty() { "First" } else { "first" };
     let shared = shared.map_or(String::new(), |words| format!("{first}, {}; then ", escape_html(words)));
     let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
-        let evidence = escape_html(&phrases::one_line(evidence));
+        let evidence = escape_prose(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
     });
     let next = if limiter.proofs.is_empty() {
-        format!("<p class=\"quiet\">{}</p>\n", escape_html(limiter.next))
+        format!("<p class=\"quiet\">{}</p>\n", escape_prose(limiter.next))
     } else {
         interventions(&limiter.proofs)
     };
@@ -74,7 +74,7 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         marked(limiter.name),
         escape_html(limiter.name.words()),
         escape_html(&standing(limiter)),
-        escape_html(&phrases::capital(&phrases::one_line(&limiter.evidence))),
+        escape_prose(&phrases::capital(&phrases::one_line(&limiter.evidence))),
         evidence(limiter),
     )
 }
