@@ -24,7 +24,7 @@ mod statements;
 
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use follow::{NewRecords, RunFollow};
-pub use list::{Listing, Listings, is_hidden, list};
+pub use list::{ListedRuns, Listing, Listings, is_hidden, list};
 pub use load::{
     LoadError, Stored, decoded_bytes_max, has_intervals, is_experiment_dir, load_experiment, load_one,
     read_all_records, read_comparison, read_duet, read_experiment, read_now, read_plan, read_records,

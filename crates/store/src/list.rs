@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result};
-use model::experiment::plan::RunState;
+use model::experiment::plan::{RunState, n_sure_blocks};
 use serde::Deserialize;
 
 use crate::load::{is_experiment_dir, read_state, read_whole};
@@ -20,6 +20,7 @@ pub struct Listing {
     pub name: String,
     /// Creation time of the plan, nanoseconds since the Unix epoch.
     pub made_unix_ns: u64,
+    /// Without runs that only spare time would have made.
     pub n_runs_planned: usize,
     /// Planned runs that were measured completely and have a record.
     pub n_runs_completed: usize,
@@ -34,12 +35,36 @@ pub struct Listing {
 struct PlanHead {
     name: String,
     made_unix_ns: u64,
+    #[serde(flatten)]
+    runs: ListedRuns,
+}
+
+/// The runs of a plan, as far as a list counts them.
+#[derive(Debug, Deserialize)]
+pub struct ListedRuns {
+    #[serde(default)]
+    repeats: u32,
+    #[serde(default)]
+    spare_blocks: u32,
     runs: Vec<RunHead>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct RunHead {
     run: u32,
+    #[serde(default)]
+    block: u32,
+}
+
+impl ListedRuns {
+    /// Numbers of the planned runs. One that only spare time makes is planned once it has begun.
+    pub fn planned(&self, states: &BTreeMap<u32, RunState>) -> BTreeSet<u32> {
+        let n_sure = n_sure_blocks(self.repeats, self.spare_blocks);
+        let is_planned = |head: &&RunHead| {
+            self.spare_blocks == 0 || head.block <= n_sure || states.contains_key(&head.run)
+        };
+        self.runs.iter().filter(is_planned).map(|head| head.run).collect()
+    }
 }
 
 /// Contents of a directory of results.
@@ -91,11 +116,11 @@ fn listing(path: PathBuf) -> Result<Listing> {
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
     // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.
-    let planned: BTreeSet<u32> = plan.runs.iter().map(|spec| spec.run).collect();
+    let planned = plan.runs.planned(&last);
     Ok(Listing {
         name: plan.name,
         made_unix_ns: plan.made_unix_ns,
-        n_runs_planned: plan.runs.len(),
+        n_runs_planned: planned.len(),
         n_runs_completed: last
             .iter()
             .filter(|&(&run, &state)| planned.contains(&run) && state == RunState::Completed)
@@ -166,5 +191,24 @@ mod tests {
             found,
             [("b".to_string(), 2, 1, RunState::Partial), ("a".to_string(), 2, 2, RunState::Started)]
         );
+    }
+
+    #[test]
+    fn runs_of_spare_time_are_planned_once_they_have_begun() {
+        let json = |spare: &str| {
+            format!(
+                r#"{{"repeats": 2{spare}, "runs": [{{"run": 1, "block": 1}}, {{"run": 2, "block": 2}}, {{"run": 3, "block": 2}}]}}"#
+            )
+        };
+        let planned = |text: &str, begun: &[u32]| -> Vec<u32> {
+            let runs: ListedRuns = serde_json::from_str(text).unwrap();
+            let states = begun.iter().map(|run| (*run, RunState::Completed)).collect();
+            runs.planned(&states).into_iter().collect()
+        };
+        let with_spare = json(r#", "spare_blocks": 1"#);
+        assert_eq!(planned(&with_spare, &[1]), [1]);
+        assert_eq!(planned(&with_spare, &[1, 3]), [1, 3]);
+        assert_eq!(planned(&json(""), &[1]), [1, 2, 3]);
+        assert_eq!(planned(r#"{"runs": [{"run": 1}, {"run": 2}]}"#, &[]), [1, 2], "an older plan");
     }
 }

@@ -98,6 +98,11 @@ pub struct Plan {
     pub runs: Vec<RunSpec>,
 }
 
+/// The blocks that do not wait for time to be left. What a file says may be more than there are.
+pub fn n_sure_blocks(repeats: u32, spare_blocks: u32) -> u32 {
+    repeats.saturating_sub(spare_blocks)
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }
@@ -110,7 +115,11 @@ impl Plan {
 
     /// Whether a run is of a block that is made only while there is time.
     pub fn is_spare(&self, spec: &RunSpec) -> bool {
-        spec.block > self.repeats.saturating_sub(self.spare_blocks)
+        spec.block > self.n_sure_blocks()
+    }
+
+    fn n_sure_blocks(&self) -> u32 {
+        n_sure_blocks(self.repeats, self.spare_blocks)
     }
 
     /// The plan without the blocks that are made only while there is time.
@@ -118,7 +127,7 @@ impl Plan {
         if self.spare_blocks == 0 {
             return Cow::Borrowed(self);
         }
-        let mut sure = Plan { repeats: self.repeats - self.spare_blocks, spare_blocks: 0, ..self.clone() };
+        let mut sure = Plan { repeats: self.n_sure_blocks(), spare_blocks: 0, ..self.clone() };
         sure.runs.retain(|spec| !self.is_spare(spec));
         Cow::Owned(sure)
     }
@@ -168,4 +177,21 @@ pub enum RunState {
     Partial,
     /// Could not be measured.
     Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_spare_blocks_than_there_are_leave_no_run_that_is_sure() {
+        let spec = |n: u32| RunSpec { run: n + 1, block: n / 2 + 1, case: n % 2 + 1, seed: 7 };
+        let n_sure = |spare_blocks: u32| {
+            let plan = Plan { repeats: 3, spare_blocks, runs: (0..6).map(spec).collect(), ..Plan::default() };
+            let sure = plan.without_spare();
+            (sure.repeats, sure.runs.len())
+        };
+        assert_eq!([0, 1, 3].map(n_sure), [(3, 6), (2, 4), (0, 0)]);
+        assert_eq!(n_sure(u32::MAX), (0, 0), "a file may say anything");
+    }
 }

@@ -1,6 +1,6 @@
 //! Small facts of one result: what was planned, what came of it, and on which machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use analysis::finding::Grade;
@@ -9,6 +9,7 @@ use model::experiment::plan::RunState;
 use model::secret::hide_text;
 use report::site::ListedResult;
 use serde::Deserialize;
+use store::ListedRuns;
 
 /// The file with the answer.
 pub(super) const ANSWER: &str = "answer.json";
@@ -30,12 +31,8 @@ struct PlanHead {
     made_unix_ns: u64,
     #[serde(default)]
     cases: Vec<CaseHead>,
-    runs: Vec<RunHead>,
-}
-
-#[derive(Deserialize)]
-struct RunHead {
-    run: u32,
+    #[serde(flatten)]
+    runs: ListedRuns,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +118,7 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<ListedResult, String> {
     let last: BTreeMap<u32, RunState> =
         store::read_state(dir).into_iter().map(|line| (line.run, line.state)).collect();
     // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.
-    let planned: BTreeSet<u32> = plan.runs.iter().map(|spec| spec.run).collect();
+    let planned = plan.runs.planned(&last);
     let is_completed =
         |(run, state): &(&u32, &RunState)| planned.contains(run) && **state == RunState::Completed;
     let machine = if answer.machine.is_empty() { machine(dir) } else { answer.machine };
@@ -140,7 +137,7 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<ListedResult, String> {
         state: state(last.get(&0).copied()),
         is_running: false,
         n_completed: last.iter().filter(is_completed).count(),
-        n_planned: plan.runs.len(),
+        n_planned: planned.len(),
     })
 }
 
