@@ -73,6 +73,16 @@ fn csvlog_is_added_where_it_can_be_and_a_prefix_set_where_not() {
 }
 
 #[test]
+fn a_server_at_rest_is_no_source() {
+    let noted = |rate: Option<f64>| {
+        let mut facts = facts(USUAL);
+        facts.rates.transactions_per_s = rate;
+        CapturePlan::new(&facts).obstacles.iter().any(|note| note.contains("while the application works"))
+    };
+    assert_eq!([Some(2.4), Some(4.0), None].map(noted), [true, false, false]);
+}
+
+#[test]
 fn what_was_set_before_is_set_again() {
     let mut facts =
         facts(&[USUAL, &[("log_min_duration_statement", "500"), ("lc_messages", "de_DE.UTF-8")]].concat());

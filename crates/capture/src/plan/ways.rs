@@ -16,6 +16,9 @@ const ESCAPES_WANTED: [&str; 3] = ["%c", "%v", "%u"];
 /// Minutes in which everything is logged.
 const FULL_MINUTES: f64 = 10.0;
 
+/// Transactions below which a server seems to be at rest. Autovacuum and our own questions are some.
+const BUSY_MIN: f64 = 20.0;
+
 /// A setting to change, and what it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingChange {
@@ -277,6 +280,13 @@ fn rights(facts: &SourceFacts, changes: &[SettingChange]) -> Vec<String> {
 pub(super) fn obstacles(facts: &SourceFacts) -> Vec<String> {
     let mut obstacles = Vec::new();
     let on = |name: &str| facts.value(name) == "on";
+    let ended = facts.rates.transactions_per_s.map(|rate| (rate * facts.rates.seconds).round());
+    if let Some(few) = ended.filter(|n| *n < BUSY_MIN) {
+        obstacles.push(format!(
+            "only {few} transactions ended within {:.0} s: look again, and capture, while the application works",
+            facts.rates.seconds
+        ));
+    }
     if facts.value("logging_collector") == "off" {
         obstacles.push(
             "logging_collector is off: there is no csvlog (it needs a restart), and the log is wherever the server's stderr or syslog goes"
