@@ -20,8 +20,6 @@ LOGGED_ALL = ["log_statement=all", "log_connections=on", "log_disconnections=on"
 LOGGED_TIMED = ["log_min_duration_statement=0"]
 # What each program is called in the table.
 TRACE, MODEL, PGREPLAY, PG_RETEST = "pgdyno, trace", "pgdyno, model", "pgreplay", "pg-retest"
-
-
 # The role of the load.
 ROLE = "app"
 # A replay at the load's own pace that takes this many times as long, and 20 s more, does not end.

@@ -72,3 +72,10 @@ pub struct Effect {
     /// The largest one.
     pub high: f64,
 }
+
+impl Effect {
+    /// The largest part by which the throughput can have been changed.
+    pub fn change(&self) -> f64 {
+        (self.high - 1.0).max(1.0 - self.low)
+    }
+}

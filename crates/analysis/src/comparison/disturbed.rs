@@ -41,9 +41,7 @@ pub(crate) fn of_sides(sides: [ComparedSide; 2]) -> Vec<DisturbedSides> {
 }
 
 fn is_weighty(finding: &Finding) -> bool {
-    let has_changed = |low: f64, high: f64| (high - 1.0).max(1.0 - low) > PRECISION;
-    finding.severity == Severity::Doubt
-        || finding.effect.is_some_and(|effect| has_changed(effect.low, effect.high))
+    finding.severity == Severity::Doubt || finding.effect.is_some_and(|effect| effect.change() > PRECISION)
 }
 
 /// The rows of the budgets that one side has, with their bounds on both.

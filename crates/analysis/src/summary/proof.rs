@@ -19,6 +19,9 @@ pub(crate) const MUCH: f64 = 2.0;
 /// Factor within which a measured ratio is what was predicted: our convention.
 const NEAR: f64 = 1.25;
 
+/// An interval whose ends differ by more than this factor is wide: a tenth, as the least that a lift must give.
+const WIDE: f64 = 1.1;
+
 /// Beginnings of changes with which a crash may lose acknowledged commits, or data.
 const RISKY: [&str; 3] = ["synchronous_commit=", "fsync=", "full_page_writes="];
 
@@ -56,11 +59,9 @@ pub fn conclusion(proofs: &[Proof]) -> Option<String> {
             proof.change, proof.ratio?
         ))
     });
-    // Neither proven nor refuted, all of them.
-    let is_open = |proof: &&Proof| proof.n_pairs >= PAIRS_MIN && proof.outcome == ProofOutcome::Undecided;
-    let is_all_open = !proofs.is_empty() && proofs.iter().filter(is_open).count() == proofs.len();
+    let is_all_open = !proofs.is_empty() && proofs.iter().all(Proof::is_open);
     let open = is_all_open.then(|| {
-        "Nothing is proven: measure for longer (pgdyno why DIR --time 5min), or when the machine is quieter.".to_string()
+        "Nothing is proven: measure for longer (the same `why` with --time 5min), or when the machine is quieter.".to_string()
     });
     let all: Vec<String> = several.into_iter().chain(safe).chain(open).collect();
     (!all.is_empty()).then(|| all.join(" "))
@@ -244,6 +245,13 @@ impl Proof {
         self.kind == ProofKind::Lift && self.interval.is_some_and(|[low, _]| low > 1.0)
     }
 
+    /// Whether more pairs may decide: the interval is wide, and the change can do more than show a queue.
+    fn is_open(&self) -> bool {
+        let is_wide = self.interval.is_some_and(|[low, high]| high > WIDE * low);
+        let can_decide = self.is_telling() && self.kind != ProofKind::FewerClients;
+        self.n_pairs >= PAIRS_MIN && self.outcome == ProofOutcome::Undecided && is_wide && can_decide
+    }
+
     /// Why an interval leaves the limiter open. A gain is one all the same.
     fn undecided(&self) -> String {
         let name = self.limiter.as_str();
@@ -346,6 +354,10 @@ mod tests {
         assert_eq!(said.as_deref(), Some("row-lock and wal-sync limit it, each of them."));
         let said = conclusion(&[of_rows(ProofOutcome::Undecided)]).unwrap_or_default();
         assert!(said.starts_with("Nothing is proven: measure for longer"), "{said}");
+        let queue = Proof { kind: ProofKind::FewerClients, ..of_rows(ProofOutcome::Undecided) };
+        assert_eq!(conclusion(&[queue]), None, "no length of time gives it a name");
+        let sharp = Proof { interval: Some([1.43, 1.45]), ..of_rows(ProofOutcome::Undecided) };
+        assert_eq!(conclusion(&[sharp]), None, "more pairs say the same");
         let few = Proof { n_pairs: 3, ..of_rows(ProofOutcome::Undecided) };
         assert_eq!(conclusion(&[of_wal, few]), None);
     }

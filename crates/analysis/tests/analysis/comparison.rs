@@ -533,6 +533,7 @@ fn with_system(data: &mut ExperimentData) {
             fact(run, name, kb);
         }
         setting(run, "huge_pages", huge);
+        fact(run, "huge_pages_total", if huge == "on" { "3091" } else { "0" });
         for name in ["checkpoint_timeout", "max_wal_size", "min_wal_size"] {
             setting(run, name, timeout);
         }
@@ -551,9 +552,13 @@ fn consequences_of_requested_system_and_wal_values_are_declared() {
     data.plan.cases[1].os.clear();
     data.plan.cases[1].wal = WalPolicy::AsIs;
     let undeclared = whats(&compare_cases(&data).undeclared);
-    for what in
-        ["swappiness", "device of data, read_ahead_kb[vda]", "setting huge_pages", "setting max_wal_size"]
-    {
+    for what in [
+        "swappiness",
+        "device of data, read_ahead_kb[vda]",
+        "huge_pages_total",
+        "setting huge_pages",
+        "setting max_wal_size",
+    ] {
         assert!(undeclared.contains(&what.to_string()), "{what}: {undeclared:?}");
     }
 }

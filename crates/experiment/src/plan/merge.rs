@@ -30,11 +30,10 @@ pub struct MergedResults {
 impl MergedResults {
     /// The results without planned runs that only spare time would have made.
     fn without_unmade_spare(mut self) -> MergedResults {
-        let sure = self.plan.without_spare().into_owned();
-        let records = &self.records;
-        let is_begun = |run: u32| records.iter().any(|record| record.spec.run == run);
-        let is_kept = |run: u32| is_begun(run) || sure.runs.iter().any(|spec| spec.run == run);
-        self.plan.runs.retain(|spec| is_kept(spec.run));
+        let MergedResults { plan, records, .. } = &self;
+        let is_begun = |spec: &RunSpec| records.iter().any(|record| record.spec.run == spec.run);
+        let made = plan.runs.iter().filter(|spec| !plan.is_spare(spec) || is_begun(spec)).cloned().collect();
+        self.plan.runs = made;
         self
     }
 }

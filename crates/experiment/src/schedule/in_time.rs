@@ -81,10 +81,14 @@ impl RunsInTime {
         self.leave_out(is_spare, (!has_ended).then_some(words))
     }
 
-    /// Runs that need time if a block of further runs is made: its own that are left, and the first ones of cases that have none.
+    /// Runs that need time if a block of further runs is made: its own that are left, the first ones of cases that have none, and, if
+    /// it is a spare one, all later ones that are to have the time.
     fn n_needed(&self, spec: &RunSpec, plan: &Plan) -> usize {
-        let of_block =
-            plan.runs.iter().filter(|other| other.block == spec.block && other.run >= spec.run).count();
+        let later = || plan.runs.iter().filter(|other| other.run >= spec.run);
+        let of_block = later().filter(|other| other.block == spec.block).count();
+        if plan.is_spare(spec) {
+            return of_block + later().filter(|other| !plan.is_spare(other)).count();
+        }
         let unmeasured: BTreeSet<u32> =
             plan.runs.iter().map(|other| other.case).filter(|case| !self.measured.contains(case)).collect();
         of_block + unmeasured.len()
@@ -133,6 +137,39 @@ mod tests {
             }
         }
         (made, n_said, in_time.is_whole_without())
+    }
+
+    /// What is decided about both runs of a spare block, where so much time is left when it begins, and before its second run.
+    fn decided_later(has_time: bool, may_go_on: bool) -> [Decided; 2] {
+        let mut plan = crate::plan::sample::plan("repeats = 3\n[workload]\nscale = 1\nclients = [1, 2]\n");
+        plan.spare_blocks = 2;
+        let done: BTreeSet<u32> = [1, 2].into();
+        let mut in_time = RunsInTime::new(&plan, &done);
+        let at_first = |_: f64| true;
+        let (later, much_later) = (|_: f64| has_time, |_: f64| may_go_on);
+        let begun =
+            in_time.decide(&plan.runs[2], &plan, 1.0, TimeLeft { has_time: &later, may_go_on: &at_first });
+        let ended =
+            in_time.decide(&plan.runs[3], &plan, 1.0, TimeLeft { has_time: &later, may_go_on: &much_later });
+        [begun, ended]
+    }
+
+    #[test]
+    fn a_spare_block_begins_within_the_time_and_may_end_a_little_later() {
+        assert!(matches!(decided_later(true, true), [Decided::Made, Decided::Made]));
+        assert!(matches!(decided_later(true, false), [Decided::Made, Decided::LeftOut(None)]));
+        assert!(matches!(decided_later(false, true), [Decided::LeftOut(Some(_)), Decided::LeftOut(None)]));
+    }
+
+    #[test]
+    fn spare_runs_leave_the_time_of_later_ones_that_are_sure() {
+        let text = "repeats = 3\norder = \"sequential\"\n[workload]\nscale = 1\nclients = [1, 2]\n";
+        let mut plan = crate::plan::sample::plan(text);
+        plan.spare_blocks = 1;
+        let done: BTreeSet<u32> = [1, 2].into();
+        let in_time = RunsInTime::new(&plan, &done);
+        // The third run of the first case; both of the second that are sure, and the one of its own block, come later.
+        assert_eq!(in_time.n_needed(&plan.runs[2], &plan), 4);
     }
 
     #[test]

@@ -374,7 +374,7 @@ impl Words<'_> {
                 None => outcomes.push((outcome, vec![place])),
             }
         }
-        let is_led = lead.plateau().len() == 1 + lead.behind_so_far().len();
+        let is_led = ahead::is_led(lead);
         let clause = |(outcome, places): &(String, Vec<String>)| {
             let places = match places.len() {
                 n if n > 4 => format!("{n} others"),
@@ -397,9 +397,8 @@ impl Words<'_> {
     /// ` (9.7 times as fast)` of two levels, by their medians; empty where that is no figure of speed, or nothing is ahead.
     fn how_far(&self, group: &Group) -> String {
         let is_speed = matches!(self.answer.by, Decider::Throughput | Decider::Nopm);
-        let is_led = group.plateau().len() == 1 + group.behind_so_far().len();
         match group.levels.as_slice() {
-            [a, b] if is_speed && is_led => ahead::how_far([a.median, b.median]),
+            [a, b] if is_speed && ahead::is_led(group) => ahead::how_far([a.median, b.median]),
             _ => String::new(),
         }
     }

@@ -80,7 +80,7 @@ impl FindingGroup<'_> {
 
     fn has_disturbed(&self) -> bool {
         let effects = self.found.iter().filter_map(|found| found.finding.effect);
-        effects.map(|effect| (effect.high - 1.0).max(1.0 - effect.low)).any(|change| change > PRECISION)
+        effects.map(|effect| effect.change()).any(|change| change > PRECISION)
     }
 
     fn is_first(&self) -> bool {

@@ -61,7 +61,9 @@ pub(super) fn larger(
         let mut larger = experiment.clone();
         larger.workload.scale = scale.clone();
         let why = fit_scale(&mut larger, limits, *share)?;
-        fits(&larger).then_some((larger, why))
+        // Where disk or memory bounds it, more time gives no more.
+        let is_larger = larger.workload.scale != experiment.workload.scale;
+        (is_larger && fits(&larger)).then_some((larger, why))
     })
 }
 
@@ -95,9 +97,13 @@ fn data_bound(experiment: &Experiment, limits: &Limits, time_share: f64) -> Data
             format!("reading it before each run may take {} of the time", percent(time_share)),
         ),
     ];
-    all.into_iter()
-        .reduce(|least, one| if one.bytes < least.bytes { one } else { least })
-        .unwrap_or(DataBound { bytes: f64::INFINITY, why: String::new() })
+    let [mut least, others @ ..] = all;
+    for other in others {
+        if other.bytes < least.bytes {
+            least = other;
+        }
+    }
+    least
 }
 
 /// Bytes of data that leave time for all levels, or for as many runs as the time has room for: a restore and prewarming read all of it

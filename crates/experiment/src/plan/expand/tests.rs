@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::directory::{TraceReplay, WorkloadDirectory};
 use model::experiment::os::WalPolicy;
 
 use super::*;
@@ -311,4 +312,18 @@ fn all_problems_of_an_experiment_are_reported_at_once() {
         assert!(message.contains(expected), "{expected}\n{message}");
     }
     assert!(check(&crate::plan::file::parse("x.toml", "[experiment]\nname = \"x\"\n", &[]).unwrap()).is_ok());
+}
+
+#[test]
+fn a_trace_is_made_again_only_on_data_that_is_restored() {
+    let case = |is_trace: bool, restore: bool| {
+        let mut case = crate::plan::sample::case("[workload]\nscale = 1\n");
+        case.prepare.restore = restore;
+        let replay = is_trace.then(TraceReplay::default);
+        case.workload.directory =
+            Some(Box::new(WorkloadDirectory { replay, ..WorkloadDirectory::default() }));
+        case
+    };
+    assert!(can_repeat(&[case(true, true), case(false, false)]));
+    assert!(!can_repeat(&[case(true, true), case(true, false)]));
 }

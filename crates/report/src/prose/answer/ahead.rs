@@ -46,6 +46,11 @@ pub(crate) fn of_one_block(by: Decider, ratio: f64, other: &str) -> String {
     format!(", which {} in 1 of 1 block", stands(figure(by), ratio, other))
 }
 
+/// Whether one level is ahead, for sure or so far.
+pub(crate) fn is_led(group: &Group) -> bool {
+    group.plateau().len() == 1 + group.behind_so_far().len()
+}
+
 /// ` (9.7 times as fast)` or ` (57 % faster)`, of two throughputs.
 pub(crate) fn how_far([a, b]: [f64; 2]) -> String {
     let ratio = a.max(b) / a.min(b);
