@@ -89,6 +89,8 @@ const CLIENTS_MEMORY_SHARE: u64 = 4;
 /// Levels beyond what the figures need come back if a machine with this share of the speed had the time for them. This machine then has
 /// time for longer runs; when it is busy, it shortens the runs and keeps the levels. Our convention.
 const SPEED_FOR_LEVELS: f64 = 0.7;
+/// The same for runs that end after a number of transactions: nothing but more levels can use the time of those. Our convention.
+const SPEED_FOR_FIXED_RUNS: f64 = 0.9;
 /// Share of the budget to plan with, once binaries are here: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
 
@@ -159,7 +161,9 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[OsRefusa
     let on_machine = LevelsBefore::new(experiment);
     // Without figures, nobody knows which levels are the question, and repeats are the first that comes back.
     let is_all_asked = experiment.figure.is_empty();
-    let for_levels = if is_all_asked { at(1.0) } else { at(SPEED_FOR_LEVELS * known.max(1.0)) };
+    let has_lengths = experiment.workload.transactions.is_none();
+    let reserve = if has_lengths { SPEED_FOR_LEVELS } else { SPEED_FOR_FIXED_RUNS };
+    let for_levels = if is_all_asked { at(1.0) } else { at(reserve * known.max(1.0)) };
     let whole = experiment.clone();
     let (mut share, needs) = if fits(&whole, &for_figures) {
         (Share::whole(), Needs::default())

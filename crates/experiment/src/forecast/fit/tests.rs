@@ -98,6 +98,9 @@ fn levels_come_before_lengths() {
     let (piops, _) = fitted("piops", &here());
     assert!(piops.workload.transactions.as_ref().unwrap().all().len() >= 3 && piops.target.len() == 2);
     assert_eq!(piops.workload.clients.all(), [16, 32, 48, 64]);
+    // Nothing but levels can use the time of runs that end by their number.
+    let (longer, _) = fitted("piops", &Limits { budget_s: 1800.0, ..here() });
+    assert_eq!(longer.workload.clients.all(), [16, 32, 48, 64, 80]);
 }
 
 #[test]
