@@ -31,9 +31,8 @@ impl MergedResults {
     /// The results without planned runs that only spare time would have made.
     fn without_unmade_spare(mut self) -> MergedResults {
         let MergedResults { plan, records, .. } = &self;
-        let is_begun = |spec: &RunSpec| records.iter().any(|record| record.spec.run == spec.run);
-        let made = plan.runs.iter().filter(|spec| !plan.is_spare(spec) || is_begun(spec)).cloned().collect();
-        self.plan.runs = made;
+        let has_begun = |run: u32| records.iter().any(|record| record.spec.run == run);
+        self.plan.runs = plan.planned(has_begun).cloned().collect();
         self
     }
 }

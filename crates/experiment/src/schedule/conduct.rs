@@ -28,7 +28,7 @@ pub struct ExperimentOutcome {
     pub completed: u32,
     /// Number of runs that were cut short or failed.
     pub incomplete: u32,
-    /// Number of runs that were never begun.
+    /// Number of runs that were never begun; of those that only spare time makes, if no other is missing.
     pub missing: u32,
     /// The user stopped it.
     pub stopped: bool,
@@ -89,10 +89,13 @@ pub fn conduct(order: &Task, watch: &mut Watch) -> (ExperimentOutcome, Result<()
     if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
         disk::keep_to_budget(site.environment.cache, watch);
     }
+    let begun: BTreeSet<u32> = store::read_state(dir.path()).iter().map(|line| line.run).collect();
+    let has_begun = |run: u32| done.contains(&run) || begun.contains(&run);
+    let n_planned = if tally.is_enough { n_runs } else { plan.planned(has_begun).count() as u32 };
     let outcome = ExperimentOutcome {
         completed: n_done + tally.completed,
         incomplete: tally.incomplete,
-        missing: n_runs - n_done - tally.completed - tally.incomplete,
+        missing: n_planned - n_done - tally.completed - tally.incomplete,
         stopped: site.environment.stop.load(Ordering::Relaxed),
         is_enough: tally.is_enough,
     };

@@ -122,6 +122,11 @@ impl Plan {
         n_sure_blocks(self.repeats, self.spare_blocks)
     }
 
+    /// The runs that are planned: those that only spare time makes are once they have begun.
+    pub fn planned(&self, has_begun: impl Fn(u32) -> bool) -> impl Iterator<Item = &RunSpec> {
+        self.runs.iter().filter(move |spec| !self.is_spare(spec) || has_begun(spec.run))
+    }
+
     /// The plan without the blocks that are made only while there is time.
     pub fn without_spare(&self) -> Cow<'_, Plan> {
         if self.spare_blocks == 0 {

@@ -27,12 +27,21 @@ impl RemainingTime {
         RemainingTime { plan_s, left_s: plan_s, most_s: None, begun: None, said: None }
     }
 
+    /// The same if all runs take at most `most_s`.
+    pub(crate) fn ending_after(self, most_s: f64) -> RemainingTime {
+        RemainingTime { most_s: Some(most_s), ..self }
+    }
+
     /// The estimates of a plan without the runs that are `done`, which take at most `most_s` if that is known: one for each lane that is
     /// measured side by side, otherwise one.
     pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>, most_s: Option<f64>) -> Vec<RemainingTime> {
         let of = |mut plan: Plan| {
             plan.runs.retain(|spec| !done.contains(&spec.run));
-            RemainingTime { most_s, ..RemainingTime::new(outlook(&plan).runs_s) }
+            let left = RemainingTime::new(outlook(&plan).runs_s);
+            match most_s {
+                Some(most_s) => left.ending_after(most_s),
+                None => left,
+            }
         };
         if plan.is_side_by_side() {
             plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect()
@@ -86,7 +95,7 @@ mod tests {
         assert_eq!(left.now_s(), Some(0.0));
         assert_eq!(RemainingTime::new(0.0).now_s(), None);
 
-        let mut timed = RemainingTime { most_s: Some(23.0), ..RemainingTime::new(70.0) };
+        let mut timed = RemainingTime::new(70.0).ending_after(23.0);
         assert_eq!(timed.now_s(), Some(23.0), "the time ends the runs before the plan does");
         timed.begin();
         timed.end(60.0);

@@ -256,10 +256,11 @@ pub(crate) fn builds(plan: &Plan) -> Option<String> {
     Some(format!("{}, in about {}", builds.words(), duration(builds.length_s)))
 }
 
-/// The size of a plan: `2 cases, 6 runs`.
+/// The size of a plan: `2 cases, 6 runs`; up to so many if a precision or a time ends it.
 pub(crate) fn size(plan: &Plan) -> String {
     let plan = plan.without_spare();
-    format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
+    let up_to = if plan.precision.is_some() { "up to " } else { "" };
+    format!("{}, {up_to}{}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
 }
 
 /// The order in words.

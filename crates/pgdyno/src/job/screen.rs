@@ -152,8 +152,8 @@ impl Screen {
                     (_, Some(tps)) => format!("{tps}, {reason}"),
                     (_, None) => reason,
                 };
+                let (name, left_s) = self.row(lane).live.end(left_s);
                 let left = if left_s > 0.0 { format!(", {} left", duration(left_s)) } else { String::new() };
-                let name = self.row(lane).live.end(left_s);
                 self.line(lane, &format!("{name}: {ended}{left}"));
             }
         }

@@ -55,13 +55,13 @@ impl Live {
         self.n_runs += n;
     }
 
-    /// The run has ended, and the others will take `left_s`. Returns its name.
-    pub(super) fn end(&mut self, left_s: f64) -> String {
+    /// The run has ended, and the others will take `left_s`, or less if a time ends them. Returns its name, and how long they take.
+    pub(super) fn end(&mut self, left_s: f64) -> (String, f64) {
         self.n_ended += 1;
         self.share = 0.0;
         self.left.end(left_s);
         let (number, label) = self.run.take().unwrap_or_default();
-        format!("run {number}, {label}")
+        (format!("run {number}, {label}"), self.left.now_s().map_or(left_s, |now_s| now_s.min(left_s)))
     }
 
     /// The line: what matters most first, for its end may be cut. While it ends on request, the time of all runs says nothing.
@@ -109,9 +109,18 @@ mod tests {
                 assert!(live.position() >= last, "{run} {t}");
                 last = live.position();
             }
-            assert_eq!(live.end(10.0), format!("run {run}/4, 8 clients"));
+            assert_eq!(live.end(10.0).0, format!("run {run}/4, 8 clients"));
         }
         assert_eq!(live.position(), live.length());
+    }
+
+    #[test]
+    fn no_run_is_announced_beyond_the_time_that_ends_them() {
+        let mut live = Live::new(12, RemainingTime::new(52.0).ending_after(26.0));
+        live.begin(1, 12, "A".to_string());
+        let (_, left_s) = live.end(37.0);
+        assert!(left_s <= 26.0, "{left_s}");
+        assert_eq!(Live::new(2, RemainingTime::new(0.0)).end(37.0).1, 37.0, "nothing else is known");
     }
 
     #[test]
