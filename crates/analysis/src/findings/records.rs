@@ -8,6 +8,7 @@ use model::load::interval::Counts;
 use model::run::RunData;
 
 use super::format::{list, percent, plural};
+use super::server::ended_by_limit;
 use super::{ON_RECORDS, Rule, RuleCheck, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::seconds::{HistogramRole, Recorded};
@@ -41,8 +42,16 @@ fn run_incomplete(context: &RunContext) -> Option<Finding> {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
+    if ended_by_limit(context) {
+        let evidence = format!("the run {what}, {measured}, because of the limit that message-limit names");
+        let finding = RUN_INCOMPLETE.finds(Severity::Void, evidence);
+        return Some(Finding { advice: UNTIL_LIMIT.to_string(), ..finding });
+    }
     Some(RUN_INCOMPLETE.finds(Severity::Void, format!("the run {what}, {measured}{reason}")))
 }
+
+const UNTIL_LIMIT: &str =
+    "Do what message-limit says, and measure again; resumed, it would end the same way.";
 
 pub(super) const COUNTS_BROKEN: Rule = Rule {
     id: "counts-broken",

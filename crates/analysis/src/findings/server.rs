@@ -54,7 +54,16 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     if is_void { lost } else { outage::clients_not_back(context).or(lost) }
 }
 
+/// Whether clients ended because of what they read, and none for another reason: `message-limit` says all.
+pub(super) fn ended_by_limit(context: &RunContext) -> bool {
+    let has = |kind: EventKind| events(context, kind).next().is_some();
+    has(EventKind::LimitExceeded) && !has(EventKind::ConnectionLost)
+}
+
 fn lost_outside_of_outages(context: &RunContext) -> Option<Finding> {
+    if ended_by_limit(context) {
+        return None;
+    }
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
     // Totals do not say when: of a run with an outage, only events outside of it count.

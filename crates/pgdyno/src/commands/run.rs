@@ -233,6 +233,9 @@ fn say_replaced(targets: &BTreeSet<String>, runs: &BTreeSet<u32>) {
     }
 }
 
+/// In place of how to go on, where the same would happen again.
+const UNTIL_LIMIT: &str = "message-limit says what to change before it is measured again";
+
 /// Reports the results, also when the experiment ended early.
 fn finish(
     args: &RunArgs,
@@ -261,6 +264,8 @@ fn finish(
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
     let study = report::explain(&path, PrintForm::from_args(&args.form), None)?;
+    let is_limited = study.runs.iter().flat_map(|run| &run.findings).any(|found| found.id == "message-limit");
+    let go_on = if is_limited { UNTIL_LIMIT.to_string() } else { go_on };
     let explained = report::trust_exit(&study, &args.trust);
     // Blocks for which there was to be time only perhaps are no loss.
     let is_short = outcome.is_enough && outcome.incomplete == 0 && !outcome.stopped;

@@ -127,8 +127,13 @@ fn a_row_above_our_limit_is_our_limit() {
     let args = ["--server", &target, "-f", script.to_str().unwrap(), "--set", "workload.max_message_mib=1"];
     let found = run_of(&place, "long", &args);
     expect(&found, "message-limit void", "limit of 1048576");
+    assert!(
+        !found.iter().any(|text| text.starts_with("connection-lost")),
+        "one cause, one finding: {found:#?}"
+    );
     let said = place.run(&["report", "long"]).stdout;
     assert!(!said.contains("why connections broke"), "none broke: {said}");
+    assert!(!said.contains("--resume"), "it would end the same way: {said}");
     place.expect_clean();
 }
 
