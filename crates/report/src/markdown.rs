@@ -96,7 +96,7 @@ fn cases(input: &Input) -> String {
     )
     .replace("UNIT", scripts::queries::unit_of_study(input.study));
     for case in &input.study.cases {
-        let cells = terminal::cells(case).map(|cell| escape(&cell));
+        let cells = terminal::cells(input.study, case).map(|cell| escape(&cell));
         let remarks = escape(&uncertainty::remarks(input.study, case));
         text.push_str(&format!("| {} | {} | {remarks} |\n", cells.join(" | "), terminal::limiter_name(case)));
     }

@@ -146,7 +146,7 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
 }
 
 fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
-    let rows: Vec<[String; 7]> = study.cases.iter().map(cells).collect();
+    let rows: Vec<[String; 7]> = study.cases.iter().map(|case| cells(study, case)).collect();
     let mut head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
     head[2] = format!("median {}", prose::scripts::queries::unit_of_study(study));
     let widths = widths(std::iter::once(&head).chain(&rows), MAX_LABEL);
@@ -219,7 +219,7 @@ fn rates(text: &mut String, study: &Study) {
 }
 
 /// The columns of numbers, after the case's name.
-pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
+pub(crate) fn cells(study: &Study, case: &CaseSummary) -> [String; 7] {
     let dash = || "-".to_string();
     let ms = |of: fn(&analysis::summary::LatencySummary) -> u64| {
         case.latency.as_ref().map_or_else(dash, |latency| format::ms(of(latency) as f64))
@@ -228,7 +228,7 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     [
         phrases::one_line(&case.label),
         case.n_runs.to_string(),
-        case.tps_median.map_or_else(dash, format::tps),
+        prose::scripts::queries::median_in_unit(study, case).map_or_else(dash, format::tps),
         uncertainty::good_to(known.map(|known| &known.throughput), case.precision()),
         ms(|latency| latency.p50_ns),
         ms(|latency| latency.p99_ns),

@@ -1,5 +1,6 @@
 //! The queries of analytical workloads in words: seconds of each, and the figures of all together.
 
+use analysis::case::factors;
 use analysis::summary::{AnalyticalSummary, CaseSummary, QuerySummary, Study};
 
 use super::{ScriptRows, dash};
@@ -17,11 +18,29 @@ pub(crate) fn unit(case: &CaseSummary) -> &'static str {
     if case.analytical.is_some() { UNIT } else { "tps" }
 }
 
-/// The unit of a study's throughput: that of its cases, if all are analytical.
+/// The unit of a study's throughput, if all of its cases have a unit of their own.
 pub(crate) fn unit_of_study(study: &Study) -> &'static str {
-    let is_analytical = !study.cases.is_empty() && study.cases.iter().all(|case| case.analytical.is_some());
-    if is_analytical { UNIT } else { "tps" }
+    let are_all =
+        |is_one: fn(&CaseSummary) -> bool| !study.cases.is_empty() && study.cases.iter().all(is_one);
+    let has_none = |case: &CaseSummary| case.tps_median.is_none();
+    if are_all(|case| case.analytical.is_some()) {
+        UNIT
+    } else if are_all(|case| case.tpcc.is_some() || case.tps_median.is_none())
+        && !study.cases.iter().all(has_none)
+    {
+        NOPM
+    } else {
+        "tps"
+    }
 }
+
+/// A case's median throughput in the unit of its study.
+pub(crate) fn median_in_unit(study: &Study, case: &CaseSummary) -> Option<f64> {
+    if unit_of_study(study) == NOPM { factors::score(case) } else { case.tps_median }
+}
+
+/// What TPC-C counts: New-Order transactions a minute.
+const NOPM: &str = "NOPM";
 
 /// `geometric mean 0.123 s of 22 queries`.
 pub(crate) fn geometric_mean(queries: &AnalyticalSummary) -> String {
