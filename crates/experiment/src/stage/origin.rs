@@ -70,7 +70,7 @@ fn versions_of(asked: Vec<PgVersion>, build: Option<Build>) -> Result<Versions> 
         let source = if use_installed && installed::server(&version).is_ok() {
             ServerSource::Installed(version.clone())
         } else {
-            published_or_built(&version, &cache)
+            published_or_built(&version, &cache, &is_published(&cache))
         };
         (version.to_string(), source)
     });
@@ -88,8 +88,17 @@ fn is_built(version: &PgVersion) -> bool {
     version.last_before_binaries().is_some()
 }
 
+/// Whether binaries of a version are published; none where nobody could be asked.
+fn is_published(cache: &Cache) -> impl Fn(&PgVersion) -> Option<bool> {
+    |version| fetch::is_published(cache, version).ok()
+}
+
 /// A version that is not installed: fetched if it is published, else built from PostgreSQL's repository by its tag.
-fn published_or_built(version: &PgVersion, cache: &Cache) -> ServerSource {
+fn published_or_built(
+    version: &PgVersion,
+    cache: &Cache,
+    is_published: &dyn Fn(&PgVersion) -> Option<bool>,
+) -> ServerSource {
     let fetched = ServerSource::of_version(version.clone());
     if is_built(version) {
         return fetched;
@@ -102,7 +111,7 @@ fn published_or_built(version: &PgVersion, cache: &Cache) -> ServerSource {
     };
     let is_kept = build::is_kept(cache, &SourceTree { tree: REPOSITORY, revision: Some(&tag) });
     // Without a network, what fetches it says why it cannot.
-    if is_kept || fetch::is_published(cache, version).is_ok_and(|is_published| !is_published) {
+    if is_kept || is_published(version) == Some(false) {
         return ServerSource::Source { tree: REPOSITORY.to_string(), revision: Some(tag) };
     }
     fetched
@@ -175,7 +184,7 @@ pub fn fetch_missing(plan: &mut Plan) -> Result<Vec<PgVersion>> {
     let cache = Cache::default_location()?;
     for case in &mut plan.cases {
         if let ServerSource::Installed(version) = &case.server.source {
-            case.server.source = published_or_built(version, &cache);
+            case.server.source = published_or_built(version, &cache, &is_published(&cache));
         }
     }
     Ok(missing)
@@ -231,6 +240,23 @@ mod tests {
             words.contains(&format!("PostgreSQL {none} is not installed here (found {here}.")),
             "{words}"
         );
+    }
+
+    #[test]
+    fn releases_that_nobody_publishes_are_built_by_their_tags() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache { dir: place.path().to_path_buf() };
+        let source = |version: &str, is_published: Option<bool>| {
+            published_or_built(&version.parse().unwrap(), &cache, &|_| is_published)
+        };
+        for (version, tag) in [("12.1", "REL_12_1"), ("9.6.17", "REL9_6_17"), ("10.0", "REL_10_0")] {
+            let built =
+                ServerSource::Source { tree: REPOSITORY.to_string(), revision: Some(tag.to_string()) };
+            assert_eq!(source(version, Some(false)), built);
+            let fetched = ServerSource::of_version(version.parse().unwrap());
+            assert_eq!(source(version, Some(true)), fetched);
+            assert_eq!(source(version, None), fetched, "the fetch says why it cannot");
+        }
     }
 
     #[test]

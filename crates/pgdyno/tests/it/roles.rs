@@ -160,6 +160,30 @@ fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_wh
     server.place.expect_clean();
 }
 
+/// Docs name eight services that give such a role.
+#[test]
+fn a_role_as_services_give_it_measures_sees_all_sessions_and_changes_no_settings() {
+    let server = Server::new("bench");
+    let rights = "alter role bench createdb createrole; grant pg_monitor, pg_signal_backend to bench";
+    server.pg.execute("postgres", rights);
+    server.pgdyno("run").expect(0);
+    let run = server.place.first_run("out");
+    expect_sound(&run);
+    let unavailable = &run.record.telemetry_unavailable;
+    assert!(!unavailable.keys().any(|what| what.starts_with("server.waiting of")), "{unavailable:?}");
+    let checkpoint = format!("{:?}", run.record.phase(Phase::Checkpoint).unwrap().detail);
+    assert!(checkpoint.contains("pg_checkpoint"), "{checkpoint}");
+
+    let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let changes =
+        ["plan", "-c", "1", "--server", &target, "--set", "server.settings.work_mem=[\"4MB\",\"8MB\"]"];
+    let said = server.place.run(&[&changes[..], &["--allow-changes"]].concat()).expect(1).stdout;
+    assert!(said.contains("`bench` cannot change these settings: it needs a superuser"), "{said}");
+    let doctor = server.place.run(&["doctor", &target]);
+    assert!(doctor.stdout.contains("pg_checkpoint"), "{}", doctor.stdout);
+    server.place.expect_clean();
+}
+
 #[test]
 fn more_clients_than_a_role_or_a_database_may_have_are_refused_with_the_number_that_fits() {
     let server = Server::new("bench");
