@@ -8,7 +8,6 @@ use dataset::clearance::is_loaded_routine;
 use dataset::schema;
 use dataset::session::{self, limit};
 use dataset::state::{WorkloadTables, access};
-use model::experiment::RestoreBy;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::keys;
@@ -151,7 +150,7 @@ impl Intent {
         let of_directories = directory_tables(session, &loading)?;
         tables.extend(of_directories.iter().flat_map(|(_, tables)| tables.clone()));
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
-        let may_copy = loading.iter().any(|case| case.prepare.restore_by != RestoreBy::Load);
+        let may_copy = loading.iter().any(|case| case.prepare.restore_by.may_copy());
         // A pooler is detected later; this line reports the most that is done.
         let is_refused =
             |session: &mut Session| !matches!(copies::refusal(session, false, may_replace), Ok(None));
@@ -160,7 +159,7 @@ impl Intent {
         let before = match loading.first() {
             // The server does not have its settings yet.
             Some(first)
-                if first.prepare.restore_by != RestoreBy::Load
+                if first.prepare.restore_by.may_copy()
                     && !leave.replace
                     && setting::made_under(first).is_empty() =>
             {

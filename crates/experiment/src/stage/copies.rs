@@ -43,7 +43,7 @@ pub(crate) struct CopyInputs {
 impl CopyInputs {
     /// Whether an experiment without templates is impossible.
     fn is_strict(&self) -> bool {
-        self.is_archive || self.by == RestoreBy::Template
+        self.is_archive || self.by.must_copy()
     }
 }
 
@@ -79,12 +79,8 @@ impl Copies {
 
     /// The templates, if they are to restore this case's data.
     pub(crate) fn wanted(&mut self, wish: &CopyInputs) -> Option<&mut Templates> {
-        let is_wanted = match wish.by {
-            _ if wish.is_strict() => true,
-            // A single run needs no copy of the data loaded for it.
-            RestoreBy::Auto => wish.n_runs > 1,
-            _ => false,
-        };
+        // A single run needs no copy of the data loaded for it.
+        let is_wanted = wish.is_strict() || wish.by.may_copy() && wish.n_runs > 1;
         if is_wanted { self.kept() } else { None }
     }
 
@@ -116,7 +112,7 @@ impl Copies {
     /// Why data is loaded again, for the record.
     pub(crate) fn why_not(&self, wish: &CopyInputs) -> Option<String> {
         match self {
-            _ if wish.by == RestoreBy::Load => Some("prepare.restore_by is load".to_string()),
+            _ if !wish.by.may_copy() => Some(format!("prepare.restore_by is {}", wish.by)),
             Copies::Impossible(reason) => Some(reason.clone()),
             Copies::Possible(_) => Some("only one run begins with this data".to_string()),
             Copies::Unknown => None,

@@ -98,4 +98,20 @@ impl RestoreBy {
     pub fn is_auto(&self) -> bool {
         *self == RestoreBy::Auto
     }
+
+    /// Whether a template may be copied.
+    pub fn may_copy(self) -> bool {
+        match self {
+            RestoreBy::Auto | RestoreBy::Template => true,
+            RestoreBy::Load => false,
+        }
+    }
+
+    /// Whether nothing but a copy will do.
+    pub fn must_copy(self) -> bool {
+        match self {
+            RestoreBy::Template => true,
+            RestoreBy::Auto | RestoreBy::Load => false,
+        }
+    }
 }

@@ -11,7 +11,6 @@ use dataset::session;
 use dataset::state::{self, WorkloadTables, access};
 use dataset::streams::tablespace;
 use dataset::{load, schema};
-use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::text::prose::bytes;
@@ -126,7 +125,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let copies = |case: &&Case| {
         case.prepare.restore
             && case.workload.data != CaseData::None
-            && (case.prepare.restore_by == RestoreBy::Template || is_archive(case))
+            && (case.prepare.restore_by.must_copy() || is_archive(case))
     };
     let may_replace = site.permissions.replace_databases.contains(&conninfo.dbname);
     if let Some(case) = cases.iter().copied().find(copies)
@@ -184,7 +183,7 @@ fn of_archive(
     if !case.prepare.restore {
         return;
     }
-    if case.prepare.restore_by == RestoreBy::Load {
+    if !case.prepare.restore_by.may_copy() {
         found.say(
             "an archive is restored once, and each run begins from a copy: leave prepare.restore_by = \"load\" out".into(),
         );

@@ -7,7 +7,6 @@ use dataset::clearance::published::{self, Creator};
 use dataset::load::LoadReport;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
-use model::experiment::RestoreBy;
 use model::experiment::case::setting::DataMaker;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -44,7 +43,7 @@ impl Adopted {
             is_archive: copies::is_archive(&case.workload),
         };
         let key = template_key(&mut session, case)?;
-        if wish.by != RestoreBy::Load {
+        if wish.by.may_copy() {
             self.copies.look(&wish, &mut session, &self.conninfo, &site.environment, watch)?;
         }
         let mut detail: Detail = made_under(case).into_iter().collect();
@@ -143,7 +142,7 @@ impl Adopted {
         watch: &mut Watch,
     ) -> Result<Option<Detail>> {
         let is_first = !std::mem::replace(&mut self.has_restored, true);
-        if !is_first || wish.by == RestoreBy::Load || permissions.replace || wish.is_archive {
+        if !is_first || !wish.by.may_copy() || permissions.replace || wish.is_archive {
             return Ok(None);
         }
         let Some(marker) = loaded_before::find(session, &case.workload)? else { return Ok(None) };
