@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use dataset::session::limit;
 use model::experiment::case::{Case, REPOSITORY, ServerSource, Tls};
 use model::experiment::plan::Plan;
+use model::experiment::script::archive::Archive;
 use model::experiment::script::{CaseData, SqlFile};
 use server::alter_system::AllowedChange;
 use server::binaries::build::SourceTree;
@@ -276,11 +277,11 @@ fn own_server(
         found.take(&[case], Ok(waited_for::problem_of_own(case).into_iter().collect()));
     }
     let Some(binaries) = binaries else { return };
-    if !with_archive.is_empty() {
-        found.take(&with_archive, restorer::programs_for(&binaries).map(|_| Vec::new()));
-    }
     for (archive, with) in by_archive(&with_archive) {
-        let readable = Account::choose().and_then(|account| restore::expect_readable(&account, archive));
+        let programs = restorer::programs_for(&binaries, &archive.dump_version);
+        found.take(&with, programs.map(|_| Vec::new()));
+        let readable =
+            Account::choose().and_then(|account| restore::expect_readable(&account, &archive.file));
         found.take(&with, readable.map(|()| Vec::new()));
     }
     let with_tls: Vec<&Case> = cases.iter().copied().filter(|case| case.server.tls == Tls::On).collect();
@@ -309,14 +310,14 @@ fn by_files<'a>(cases: &[&'a Case]) -> Vec<(&'a [SqlFile], Vec<&'a Case>)> {
 }
 
 /// The cases of each archive, which may have millions of files.
-fn by_archive<'a>(cases: &[&'a Case]) -> BTreeMap<&'a Path, Vec<&'a Case>> {
-    let mut found: BTreeMap<&Path, Vec<&Case>> = BTreeMap::new();
+fn by_archive<'a>(cases: &[&'a Case]) -> Vec<(&'a Archive, Vec<&'a Case>)> {
+    let mut found: BTreeMap<&Path, (&Archive, Vec<&Case>)> = BTreeMap::new();
     for case in cases {
         if let CaseData::Archive(archive) = &case.workload.data {
-            found.entry(&archive.file).or_default().push(case);
+            found.entry(&archive.file).or_insert((archive, Vec::new())).1.push(case);
         }
     }
-    found
+    found.into_values().collect()
 }
 
 /// Problems with settings: those that do not suit this machine or the clients, and those that the binaries reject.

@@ -228,7 +228,7 @@ impl Embedded {
             }
             CaseData::Archive(archive) => {
                 ensure!(site.permissions.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
-                let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
+                let restorer = Restorer::of_cluster(&self.cluster, self.running()?, &archive.dump_version)?;
                 let restore = ArchiveRestore {
                     workload: &case.workload,
                     archive,

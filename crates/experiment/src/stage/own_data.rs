@@ -236,8 +236,10 @@ fn if_other(dump_version: &str, version: &str, bin_dir: &Path, server_num: u32) 
     let Some(ours) = version_num(version).map(Release::new) else { return String::new() };
     if version_num(dump_version).is_some_and(|num| Release::new(num).is_of_newer_series(ours)) {
         return format!(
-            ", which pg_dump {dump_version} made, on the older PostgreSQL {version}; use a server that is at least as new, or dump \
-             again with the pg_dump of this version"
+            ", which pg_dump {dump_version} made, by the older pg_restore {version} of `{}`; install the client programs of the newer \
+             one, or dump again with pg_dump {}",
+            bin_dir.display(),
+            ours.series()
         );
     }
     if ours.series() != of_server.series() {
@@ -281,9 +283,14 @@ mod tests {
             "9.6.24",
             "9.5.25",
             90_525,
-            ", which pg_dump 9.6.24 made, on the older PostgreSQL 9.5.25; use a server",
+            ", which pg_dump 9.6.24 made, by the older pg_restore 9.5.25 of `/bin`; install",
         );
-        check("18.1", "17.2", 170_002, ", which pg_dump 18.1 made, on the older PostgreSQL 17.2");
+        check(
+            "18.1",
+            "17.2",
+            170_002,
+            ", which pg_dump 18.1 made, by the older pg_restore 17.2 of `/bin`; install",
+        );
         check("9.4.26", "9.6.24", 90_525, " by pg_restore 9.6.24 of `/bin` into PostgreSQL 9.5; install");
         check("15.1", "18.4", 160_015, " by pg_restore 18.4 of `/bin` into PostgreSQL 16; install");
     }

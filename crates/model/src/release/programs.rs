@@ -1,6 +1,6 @@
 //! Programs of PostgreSQL and their options, without pgbench.
 
-use super::{Feature, Renamed, renamed, since};
+use super::{Feature, Release, Renamed, renamed, since};
 
 /// `vacuumdb --jobs` (9.5).
 pub const VACUUMDB_JOBS: Feature = since(90_500);
@@ -16,3 +16,34 @@ pub const WAL_DUMP: Renamed = renamed(100_000, "pg_xlogdump", "pg_waldump");
 pub const WAL_DUMP_MARKS_IMAGES: Feature = since(90_500);
 /// `initdb` makes data with checksums unless `--no-data-checksums` says otherwise (18).
 pub const CHECKSUMS_BY_DEFAULT: Feature = since(180_000);
+/// The formats of `pg_dump`'s archives, of which older programs refuse newer ones: 1.14 (12), 1.15 (16) and 1.16 (17).
+const ARCHIVE_FORMATS: [Feature; 3] = [since(120_000), since(160_000), since(170_000)];
+
+/// Whether `pg_restore` of a release reads the archives of another's `pg_dump`.
+pub fn reads_archives(restore: Release, dump: Release) -> bool {
+    ARCHIVE_FORMATS.iter().all(|format| restore.has(*format) || !dump.has(*format))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_are_read_by_programs_that_know_their_format() {
+        for (restore, dump, expected) in [
+            (150_018, 180_018, false),
+            (160_000, 170_000, false),
+            (150_000, 160_000, false),
+            (110_022, 120_000, false),
+            (120_000, 150_018, true),
+            (170_000, 180_000, true),
+            (180_000, 90_624, true),
+        ] {
+            assert_eq!(
+                reads_archives(Release::new(restore), Release::new(dump)),
+                expected,
+                "{dump} by {restore}"
+            );
+        }
+    }
+}

@@ -138,5 +138,28 @@ fn an_archive_gets_into_a_fetched_server_by_installed_programs() {
     let args = ["run", "items.toml", "--version", "18", "-o", "newer", PACE, "--allow-archive-as-superuser"];
     expect_made(run(&place, &args));
     assert!(place.first_run("newer").record.done.unwrap().counts.committed > 0);
+    expect_too_new(&place);
     place.expect_clean();
+}
+
+/// The plan refuses an archive whose pg_dump is newer than each pg_restore of this machine: the same archive, with a later release in it.
+fn expect_too_new(place: &Place) {
+    let here = installed();
+    // From 17 on, programs read what the newest release writes.
+    if here.parse::<u32>().unwrap() >= 17 {
+        return;
+    }
+    let bytes = fs::read(place.path("items.dump")).unwrap();
+    let (head, rest) = bytes.split_at(300);
+    let before = format!("{here}.");
+    let after = head.windows(before.len()).enumerate().filter(|(_, at)| *at == before.as_bytes());
+    let mut changed = head.to_vec();
+    for (at, _) in after {
+        changed[at..at + 2].copy_from_slice(b"18");
+    }
+    fs::write(place.path("items.dump"), [&changed[..], rest].concat()).unwrap();
+    let args = ["plan", "items.toml", "--version", "18", "--allow-archive-as-superuser"];
+    let refused = run(place, &args).expect(1).stdout;
+    let words = ["pg_dump 18.", "no `pg_restore` on this machine is new enough", "postgresql-client-18"];
+    assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
 }

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use files::trust;
+use model::release::Release;
 use model::text::units::PgVersion;
 
 use crate::binaries::{Binaries, series, version_num};
@@ -110,12 +111,18 @@ pub fn words(all: &[Binaries]) -> String {
 }
 
 /// The directory with all of `programs` whose series is that of a server of version `server_num`, else the oldest one that is newer: it
-/// knows all that the server has. Else the newest one that is older: a newer server takes what an older `pg_dump` has written, and
-/// `pg_restore` itself refuses an archive that is too new for it. As root, only where nobody but root could have changed them.
-pub(crate) fn clients(programs: &[&str], server_num: u32) -> Option<PathBuf> {
+/// knows all that the server has. Else the newest one that is older: a newer server takes what an older `pg_dump` has written. Only those
+/// of a version that `suits`; as root, only where nobody but root could have changed them.
+pub(crate) fn clients(
+    programs: &[&str],
+    server_num: u32,
+    suits: &dyn Fn(Release) -> bool,
+) -> Option<PathBuf> {
     let has_all = |dir: &PathBuf| programs.iter().all(|name| dir.join(name).is_file());
     let dirs = directories().into_iter().filter(|dir| has_all(dir) && is_trusted(dir, programs));
-    let with_version = dirs.filter_map(|dir| Some((version_of(&dir.join(programs[0]))?, dir)));
+    let with_version = dirs
+        .filter_map(|dir| Some((version_of(&dir.join(programs[0]))?, dir)))
+        .filter(|(num, _)| suits(Release::new(*num)));
     let major = |num: u32| num / 10_000;
     let rank = |num: u32| match num {
         _ if series(num) == series(server_num) => (0, i64::from(num)),
@@ -126,7 +133,7 @@ pub(crate) fn clients(programs: &[&str], server_num: u32) -> Option<PathBuf> {
 }
 
 /// `pg_restore (PostgreSQL) 15.20 (Debian 15.20-1)` to 150020.
-fn version_of(program: &Path) -> Option<u32> {
+pub(crate) fn version_of(program: &Path) -> Option<u32> {
     let mut command = server_command(program, &Account::choose().ok()?, Path::new("/"));
     command.arg("--version");
     let output = output_of(command).ok()?;
@@ -244,11 +251,12 @@ mod tests {
         assert!(newest().is_some());
         let why = server(&"9.4".parse().unwrap()).unwrap_err().to_string();
         assert!(why.contains("is not installed here") && why.contains("server.build"), "{why}");
-        let dir = clients(&["pg_restore", "vacuumdb"], there.version_num).unwrap();
+        let dir = clients(&["pg_restore", "vacuumdb"], there.version_num, &|_| true).unwrap();
         assert_eq!(dir, bin_dir);
-        let newest = clients(&["pg_restore", "vacuumdb"], 990_000).expect("an older one will do");
+        let newest = clients(&["pg_restore", "vacuumdb"], 990_000, &|_| true).expect("an older one will do");
         assert_eq!(Some(&newest), servers().first().map(|binaries| &binaries.bin_dir), "the newest of them");
-        assert_eq!(clients(&["pg_restore", "no_program"], 150_000), None);
+        assert_eq!(clients(&["pg_restore", "no_program"], 150_000, &|_| true), None);
+        assert_eq!(clients(&["pg_restore", "vacuumdb"], 150_000, &|_| false), None);
     }
 
     /// As root.

@@ -5,8 +5,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use files::trust;
+use model::release::Release;
+use model::release::programs::reads_archives;
 use wire::conninfo::keyword_text;
 use wire::{Conninfo, Host, Secret};
 
@@ -42,15 +44,16 @@ pub struct Restorer {
 }
 
 impl Restorer {
-    /// The programs of a cluster's own binaries, or those of this machine that are as new, for the database of its running server.
+    /// The programs of a cluster's own binaries, or those of this machine that are as new, for an archive of this version of `pg_dump` and
+    /// the database of its running server.
     ///
     /// # Errors
     /// When there are none.
-    pub fn of_cluster(cluster: &Cluster, server: &OwnServer) -> Result<Restorer> {
+    pub fn of_cluster(cluster: &Cluster, server: &OwnServer, dump_version: &str) -> Result<Restorer> {
         let socket_dir = server.socket_dir().display().to_string();
         let conninfo = Conninfo::new(&socket_dir, server.port(), SUPERUSER, DATABASE);
         let mut restorer = Restorer {
-            bin_dir: programs_for(&cluster.binaries)?,
+            bin_dir: programs_for(&cluster.binaries, dump_version)?,
             version: String::new(),
             version_num: 0,
             account: cluster.account.clone(),
@@ -63,13 +66,18 @@ impl Restorer {
         Ok(restorer)
     }
 
-    /// The programs of this machine that fit a server of version `server_num`, which `conninfo` leads to: those of an installed
-    /// package of its series, else those on the path. They run as this process's user, whose rights reach the server; their output
+    /// The programs of this machine that read an archive of this version of `pg_dump` and fit a server of version `server_num`, which
+    /// `conninfo` leads to: those of an installed package of its series, else those on the path. They run as this process's user, whose rights reach the server; their output
     /// goes into `scratch`.
     ///
     /// # Errors
     /// When they are not here, or somebody else could change them: with what to do.
-    pub fn of_url(conninfo: &Conninfo, server_num: u32, scratch: &Path) -> Result<Restorer> {
+    pub fn of_url(
+        conninfo: &Conninfo,
+        server_num: u32,
+        dump_version: &str,
+        scratch: &Path,
+    ) -> Result<Restorer> {
         ensure!(
             conninfo.hosts.len() <= 1,
             "workload.restore_from needs a URL with one host, so that the archive gets into the database that was examined"
@@ -85,8 +93,14 @@ impl Restorer {
             .map(|dir| PathBuf::from(dir.replace("{}", &series)));
         let path = env::var_os("PATH").unwrap_or_default();
         let has_all = |dir: &PathBuf| PROGRAMS.iter().all(|name| dir.join(name).is_file());
-        let bin_dir = installed.into_iter().chain(env::split_paths(&path)).find(has_all);
-        let bin_dir = bin_dir.with_context(|| {
+        let all: Vec<PathBuf> =
+            installed.into_iter().chain(env::split_paths(&path)).filter(has_all).collect();
+        ensure!(
+            all.is_empty() || all.iter().any(|dir| reads(dir, dump_version)),
+            "{}",
+            no_reader(dump_version)
+        );
+        let bin_dir = all.into_iter().find(|dir| reads(dir, dump_version)).with_context(|| {
             format!(
                 "workload.restore_from needs the programs `pg_restore` and `vacuumdb`, which are not on this machine; install the \
                  client programs of PostgreSQL {series} (package postgresql-client-{series} or postgresql{series})"
@@ -149,24 +163,48 @@ impl Restorer {
     }
 }
 
-/// Where the programs are that restore into a server of these binaries: with them, or installed, of its series if there are some.
-/// Fetched builds have none.
+/// Where the programs are that restore an archive of this version of `pg_dump` into a server of these binaries: with them, or installed,
+/// of its series if there are some. Fetched builds have none.
 ///
 /// # Errors
-/// When there are none: with what to install.
-pub fn programs_for(binaries: &Binaries) -> Result<PathBuf> {
-    if PROGRAMS.iter().all(|name| binaries.program(name).is_file()) {
+/// When there are none, or none that reads the archive: with what to install.
+pub fn programs_for(binaries: &Binaries, dump_version: &str) -> Result<PathBuf> {
+    let has_own = PROGRAMS.iter().all(|name| binaries.program(name).is_file());
+    if has_own && reads_archive(Release::new(binaries.version_num), dump_version) {
         return Ok(binaries.bin_dir.clone());
     }
+    let suits = |release: Release| reads_archive(release, dump_version);
+    if let Some(dir) = installed::clients(&PROGRAMS, binaries.version_num, &suits) {
+        return Ok(dir);
+    }
+    let has_others = || installed::clients(&PROGRAMS, binaries.version_num, &|_| true).is_some();
+    ensure!(!has_own && !has_others(), "{}", no_reader(dump_version));
     let series = binaries.series();
-    installed::clients(&PROGRAMS, binaries.version_num).with_context(|| {
-        format!(
-            "workload.restore_from needs `pg_restore` and `vacuumdb`: `{}` does not have them, and this machine has none; install the \
+    Err(anyhow!(
+        "workload.restore_from needs `pg_restore` and `vacuumdb`: `{}` does not have them, and this machine has none; install the \
              client programs (package postgresql-client-{series} or postgresql{series}), or measure a server that has them \
              (server.bin_dir, or a version that is installed)",
-            binaries.bin_dir.display()
-        )
-    })
+        binaries.bin_dir.display()
+    ))
+}
+
+/// Whether programs of a release read an archive of this version of `pg_dump`. What is no version is tried.
+fn reads_archive(programs: Release, dump_version: &str) -> bool {
+    version_num(dump_version).is_none_or(|num| reads_archives(programs, Release::new(num)))
+}
+
+/// The same for the programs in a directory. Those that do not say what they are are tried, and fail by name.
+fn reads(bin_dir: &Path, dump_version: &str) -> bool {
+    let version = installed::version_of(&bin_dir.join(PROGRAMS[0]));
+    version.is_none_or(|num| reads_archive(Release::new(num), dump_version))
+}
+
+fn no_reader(dump_version: &str) -> String {
+    let series = version_num(dump_version).map_or(dump_version.to_string(), series);
+    format!(
+        "workload.restore_from: pg_dump {dump_version} made the archive, and no `pg_restore` on this machine is new enough to read it; install \
+         the client programs of PostgreSQL {series} (package postgresql-client-{series} or postgresql{series}), or dump again with an older pg_dump"
+    )
 }
 
 /// The connection in words of libpq's. What has its default is left out: an older libpq might not know the keyword. So are settings
@@ -192,6 +230,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_archive_that_is_too_new_is_named_with_what_reads_it() {
+        let of_15 = Release::new(150_018);
+        assert!(!reads_archive(of_15, "18.1 (Debian 18.1-1)"));
+        assert!(reads_archive(of_15, "15.20") && reads_archive(of_15, "a fork of mine"));
+        let why = no_reader("18.1 (Debian 18.1-1)");
+        assert!(
+            why.contains("pg_dump 18.1 (Debian 18.1-1)") && why.contains("postgresql-client-18 or"),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn only_what_differs_from_libpqs_defaults_is_said_and_no_password() {
         let mut conninfo = Conninfo::new("db.example", 5433, "bench", "it's");
         conninfo.password = Some(Secret::new("S3cret"));
@@ -208,7 +258,7 @@ mod tests {
     fn a_url_of_several_hosts_gets_no_archive() {
         let mut conninfo = Conninfo::new("one.example", 5432, "bench", "shop");
         conninfo.hosts.push(Host { host: "other.example".to_string(), ..conninfo.hosts[0].clone() });
-        let refused = Restorer::of_url(&conninfo, 160_000, Path::new("/nowhere")).unwrap_err();
+        let refused = Restorer::of_url(&conninfo, 160_000, "16.1", Path::new("/nowhere")).unwrap_err();
         assert!(refused.to_string().contains("needs a URL with one host"), "{refused:#}");
     }
 }

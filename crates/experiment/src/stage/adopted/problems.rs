@@ -191,8 +191,11 @@ fn of_archive(
     found.take(copies::expect_empty(session));
     let reach = found.take(reach(session, permissions.risks));
     reach.into_iter().flatten().for_each(|why| found.say(why));
-    // Where its output goes does not matter yet.
-    found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));
+    if let CaseData::Archive(archive) = &case.workload.data {
+        // Where its output goes does not matter yet.
+        let server_num = session.server_version_num();
+        found.take(Restorer::of_url(conninfo, server_num, &archive.dump_version, Path::new("/")));
+    }
 }
 
 /// Statements of the user's own files that reach beyond the database.

@@ -202,7 +202,8 @@ impl Adopted {
         let reach = reach(session, site.permissions.risks)?;
         ensure!(reach.is_empty(), "{}", reach.join("; "));
         let scratch = files::trust::make_directory(&site.environment.cache.dir)?;
-        let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
+        let restorer =
+            Restorer::of_url(&self.conninfo, session.server_version_num(), &archive.dump_version, &scratch)?;
         let restore = ArchiveRestore {
             workload: &case.workload,
             archive,
