@@ -4,190 +4,136 @@ use serde::{Deserialize, Serialize};
 
 use super::proof::Proof;
 
-/// What a load could not get more of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bottleneck {
-    /// A quota of the server's control group.
-    Quota,
-    /// The hypervisor gave processors to others.
-    Steal,
-    /// Other processes on the server's machine.
-    ForeignCpu,
-    /// A thread of the driver.
-    Driver,
-    /// Waiting until WAL is durable.
-    WalSync,
-    /// Creating segments of WAL, or the bytes per second that its device gives.
-    WalVolume,
-    /// Waiting until a synchronous standby has a commit.
-    Standby,
-    /// Reading pages of data.
-    DataRead,
-    /// Sessions that write pages of data themselves.
-    DataWrite,
-    /// Temporary files.
-    Memory,
-    /// Processors of the server's machine.
-    ServerCpu,
-    /// Many times more sessions that could run than processors.
-    Scheduling,
-    /// Checkpoints that follow each other, and the full pages in WAL after each.
-    Checkpoint,
-    /// Automatic vacuums that use what sessions wait for.
-    Autovacuum,
-    /// Locks of rows and of tables whose holder is at work.
-    RowLock,
-    /// Locks whose holder waits for its client.
-    ClientHeldLock,
-    /// One lightweight lock.
-    Lwlock,
-    /// The way between driver and server, statement by statement.
-    Network,
-    /// A process of the pooler that pgdyno runs, which has no processor time left.
-    PoolerCpu,
-    /// The connections of that pooler to the server, all of which are in use.
-    PoolerSize,
-    /// Nothing of the server: few clients, think time, or the rate that was asked for.
-    OfferedLoad,
-    /// One thing at first, and another one later.
-    Mixed,
-    /// Nothing stands out.
-    Unknown,
+/// Defines them: each with its name in tables and in JSON, its meaning in words, and what to change to see whether it is so.
+macro_rules! limiters {
+    ($(#[$doc:meta] $variant:ident = $name:literal: $words:literal, $advice:literal;)+) => {
+        /// What a load could not get more of.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Bottleneck {
+            $(#[$doc] #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Bottleneck {
+            /// All of them.
+            pub const ALL: [Bottleneck; [$($name),+].len()] = [$(Bottleneck::$variant),+];
+
+            /// The name in tables and in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Bottleneck::$variant => $name,)+
+                }
+            }
+
+            /// The meaning of the name, in words.
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Bottleneck::$variant => $words,)+
+                }
+            }
+
+            /// What to change to see whether it is so.
+            pub fn advice(self) -> &'static str {
+                match self {
+                    $(Bottleneck::$variant => $advice,)+
+                }
+            }
+        }
+    };
 }
 
-impl Bottleneck {
-    /// All of them.
-    pub const ALL: [Bottleneck; 23] = [
-        Bottleneck::Quota,
-        Bottleneck::Steal,
-        Bottleneck::ForeignCpu,
-        Bottleneck::Driver,
-        Bottleneck::WalSync,
-        Bottleneck::WalVolume,
-        Bottleneck::Standby,
-        Bottleneck::DataRead,
-        Bottleneck::DataWrite,
-        Bottleneck::Memory,
-        Bottleneck::ServerCpu,
-        Bottleneck::Scheduling,
-        Bottleneck::Checkpoint,
-        Bottleneck::Autovacuum,
-        Bottleneck::RowLock,
-        Bottleneck::ClientHeldLock,
-        Bottleneck::Lwlock,
-        Bottleneck::Network,
-        Bottleneck::PoolerCpu,
-        Bottleneck::PoolerSize,
-        Bottleneck::OfferedLoad,
-        Bottleneck::Mixed,
-        Bottleneck::Unknown,
-    ];
-
-    /// The name in tables and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Bottleneck::Quota => "quota",
-            Bottleneck::Steal => "steal",
-            Bottleneck::ForeignCpu => "foreign-cpu",
-            Bottleneck::Driver => "driver",
-            Bottleneck::WalSync => "wal-sync",
-            Bottleneck::WalVolume => "wal-volume",
-            Bottleneck::Standby => "standby",
-            Bottleneck::DataRead => "data-read",
-            Bottleneck::DataWrite => "data-write",
-            Bottleneck::Memory => "memory",
-            Bottleneck::ServerCpu => "server-cpu",
-            Bottleneck::Scheduling => "scheduling",
-            Bottleneck::Checkpoint => "checkpoint",
-            Bottleneck::Autovacuum => "autovacuum",
-            Bottleneck::RowLock => "row-lock",
-            Bottleneck::ClientHeldLock => "client-held-lock",
-            Bottleneck::Lwlock => "lwlock",
-            Bottleneck::Network => "network",
-            Bottleneck::PoolerCpu => "pooler-cpu",
-            Bottleneck::PoolerSize => "pooler-size",
-            Bottleneck::OfferedLoad => "offered-load",
-            Bottleneck::Mixed => "mixed",
-            Bottleneck::Unknown => "unknown",
-        }
-    }
-
-    /// The meaning of the name, in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Bottleneck::Quota => "a quota of the server's control group",
-            Bottleneck::Steal => "processors that the hypervisor gave to others",
-            Bottleneck::ForeignCpu => "other processes on the server's machine",
-            Bottleneck::Driver => "a thread of the driver",
-            Bottleneck::WalSync => "waiting until WAL is durable",
-            Bottleneck::WalVolume => "the amount of WAL",
-            Bottleneck::Standby => "waiting until a standby has the commit",
-            Bottleneck::DataRead => "reading pages of data",
-            Bottleneck::DataWrite => "sessions that write pages of data themselves",
-            Bottleneck::Memory => "temporary files",
-            Bottleneck::ServerCpu => "processors of the server's machine",
-            Bottleneck::Scheduling => "many times more sessions that could run than processors",
-            Bottleneck::Checkpoint => {
-                "checkpoints that follow each other, and the full pages in WAL after each"
-            }
-            Bottleneck::Autovacuum => "automatic vacuums that use what sessions wait for",
-            Bottleneck::RowLock => "locks whose holder is at work",
-            Bottleneck::ClientHeldLock => "locks whose holder waits for its client",
-            Bottleneck::Lwlock => "one lightweight lock",
-            Bottleneck::Network => "the way between driver and server",
-            Bottleneck::PoolerCpu => "the processor time of the pooler",
-            Bottleneck::PoolerSize => "the connections of the pooler to the server",
-            Bottleneck::OfferedLoad => "few clients, think time, or the rate that was asked for",
-            Bottleneck::Mixed => "not the same all the time",
-            Bottleneck::Unknown => "nothing stands out",
-        }
-    }
-
-    /// What to change to see whether it is so.
-    pub fn advice(self) -> &'static str {
-        match self {
-            Bottleneck::Quota => "Raise the quota of the server's control group.",
-            Bottleneck::Steal => "Measure on a machine whose processors nobody else uses.",
-            Bottleneck::ForeignCpu => "Measure when nothing else works on the machine.",
-            Bottleneck::Driver => "Give the driver more threads, processors of its own, or another machine.",
-            Bottleneck::WalSync => {
-                "Try synchronous_commit=off, which lifts it; a faster disk for WAL, or more clients that commit together."
-            }
-            Bottleneck::WalVolume => {
-                "Try a larger min_wal_size, so that segments are reused, or wal_compression."
-            }
-            Bottleneck::Standby => {
-                "Try synchronous_commit=local, which lifts it; a faster standby, or a shorter way to it."
-            }
-            Bottleneck::DataRead => {
-                "Try a smaller scale or larger shared_buffers, which lift it; a faster disk for data."
-            }
-            Bottleneck::DataWrite => "Try larger shared_buffers and a more active background writer.",
-            Bottleneck::Memory => "Try a larger work_mem.",
-            Bottleneck::ServerCpu => "Try more or faster processors, and a driver on another machine.",
-            Bottleneck::Scheduling => "Try fewer clients, or a connection pooler in front of the server.",
-            Bottleneck::Checkpoint => "Try a larger max_wal_size and a longer checkpoint_timeout.",
-            Bottleneck::Autovacuum => {
-                "Try a larger autovacuum_vacuum_cost_delay, or measure when tables have been vacuumed."
-            }
-            Bottleneck::RowLock => "Try a larger scale, which spreads the rows, or fewer clients.",
-            Bottleneck::ClientHeldLock => {
-                "Shorten the time that the client takes within a transaction: fewer round trips, no pauses."
-            }
-            Bottleneck::Lwlock => {
-                "Try fewer clients; the name of the lock says which structure is contended."
-            }
-            Bottleneck::Network => {
-                "Try more clients, fewer statements per transaction, or a shorter way to the server."
-            }
-            Bottleneck::PoolerCpu => "Try more pooler.processes, or processors of their own for them.",
-            Bottleneck::PoolerSize => "Raise pooler.size.",
-            Bottleneck::OfferedLoad => "Try more clients, a higher rate, or no think time.",
-            Bottleneck::Mixed => "Look at the time line, and measure the parts apart.",
-            Bottleneck::Unknown => "Measure longer, or as a role with pg_read_all_stats.",
-        }
-    }
+limiters! {
+    /// A quota of the server's control group.
+    Quota = "quota":
+        "a quota of the server's control group",
+        "Raise the quota of the server's control group.";
+    /// The hypervisor gave processors to others.
+    Steal = "steal":
+        "processors that the hypervisor gave to others",
+        "Measure on a machine whose processors nobody else uses.";
+    /// Other processes on the server's machine.
+    ForeignCpu = "foreign-cpu":
+        "other processes on the server's machine",
+        "Measure when nothing else works on the machine.";
+    /// A thread of the driver.
+    Driver = "driver":
+        "a thread of the driver",
+        "Give the driver more threads, processors of its own, or another machine.";
+    /// Waiting until WAL is durable.
+    WalSync = "wal-sync":
+        "waiting until WAL is durable",
+        "Try synchronous_commit=off, which lifts it; a faster disk for WAL, or more clients that commit together.";
+    /// Creating segments of WAL, or the bytes per second that its device gives.
+    WalVolume = "wal-volume":
+        "the amount of WAL",
+        "Try a larger min_wal_size, so that segments are reused, or wal_compression.";
+    /// Waiting until a synchronous standby has a commit.
+    Standby = "standby":
+        "waiting until a standby has the commit",
+        "Try synchronous_commit=local, which lifts it; a faster standby, or a shorter way to it.";
+    /// Reading pages of data.
+    DataRead = "data-read":
+        "reading pages of data",
+        "Try a smaller scale or larger shared_buffers, which lift it; a faster disk for data.";
+    /// Sessions that write pages of data themselves.
+    DataWrite = "data-write":
+        "sessions that write pages of data themselves",
+        "Try larger shared_buffers and a more active background writer.";
+    /// Temporary files.
+    Memory = "memory":
+        "temporary files",
+        "Try a larger work_mem.";
+    /// Processors of the server's machine.
+    ServerCpu = "server-cpu":
+        "processors of the server's machine",
+        "Try more or faster processors, and a driver on another machine.";
+    /// Many times more sessions that could run than processors.
+    Scheduling = "scheduling":
+        "many times more sessions that could run than processors",
+        "Try fewer clients, or a connection pooler in front of the server.";
+    /// Checkpoints that follow each other, and the full pages in WAL after each.
+    Checkpoint = "checkpoint":
+        "checkpoints that follow each other, and the full pages in WAL after each",
+        "Try a larger max_wal_size and a longer checkpoint_timeout.";
+    /// Automatic vacuums that use what sessions wait for.
+    Autovacuum = "autovacuum":
+        "automatic vacuums that use what sessions wait for",
+        "Try a larger autovacuum_vacuum_cost_delay, or measure when tables have been vacuumed.";
+    /// Locks of rows and of tables whose holder is at work.
+    RowLock = "row-lock":
+        "locks whose holder is at work",
+        "Try a larger scale, which spreads the rows, or fewer clients.";
+    /// Locks whose holder waits for its client.
+    ClientHeldLock = "client-held-lock":
+        "locks whose holder waits for its client",
+        "Shorten the time that the client takes within a transaction: fewer round trips, no pauses.";
+    /// One lightweight lock.
+    Lwlock = "lwlock":
+        "one lightweight lock",
+        "Try fewer clients; the name of the lock says which structure is contended.";
+    /// The way between driver and server, statement by statement.
+    Network = "network":
+        "the way between driver and server",
+        "Try more clients, fewer statements per transaction, or a shorter way to the server.";
+    /// A process of the pooler that pgdyno runs, which has no processor time left.
+    PoolerCpu = "pooler-cpu":
+        "the processor time of the pooler",
+        "Try more pooler.processes, or processors of their own for them.";
+    /// The connections of that pooler to the server, all of which are in use.
+    PoolerSize = "pooler-size":
+        "the connections of the pooler to the server",
+        "Raise pooler.size.";
+    /// Nothing of the server: few clients, think time, or the rate that was asked for.
+    OfferedLoad = "offered-load":
+        "few clients, think time, or the rate that was asked for",
+        "Try more clients, a higher rate, or no think time.";
+    /// One thing at first, and another one later.
+    Mixed = "mixed":
+        "not the same all the time",
+        "Look at the time line, and measure the parts apart.";
+    /// Nothing stands out.
+    Unknown = "unknown":
+        "nothing stands out",
+        "Measure longer, or as a role with pg_read_all_stats.";
 }
 
 /// How sure a [`Limiter`] is. Only lifting it proves a limit, so no run alone is sure.
