@@ -162,7 +162,7 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             let ms = |of: fn(&LatencySummary) -> u64| {
                 number(case.latency.as_ref().map(|l| of(l) as f64), format::ms)
             };
-            let median = number(case.tps_median, format::tps);
+            let median = number(scripts::queries::median_in_unit(study, case), format::tps);
             let median = if best == Some(case.case.id) && study.cases.len() > 1 {
                 format!("<b>{median}</b>")
             } else {
@@ -363,75 +363,53 @@ fn run_verdict(run: &RunSummary) -> String {
     format!("{} <span class=\"why\">{}</span>", badge(run.grade), escape_html(&why.join("; ")))
 }
 
-fn resources(study: &Study) -> String {
-    let heads = [
-        "Run",
-        "Host busy",
-        "Busiest CPU",
-        "Steal",
-        "Server CPUs",
-        "Driver CPUs",
-        "Foreign CPUs",
-        "Busiest driver thread",
-        "Server µs/tx",
-        "Driver µs/tx",
-        "WAL/s",
-        "WAL/min",
-        "WAL/tx",
-        "Full-page images/s",
-        "New pages/s of the largest table, at most",
-        "Most WAL kept",
-        "Cache hit",
-        "Read/s",
-        "Written/s",
-        "Reads/s",
-        "Writes/s",
-        "Read size",
-        "Write size",
-        "Disk busy",
-        "Received/s",
-        "Sent/s",
-        "Fairness",
-    ];
-    let per_s = |x: f64| format::bytes(x);
+/// A column of the table of resources: its head, and its cell of a run.
+type ResourceColumn = (&'static str, fn(&RunSummary) -> String);
+
+fn resource_columns() -> [ResourceColumn; 27] {
     // The study of releases has 0.12 %.
-    let small_percent = |share: f64| format!("{} %", format::significant(100.0 * share));
-    let rows: Vec<Vec<String>> = study
-        .runs
-        .iter()
-        .map(|run| {
-            let used = &run.resources;
-            vec![
-                run.run.to_string(),
-                number(used.host_busy, format::percent),
-                number(used.busiest_cpu, format::percent),
-                number(used.steal, format::percent),
-                number(used.server_cpu, format::significant),
-                number(used.driver_cpu, format::significant),
-                number(used.foreign_cpu, format::significant),
-                number(used.driver_busiest_thread, format::percent),
-                number(used.server_cpu_us_per_transaction, format::significant),
-                number(used.driver_cpu_us_per_transaction, format::significant),
-                number(used.wal_bytes_per_s, per_s),
-                number(used.wal_bytes_per_minute, per_s),
-                number(used.wal_bytes_per_transaction, per_s),
-                number(used.full_page_images_per_s, format::significant),
-                number(used.new_pages_share_per_s, small_percent),
-                number(used.wal_directory_bytes_max, per_s),
-                number(used.cache_hit, format::percent),
-                number(used.disk_read_bytes_per_s, per_s),
-                number(used.disk_write_bytes_per_s, per_s),
-                number(used.disk_reads_per_s, format::tps),
-                number(used.disk_writes_per_s, format::tps),
-                number(used.disk_read_size_bytes, per_s),
-                number(used.disk_write_size_bytes, per_s),
-                number(used.disk_busy, format::percent),
-                number(used.net_received_bytes_per_s, per_s),
-                number(used.net_sent_bytes_per_s, per_s),
-                number(run.fairness, format::significant),
-            ]
-        })
-        .collect();
+    fn small_percent(share: f64) -> String {
+        format!("{} %", format::significant(100.0 * share))
+    }
+
+    [
+        ("Run", |run| run.run.to_string()),
+        ("Host busy", |run| number(run.resources.host_busy, format::percent)),
+        ("Busiest CPU", |run| number(run.resources.busiest_cpu, format::percent)),
+        ("Steal", |run| number(run.resources.steal, format::percent)),
+        ("Server CPUs", |run| number(run.resources.server_cpu, format::significant)),
+        ("Driver CPUs", |run| number(run.resources.driver_cpu, format::significant)),
+        ("Foreign CPUs", |run| number(run.resources.foreign_cpu, format::significant)),
+        ("Busiest driver thread", |run| number(run.resources.driver_busiest_thread, format::percent)),
+        ("Server µs/tx", |run| number(run.resources.server_cpu_us_per_transaction, format::significant)),
+        ("Driver µs/tx", |run| number(run.resources.driver_cpu_us_per_transaction, format::significant)),
+        ("WAL/s", |run| number(run.resources.wal_bytes_per_s, format::bytes)),
+        ("WAL/min", |run| number(run.resources.wal_bytes_per_minute, format::bytes)),
+        ("WAL/tx", |run| number(run.resources.wal_bytes_per_transaction, format::bytes)),
+        ("Full-page images/s", |run| number(run.resources.full_page_images_per_s, format::significant)),
+        ("New pages/s of the largest table, at most", |run| {
+            number(run.resources.new_pages_share_per_s, small_percent)
+        }),
+        ("Most WAL kept", |run| number(run.resources.wal_directory_bytes_max, format::bytes)),
+        ("Cache hit", |run| number(run.resources.cache_hit, format::percent)),
+        ("Read/s", |run| number(run.resources.disk_read_bytes_per_s, format::bytes)),
+        ("Written/s", |run| number(run.resources.disk_write_bytes_per_s, format::bytes)),
+        ("Reads/s", |run| number(run.resources.disk_reads_per_s, format::tps)),
+        ("Writes/s", |run| number(run.resources.disk_writes_per_s, format::tps)),
+        ("Read size", |run| number(run.resources.disk_read_size_bytes, format::bytes)),
+        ("Write size", |run| number(run.resources.disk_write_size_bytes, format::bytes)),
+        ("Disk busy", |run| number(run.resources.disk_busy, format::percent)),
+        ("Received/s", |run| number(run.resources.net_received_bytes_per_s, format::bytes)),
+        ("Sent/s", |run| number(run.resources.net_sent_bytes_per_s, format::bytes)),
+        ("Fairness", |run| number(run.fairness, format::significant)),
+    ]
+}
+
+fn resources(study: &Study) -> String {
+    let columns = resource_columns();
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let row = |run: &RunSummary| columns.iter().map(|(_, value)| value(run)).collect();
+    let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
     table("plain", &heads, &rows) + &unknown(study) + &driver_host(study) + &remote(study)
 }
 
