@@ -2,7 +2,7 @@
 
 use generator::{Table, Think, Type};
 
-use super::{BUILTIN, builtin, choice, instance, native, of_variant, shop};
+use super::{builtin, builtins, choice, instance, native, of_variant, shop};
 
 /// The rows of a table, made in one piece.
 fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String {
@@ -27,7 +27,7 @@ fn rows(table: &Table, range: std::ops::Range<u64>, max_bytes: usize) -> String 
 #[test]
 fn every_variant_compiles_at_several_scales() {
     native::keep_text();
-    for name in BUILTIN {
+    for name in &builtins() {
         let files = builtin(name);
         let first = instance(&files, &choice(1));
         assert_eq!(first.warnings().iter().map(|one| one.to_string()).collect::<Vec<_>>(), [""; 0], "{name}");
@@ -49,7 +49,7 @@ fn every_variant_compiles_at_several_scales() {
 #[test]
 fn rows_are_the_same_for_any_cut() {
     native::keep_text();
-    for name in BUILTIN {
+    for name in &builtins() {
         for table in instance(&builtin(name), &choice(1)).tables() {
             let n = table.n_rows.min(300);
             let whole = rows(table, 0..n, 1 << 20);

@@ -18,9 +18,14 @@ use std::sync::Arc;
 
 use generator::{Choice, Directory, Instance, Problem};
 
-/// The directories that are built in.
-const BUILTIN: [&str; 9] =
-    ["oltp", "ycsb", "queue", "tpch-like", "ch-like", "vector", "timeseries", "documents", "churn"];
+/// Names of the directories that are built in.
+fn builtins() -> Vec<String> {
+    let entries = fs::read_dir(directories()).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
 
 /// Where the built-in directories are.
 fn directories() -> PathBuf {

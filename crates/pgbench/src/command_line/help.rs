@@ -1,6 +1,6 @@
 //! The text of `--help`.
 
-use model::release::pgbench;
+use model::release::{Release, pgbench};
 
 use crate::compat::Compat;
 
@@ -105,7 +105,7 @@ fn common(dbname: &str, debug: &str) -> String {
 fn beyond_pgbench() -> String {
     format!(
         "Options that pgbench does not have:
-      --compat=15|17|18       release to be like (default: {variable}, or 18)
+      --compat=15|17|18       release to be like (default: {variable}, or {newest})
       --percentiles           percentiles of latency, by script and by statement
       --json=FILE             results as JSON; \"-\" is standard output, instead of the text
       --ramp-up=SEC           load before the measurement, which does not count (with -T)
@@ -131,5 +131,6 @@ as pgbench does.
 Bugs of this program are pgdyno's: do not report them to <https://www.postgresql.org/>.
 ",
         variable = Compat::ENVIRONMENT,
+        newest = Release::NEWEST.series(),
     )
 }

@@ -50,7 +50,7 @@ pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<
     };
     // Releases differ in their options and in which of these take a value, so that one may overlook what another reads.
     let first = default.as_ref().copied().unwrap_or_default();
-    let found = [first, Compat::V18, Compat::V15].into_iter().find_map(given);
+    let found = [first, Compat::default(), Compat::V15].into_iter().find_map(given);
     found.map_or(default, |text| release(&text))
 }
 

@@ -149,7 +149,8 @@ pub enum FetchError {
 }
 
 fn newest() -> &'static str {
-    pins::pin_of_series("x86_64", "18").map_or("18.0", |pin| pin.release)
+    let [.., series] = pins::SERIES;
+    pins::pin_of_series("x86_64", series).map_or(series, |pin| pin.release)
 }
 
 /// The record of an unpacked directory.

@@ -71,7 +71,7 @@ fn json_of(toml: &str) -> Value {
 }
 
 fn is_list(section: &str) -> bool {
-    ["target", "import", "figure"].contains(&section)
+    ["target", "driver", "import", "figure"].contains(&section)
 }
 
 /// The keys that the code names when it meets one that it does not know.
@@ -91,14 +91,32 @@ fn keys_named(text: &str) -> BTreeSet<String> {
 #[test]
 fn the_schema_has_the_keys_that_the_code_reads() {
     let schema = schema();
-    for section in
-        ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target", "import", "figure"]
-    {
+    for section in [
+        "experiment",
+        "server",
+        "workload",
+        "run",
+        "prepare",
+        "os",
+        "hooks",
+        "target",
+        "driver",
+        "import",
+        "figure",
+    ] {
         let of = &schema["properties"][section];
         let properties = if is_list(section) { &of["items"]["properties"] } else { &of["properties"] };
         let described: BTreeSet<String> = properties.as_object().unwrap().keys().cloned().collect();
         assert_eq!(described, keys_of(section), "{section}");
     }
+}
+
+#[test]
+fn the_newest_release_is_the_default_wherever_one_is_named() {
+    let newest = model::release::Release::NEWEST.series();
+    assert_eq!(experiment::plan::expand::DEFAULT_VERSION, newest);
+    let row = keys::all().find(|row| row.name == "server.version").unwrap();
+    assert!(row.default.contains(&format!("`\"{newest}\"`")), "{}", row.default);
 }
 
 #[test]
