@@ -92,26 +92,14 @@ impl Restorer {
         let installed = ["/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin"]
             .map(|dir| PathBuf::from(dir.replace("{}", &series)));
         let path = env::var_os("PATH").unwrap_or_default();
-        let has_all = |dir: &PathBuf| PROGRAMS.iter().all(|name| dir.join(name).is_file());
-        let all: Vec<PathBuf> =
-            installed.into_iter().chain(env::split_paths(&path)).filter(has_all).collect();
-        ensure!(
-            all.is_empty() || all.iter().any(|dir| reads(dir, dump_version)),
-            "{}",
-            no_reader(dump_version)
-        );
-        let bin_dir = all.into_iter().find(|dir| reads(dir, dump_version)).with_context(|| {
+        let account = Account::ourselves();
+        let dirs = installed.into_iter().chain(env::split_paths(&path));
+        let bin_dir = first_that_reads(dirs, dump_version, &account)?.with_context(|| {
             format!(
                 "workload.restore_from needs the programs `pg_restore` and `vacuumdb`, which are not on this machine; install the \
                  client programs of PostgreSQL {series} (package postgresql-client-{series} or postgresql{series})"
             )
         })?;
-        let account = Account::ourselves();
-        for name in PROGRAMS {
-            if account.uid == 0 {
-                trust::check_program(&bin_dir.join(name), account.uid)?;
-            }
-        }
         let mut restorer = Restorer {
             bin_dir,
             version: String::new(),
@@ -193,6 +181,28 @@ fn reads_archive(programs: Release, dump_version: &str) -> bool {
     version_num(dump_version).is_none_or(|num| reads_archives(programs, Release::new(num)))
 }
 
+/// The first directory whose programs read such an archive; none if none has the programs. As root, only programs that nobody but root
+/// could have changed are asked for their version.
+fn first_that_reads(
+    dirs: impl Iterator<Item = PathBuf>,
+    dump_version: &str,
+    account: &Account,
+) -> Result<Option<PathBuf>> {
+    let has_all = |dir: &PathBuf| PROGRAMS.iter().all(|name| dir.join(name).is_file());
+    let mut has_older = false;
+    for dir in dirs.filter(has_all) {
+        if account.uid == 0 {
+            PROGRAMS.iter().try_for_each(|name| trust::check_program(&dir.join(name), account.uid))?;
+        }
+        if reads(&dir, dump_version) {
+            return Ok(Some(dir));
+        }
+        has_older = true;
+    }
+    ensure!(!has_older, "{}", no_reader(dump_version));
+    Ok(None)
+}
+
 /// The same for the programs in a directory. Those that do not say what they are are tried, and fail by name.
 fn reads(bin_dir: &Path, dump_version: &str) -> bool {
     let version = installed::version_of(&bin_dir.join(PROGRAMS[0]));
@@ -227,6 +237,8 @@ fn password_of(conninfo: &Conninfo) -> Option<Secret> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -251,6 +263,31 @@ mod tests {
         conninfo.sslrootcert = Some("/etc/ca.pem".to_string());
         assert_eq!(dbname_of(&conninfo), plain.replace(" user=", " sslrootcert='/etc/ca.pem' user="));
         assert_eq!(password_of(&conninfo).unwrap().expose(), "S3cret");
+    }
+
+    #[test]
+    fn programs_that_are_too_old_are_passed_over_and_named_if_there_are_no_others() {
+        let account = Account::ourselves();
+        let place = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let of = |version: &str| {
+            let dir = place.path().join(version);
+            std::fs::create_dir(&dir).unwrap();
+            for name in PROGRAMS {
+                let script = format!("#!/bin/sh\necho '{name} (PostgreSQL) {version}'\n");
+                std::fs::write(dir.join(name), script).unwrap();
+                std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            dir
+        };
+        let (old, new, none) = (of("15.18"), of("18.1"), place.path().join("none"));
+        let chosen = |dirs: &[&PathBuf]| {
+            first_that_reads(dirs.iter().map(|dir| (*dir).clone()), "17.2 (Debian 17.2-1)", &account)
+        };
+        assert_eq!(chosen(&[&none, &old, &new]).unwrap(), Some(new));
+        let refused = chosen(&[&old]).unwrap_err().to_string();
+        assert!(refused.contains("postgresql-client-17"), "{refused}");
+        assert_eq!(chosen(&[&none]).unwrap(), None);
     }
 
     /// libpq would send the first host's password to all of them.
