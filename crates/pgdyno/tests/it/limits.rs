@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use model::telemetry::event::EventKind;
+use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -101,7 +101,10 @@ fn settings_of_the_role_and_the_database_do_not_end_what_accompanies_a_run() {
     place.run(&args).expect(0);
     for run in place.results("out").runs {
         crate::tool::expect_sound(&run);
-        let lost = run.events.iter().filter(|event| event.kind == EventKind::TelemetryLost);
+        // A machine that is busy with other tests makes readings late; a session that is ended loses them.
+        let is_lost =
+            |event: &&Event| event.kind == EventKind::TelemetryLost && !event.text.ends_with(" late");
+        let lost = run.events.iter().filter(is_lost);
         assert_eq!(lost.map(|event| event.text.as_str()).collect::<Vec<_>>(), [""; 0]);
         let source = |source| run.ticks.iter().filter(|tick| tick.source == source).count();
         assert!(source(TickSource::Server) >= 3);
