@@ -25,7 +25,7 @@ def half_width(low, high):
 def by_pgdyno(args, place, options):
     """Half widths by figure: the throughput's and each cost's."""
     out = os.path.join(place, "out")
-    length = ["--rounds", "8", "--measure", f"{max(args.minutes * 60 // 8 - 4, 4)}s"] if options else ["--time", f"{args.minutes}min"]
+    length = ["--rounds", "8", "--measure", f"{max(args.minutes * 60 // 8 - 4, 6)}s"] if options else ["--time", f"{args.minutes}min"]
     command = [args.pgdyno, "compare", "--aa", *options, *length, "-c", str(args.clients), "-s", str(args.scale), "--bin-dir", args.bindir,
                "--yes", "--json", "-o", out]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
